@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dq_conn.h"
+
+#define QP_NEW   DQ_ACT_QP_CREATE
+#define CONNECT  DQ_ACT_QP_CONNECT
+#define REQ      DQ_ACT_SEND_REQ
+#define REP      DQ_ACT_SEND_REP
+#define RTU      DQ_ACT_SEND_RTU
+#define REFUSE   DQ_ACT_REFUSE
+#define TIMER    DQ_ACT_TIMER_ARM
+#define NO_TIMER DQ_ACT_TIMER_STOP
+#define UP       DQ_ACT_TELL_UP
+#define DEATH    (DQ_ACT_TIMER_STOP | DQ_ACT_TELL_DEAD)
+#define DUP      DQ_ACT_COUNT_DUP
+
+/*
+ * Rows: states. Columns: events. `present` tells a written cell from a
+ * forgotten one: a unit test looks at each.
+ *
+ * A REQ in UP means that the peer has forgotten the connection, which a live
+ * interface never does without telling: this end must not believe in the old
+ * QP any longer. The peer's next REQ finds a connection that has been closed
+ * here, or is refused while local endpoints still hold the dead one.
+ */
+static const struct {
+    uint8_t  present;
+    uint8_t  next;
+    uint16_t actions;
+} dq_conn_table[DQ_CONN_STATE_LAST][DQ_EV_LAST] = {
+    [DQ_CONN_IDLE] = {
+        [DQ_EV_OPEN]      = {1, DQ_CONN_REQ_SENT, QP_NEW | REQ | TIMER},
+        [DQ_EV_REQ]       = {1, DQ_CONN_REP_SENT,
+                             QP_NEW | CONNECT | REP | TIMER},
+        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_REP]       = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_RTU]       = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_REFUSE]    = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_GONE]      = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_STALE]     = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_TICK]      = {1, DQ_CONN_IDLE, 0},
+        [DQ_EV_EXPIRE]    = {1, DQ_CONN_IDLE, 0},
+        [DQ_EV_QP_ERROR]  = {1, DQ_CONN_IDLE, 0},
+        [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+    },
+    [DQ_CONN_REQ_SENT] = {
+        [DQ_EV_OPEN]      = {1, DQ_CONN_REQ_SENT, 0},
+        [DQ_EV_REQ]       = {1, DQ_CONN_REP_SENT, CONNECT | REP | TIMER},
+        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_REQ_SENT, DUP},
+        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_REQ_SENT, DUP},
+        [DQ_EV_REP]       = {1, DQ_CONN_UP, CONNECT | RTU | NO_TIMER | UP},
+        [DQ_EV_RTU]       = {1, DQ_CONN_REQ_SENT, DUP},
+        [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_STALE]     = {1, DQ_CONN_REQ_SENT, DUP},
+        [DQ_EV_TICK]      = {1, DQ_CONN_REQ_SENT, REQ | TIMER},
+        [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+    },
+    [DQ_CONN_REP_SENT] = {
+        [DQ_EV_OPEN]      = {1, DQ_CONN_REP_SENT, 0},
+        [DQ_EV_REQ]       = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_REP_SENT, DUP},
+        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_REP_SENT, REP | TIMER | DUP},
+        [DQ_EV_REP]       = {1, DQ_CONN_REP_SENT, DUP},
+        [DQ_EV_RTU]       = {1, DQ_CONN_UP, NO_TIMER | UP},
+        [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_STALE]     = {1, DQ_CONN_REP_SENT, DUP},
+        [DQ_EV_TICK]      = {1, DQ_CONN_REP_SENT, REP | TIMER},
+        [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+    },
+    [DQ_CONN_UP] = {
+        [DQ_EV_OPEN]      = {1, DQ_CONN_UP, 0},
+        [DQ_EV_REQ]       = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_UP, DUP},
+        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_UP, DUP},
+        [DQ_EV_REP]       = {1, DQ_CONN_UP, RTU | DUP},
+        [DQ_EV_RTU]       = {1, DQ_CONN_UP, DUP},
+        [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_STALE]     = {1, DQ_CONN_UP, DUP},
+        [DQ_EV_TICK]      = {1, DQ_CONN_UP, 0},
+        [DQ_EV_EXPIRE]    = {1, DQ_CONN_UP, 0},
+        [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+    },
+    [DQ_CONN_DEAD] = {
+        [DQ_EV_OPEN]      = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_REQ]       = {1, DQ_CONN_DEAD, REFUSE},
+        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_DEAD, REFUSE},
+        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_DEAD, REFUSE},
+        [DQ_EV_REP]       = {1, DQ_CONN_DEAD, REFUSE},
+        [DQ_EV_RTU]       = {1, DQ_CONN_DEAD, DUP},
+        [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DUP},
+        [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DUP},
+        [DQ_EV_STALE]     = {1, DQ_CONN_DEAD, DUP},
+        [DQ_EV_TICK]      = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, 0},
+    },
+};
+
+
+void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid)
+{
+    *conn = (dq_conn_t){
+        .state  = DQ_CONN_IDLE,
+        .yields = my_uuid < peer_uuid,
+    };
+}
+
+
+static dq_conn_event_t dq_conn_classify_req(const dq_conn_t *conn,
+                                            const dq_frame_t *frame)
+{
+    if ((conn->peer_epoch != 0) && (frame->epoch == conn->peer_epoch)) {
+        return DQ_EV_REQ_DUP;
+    }
+    if ((conn->peer_epoch != 0) &&
+        !dq_epoch_is_newer(frame->epoch, conn->peer_epoch)) {
+        return DQ_EV_STALE;
+    }
+    if ((conn->state == DQ_CONN_REQ_SENT) && !conn->yields) {
+        return DQ_EV_REQ_CROSS;
+    }
+    return DQ_EV_REQ;
+}
+
+
+/* A frame that answers must answer our current attempt, and come from the
+ * attempt of the peer that we know, once we know one. */
+static int dq_conn_is_answer(const dq_conn_t *conn, const dq_frame_t *frame)
+{
+    return (conn->epoch != 0) && (frame->peer_epoch == conn->epoch) &&
+           ((conn->peer_epoch == 0) || (frame->epoch == conn->peer_epoch));
+}
+
+
+dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
+                                 const dq_frame_t *frame)
+{
+    switch (frame->kind) {
+    case DQ_FRAME_REQ:
+        return dq_conn_classify_req(conn, frame);
+    case DQ_FRAME_GONE:
+        return DQ_EV_GONE;
+    case DQ_FRAME_REFUSE:
+        return ((conn->epoch != 0) && (frame->peer_epoch == conn->epoch))
+                       ? DQ_EV_REFUSE
+                       : DQ_EV_STALE;
+    case DQ_FRAME_REP:
+        return dq_conn_is_answer(conn, frame) ? DQ_EV_REP : DQ_EV_STALE;
+    case DQ_FRAME_RTU:
+        return dq_conn_is_answer(conn, frame) ? DQ_EV_RTU : DQ_EV_STALE;
+    default:
+        return DQ_EV_STALE;
+    }
+}
+
+
+uint32_t dq_conn_step(dq_conn_t *conn, dq_conn_event_t event,
+                      const dq_frame_t *frame, uint32_t next_epoch)
+{
+    dq_conn_cell_t cell = dq_conn_cell(conn->state, event);
+
+    if (cell.actions & DQ_ACT_QP_CREATE) {
+        conn->epoch = next_epoch;
+    }
+    if ((cell.actions & DQ_ACT_QP_CONNECT) && (frame != NULL)) {
+        conn->peer_epoch = frame->epoch;
+    }
+    conn->state = cell.next;
+    return cell.actions;
+}
+
+
+dq_conn_cell_t dq_conn_cell(dq_conn_state_t state, dq_conn_event_t event)
+{
+    DQ_ASSERT(dq_conn_table[state][event].present);
+    return (dq_conn_cell_t){
+        .next    = (dq_conn_state_t)dq_conn_table[state][event].next,
+        .actions = dq_conn_table[state][event].actions,
+    };
+}
+
+
+const char *dq_conn_state_name(dq_conn_state_t state)
+{
+    static const char *const names[DQ_CONN_STATE_LAST] = {
+        [DQ_CONN_IDLE]     = "IDLE",
+        [DQ_CONN_REQ_SENT] = "REQ_SENT",
+        [DQ_CONN_REP_SENT] = "REP_SENT",
+        [DQ_CONN_UP]       = "UP",
+        [DQ_CONN_DEAD]     = "DEAD",
+    };
+
+    return (state < DQ_CONN_STATE_LAST) ? names[state] : "?";
+}
+
+
+const char *dq_conn_event_name(dq_conn_event_t event)
+{
+    static const char *const names[DQ_EV_LAST] = {
+        [DQ_EV_OPEN]      = "OPEN",
+        [DQ_EV_REQ]       = "REQ",
+        [DQ_EV_REQ_CROSS] = "REQ_CROSS",
+        [DQ_EV_REQ_DUP]   = "REQ_DUP",
+        [DQ_EV_REP]       = "REP",
+        [DQ_EV_RTU]       = "RTU",
+        [DQ_EV_REFUSE]    = "REFUSE",
+        [DQ_EV_GONE]      = "GONE",
+        [DQ_EV_STALE]     = "STALE",
+        [DQ_EV_TICK]      = "TICK",
+        [DQ_EV_EXPIRE]    = "EXPIRE",
+        [DQ_EV_QP_ERROR]  = "QP_ERROR",
+        [DQ_EV_VERB_FAIL] = "VERB_FAIL",
+    };
+
+    return (event < DQ_EV_LAST) ? names[event] : "?";
+}
+
+
+const char *dq_conn_action_name(uint32_t bit)
+{
+    switch (bit) {
+    case DQ_ACT_QP_CREATE:
+        return "create QP";
+    case DQ_ACT_QP_CONNECT:
+        return "connect QP";
+    case DQ_ACT_SEND_REQ:
+        return "send REQ";
+    case DQ_ACT_SEND_REP:
+        return "send REP";
+    case DQ_ACT_SEND_RTU:
+        return "send RTU";
+    case DQ_ACT_REFUSE:
+        return "send REFUSE";
+    case DQ_ACT_TIMER_ARM:
+        return "arm timer";
+    case DQ_ACT_TIMER_STOP:
+        return "stop timer";
+    case DQ_ACT_TELL_UP:
+        return "tell up";
+    case DQ_ACT_TELL_DEAD:
+        return "tell dead";
+    case DQ_ACT_COUNT_DUP:
+        return "count";
+    default:
+        return "?";
+    }
+}

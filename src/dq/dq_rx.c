@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dq_rx.h"
+
+
+void dq_rx_init(dq_rx_t *rx, uint32_t limit, uint32_t batch)
+{
+    DQ_ASSERT((batch >= 1) && (limit >= 2 * batch));
+    *rx = (dq_rx_t){.limit = limit, .slack = 2 * batch, .batch = batch};
+}
+
+
+void dq_rx_grow(dq_rx_t *rx, uint32_t count)
+{
+    DQ_ASSERT(count <= dq_rx_room(rx));
+    rx->total += count;
+    rx->free  += count;
+}
+
+
+void dq_rx_grow_posted(dq_rx_t *rx, uint32_t count)
+{
+    dq_rx_grow(rx, count);
+    dq_rx_posted(rx, count);
+}
+
+
+int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size)
+{
+    uint32_t standing = rx->posted + rx->owed;
+
+    *window        = (dq_rx_window_t){.size = size};
+    window->backed = standing >= rx->reserved + size;
+    if (window->backed) {
+        rx->reserved += size;
+    } else {
+        rx->overcommit += size;
+    }
+    return window->backed;
+}
+
+
+void dq_rx_close(dq_rx_t *rx, dq_rx_window_t *window)
+{
+    if (window->backed) {
+        rx->reserved -= window->size;
+        rx->owed     -= window->owed;
+    }
+    *window = (dq_rx_window_t){0};
+}
+
+
+uint32_t dq_rx_grantable(const dq_rx_t *rx, const dq_rx_window_t *window)
+{
+    uint32_t standing = rx->posted + rx->owed;
+
+    if (!window->backed) {
+        return window->owed;
+    }
+    return (standing > rx->reserved)
+                   ? dq_min(standing - rx->reserved, window->owed)
+                   : 0;
+}
+
+
+void dq_rx_grant(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
+{
+    DQ_ASSERT(count <= dq_rx_grantable(rx, window));
+    window->owed -= count;
+    if (window->backed) {
+        rx->owed -= count;
+    } else {
+        rx->overcommit += count;
+    }
+}
+
+
+int dq_rx_check(const dq_rx_t *rx)
+{
+    return (rx->free + rx->posted + rx->taken + rx->held == rx->total) &&
+           (rx->total <= rx->limit) && (rx->owed <= rx->reserved) &&
+           (rx->reserved - rx->owed <= rx->posted);
+}

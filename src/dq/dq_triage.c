@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dq_triage.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    dq_class_t class_id;
+    int        new_qp_helps;
+    const char *what;
+} dq_triage_row_t;
+
+static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
+    [DQ_CAUSE_NONE]     = {DQ_CLASS_UNKNOWN, 0, "no error"},
+    [DQ_CAUSE_LOC_LEN]  = {DQ_CLASS_LOCAL, 0,
+                           "a message was longer than its buffer"},
+    [DQ_CAUSE_LOC_QP_OP] = {DQ_CLASS_LOCAL, 0,
+                            "the device could not execute a work request"},
+    [DQ_CAUSE_LOC_EEC_OP] = {DQ_CLASS_LOCAL, 0,
+                             "the device could not execute a work request "
+                             "(EE context)"},
+    [DQ_CAUSE_LOC_PROT] = {DQ_CLASS_LOCAL, 0,
+                           "a local buffer is not registered, or no longer"},
+    [DQ_CAUSE_WR_FLUSH] = {DQ_CLASS_FLUSH, 1,
+                           "a work request was flushed after an earlier "
+                           "error"},
+    [DQ_CAUSE_MW_BIND]  = {DQ_CLASS_LOCAL, 0, "a memory window bind failed"},
+    [DQ_CAUSE_BAD_RESP] = {DQ_CLASS_PATH, 1,
+                           "the peer's device sent an answer that fits "
+                           "nothing"},
+    [DQ_CAUSE_LOC_ACCESS] = {DQ_CLASS_LOCAL, 0,
+                             "the peer wrote where this side does not allow "
+                             "it"},
+    [DQ_CAUSE_REM_INV_REQ] = {DQ_CLASS_PEER, 0,
+                              "the peer's device found the request invalid"},
+    [DQ_CAUSE_REM_ACCESS] = {DQ_CLASS_PEER, 0,
+                             "the peer's memory may not be accessed so: "
+                             "wrong or expired key, or out of bounds"},
+    [DQ_CAUSE_REM_OP]   = {DQ_CLASS_PEER, 0,
+                           "the peer's device could not complete the request"},
+    [DQ_CAUSE_RETRY_EXC] = {DQ_CLASS_PATH, 1,
+                            "the peer's device does not answer"},
+    [DQ_CAUSE_RNR_RETRY_EXC] = {DQ_CLASS_PEER, 1,
+                                "the peer has no receive buffer posted"},
+    [DQ_CAUSE_LOC_RDD_VIOL] = {DQ_CLASS_LOCAL, 0, "RDD violation"},
+    [DQ_CAUSE_REM_INV_RD_REQ] = {DQ_CLASS_PEER, 0,
+                                 "the peer's device rejects the RD request"},
+    [DQ_CAUSE_REM_ABORT] = {DQ_CLASS_PEER, 1,
+                            "the peer's device aborted the request"},
+    [DQ_CAUSE_INV_EECN] = {DQ_CLASS_LOCAL, 0, "invalid EE context"},
+    [DQ_CAUSE_INV_EEC_STATE] = {DQ_CLASS_LOCAL, 0,
+                                "invalid state of an EE context"},
+    [DQ_CAUSE_FATAL]    = {DQ_CLASS_LOCAL, 1, "the device failed"},
+    [DQ_CAUSE_RESP_TIMEOUT] = {DQ_CLASS_PATH, 1,
+                               "the peer's device answered too late"},
+    [DQ_CAUSE_GENERAL]  = {DQ_CLASS_UNKNOWN, 1, "the device reports a general "
+                                                "error"},
+
+    [DQ_CAUSE_NO_DEVICE]   = {DQ_CLASS_CONFIG, 0,
+                              "this machine has no RDMA device"},
+    [DQ_CAUSE_DEVICE_OPEN] = {DQ_CLASS_CONFIG, 0,
+                              "the RDMA device cannot be opened"},
+    [DQ_CAUSE_PORT_DOWN]   = {DQ_CLASS_CONFIG, 0, "the port is not active"},
+    [DQ_CAUSE_NO_SRQ]      = {DQ_CLASS_CONFIG, 0,
+                              "the device has no shared receive queue, which "
+                              "this version of daqiri needs"},
+    [DQ_CAUSE_NO_GID]      = {DQ_CLASS_CONFIG, 0,
+                              "there is no GID at the index asked for"},
+    [DQ_CAUSE_BAD_OPTION]  = {DQ_CLASS_CONFIG, 0, "an option is out of range"},
+    [DQ_CAUSE_VERB]        = {DQ_CLASS_CONFIG, 0, "a verb failed"},
+    [DQ_CAUSE_POST]        = {DQ_CLASS_LOCAL, 1,
+                              "the device refused a work request that fits "
+                              "its queue"},
+    [DQ_CAUSE_NO_ANSWER]   = {DQ_CLASS_PATH, 0,
+                              "the peer did not answer the handshake"},
+    [DQ_CAUSE_REFUSED]     = {DQ_CLASS_PEER, 0,
+                              "the peer refused the connection"},
+    [DQ_CAUSE_PEER_GONE]   = {DQ_CLASS_PEER, 0,
+                              "the peer has closed its interface"},
+    [DQ_CAUSE_PEER_FORGOT] = {DQ_CLASS_PEER, 0,
+                              "the peer no longer knows this connection"},
+    [DQ_CAUSE_UCX_VERSION] = {DQ_CLASS_CONFIG, 0,
+                              "the plugin was built for another UCX and stays "
+                              "out of this job"},
+    [DQ_CAUSE_TWICE]       = {DQ_CLASS_CONFIG, 0,
+                              "a daqiri plugin is loaded already and this "
+                              "copy stays out of its way"},
+};
+
+/* A message under construction: text that does not fit is cut. */
+typedef struct {
+    char   *buf;
+    size_t size;
+    size_t length;
+} dq_text_t;
+
+
+__attribute__((format(printf, 2, 3)))
+static void dq_text_add(dq_text_t *text, const char *format, ...)
+{
+    size_t room = text->size - text->length;
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(text->buf + text->length, room, format, args);
+    va_end(args);
+    if (length > 0) {
+        text->length += ((size_t)length < room) ? (size_t)length : room - 1;
+    }
+}
+
+
+static const dq_triage_row_t *dq_triage_row(dq_cause_t cause)
+{
+    static const dq_triage_row_t unknown = {DQ_CLASS_UNKNOWN, 0,
+                                            "unknown error"};
+
+    if (((unsigned)cause >= DQ_CAUSE_LAST) ||
+        (dq_triage_table[cause].what == NULL)) {
+        return &unknown;
+    }
+    return &dq_triage_table[cause];
+}
+
+
+dq_class_t dq_triage_class(dq_cause_t cause)
+{
+    return dq_triage_row(cause)->class_id;
+}
+
+
+int dq_triage_new_qp_helps(dq_cause_t cause)
+{
+    return dq_triage_row(cause)->new_qp_helps;
+}
+
+
+const char *dq_class_name(dq_class_t class_id)
+{
+    static const char *const names[DQ_CLASS_LAST] = {
+        [DQ_CLASS_LOCAL]   = "this process",
+        [DQ_CLASS_PEER]    = "the peer",
+        [DQ_CLASS_PATH]    = "the path",
+        [DQ_CLASS_CONFIG]  = "configuration",
+        [DQ_CLASS_FLUSH]   = "flush",
+        [DQ_CLASS_UNKNOWN] = "unknown",
+    };
+
+    return ((unsigned)class_id < DQ_CLASS_LAST) ? names[class_id] : "?";
+}
+
+
+static void dq_triage_fact(const dq_facts_t *facts, dq_text_t *text)
+{
+    if (facts->subject != NULL) {
+        dq_text_add(text, "%s: ", facts->subject);
+    }
+    dq_text_add(text, "%s", dq_triage_row(facts->cause)->what);
+    if (facts->detail != NULL) {
+        dq_text_add(text, " (%s)", facts->detail);
+    }
+    if (facts->verb != NULL) {
+        dq_text_add(text, ": %s()", facts->verb);
+    }
+    if (facts->error != 0) {
+        dq_text_add(text, ": %s", strerror(facts->error));
+    }
+}
+
+
+static void dq_triage_numbers(const dq_facts_t *facts, dq_text_t *text)
+{
+    if (facts->qpn != 0) {
+        dq_text_add(text, "; qp 0x%x", facts->qpn);
+    }
+    if (facts->peer_qpn != 0) {
+        dq_text_add(text, " to qp 0x%x", facts->peer_qpn);
+    }
+    if (facts->peer_host != NULL) {
+        dq_text_add(text, " of %s pid %u", facts->peer_host, facts->peer_pid);
+    }
+    if (facts->vendor_err != 0) {
+        dq_text_add(text, "; vendor error 0x%x", facts->vendor_err);
+    }
+    if (facts->depth != 0) {
+        dq_text_add(text, "; %u work requests outstanding of %u",
+                    facts->outstanding, facts->depth);
+    }
+    if (facts->waited_ms != 0) {
+        dq_text_add(text, "; gave up after %.0f ms", facts->waited_ms);
+    }
+}
+
+
+static void dq_triage_check_retry(const dq_facts_t *facts, dq_text_t *text)
+{
+    if (facts->ack_timeout_ms != 0) {
+        dq_text_add(text,
+                    "\n  waited %.1f ms for each of %u tries "
+                    "(UCX_DAQIRI_TIMEOUT, UCX_DAQIRI_RETRY_COUNT)",
+                    facts->ack_timeout_ms, facts->retry_cnt + 1);
+    }
+    if (facts->peer_host != NULL) {
+        dq_text_add(text, "\n  check that pid %u still runs on %s, and the "
+                    "link and MTU between the two hosts", facts->peer_pid,
+                    facts->peer_host);
+    }
+}
+
+
+static void dq_triage_check_memlock(const dq_facts_t *facts, dq_text_t *text)
+{
+    if ((facts->error == ENOMEM) && (facts->memlock_limit != 0) &&
+        (facts->memlock_limit != UINT64_MAX)) {
+        dq_text_add(text, "\n  locked memory is limited to %llu KiB "
+                    "(ulimit -l): RDMA needs more, usually \"unlimited\"",
+                    (unsigned long long)(facts->memlock_limit / 1024));
+    }
+}
+
+
+static void dq_triage_checks(const dq_facts_t *facts, dq_text_t *text)
+{
+    switch (facts->cause) {
+    case DQ_CAUSE_RETRY_EXC:
+    case DQ_CAUSE_RESP_TIMEOUT:
+        dq_triage_check_retry(facts, text);
+        break;
+    case DQ_CAUSE_RNR_RETRY_EXC:
+        if (facts->rnr_timer_ms != 0) {
+            dq_text_add(text, "\n  the peer asked to wait %.2f ms each time "
+                        "(UCX_DAQIRI_RNR_TIMEOUT)", facts->rnr_timer_ms);
+        }
+        break;
+    case DQ_CAUSE_NO_DEVICE:
+        dq_text_add(text, "\n  \"daqiri run COMMAND\" uses softverbs, the "
+                    "user-space device that comes with daqiri");
+        break;
+    case DQ_CAUSE_DEVICE_OPEN:
+        if ((facts->error == EACCES) || (facts->error == EPERM)) {
+            dq_text_add(text, "\n  check the permissions of "
+                        "/dev/infiniband/uverbs*");
+        }
+        break;
+    case DQ_CAUSE_NO_ANSWER:
+        dq_text_add(text, "\n  check that the peer process still runs, and "
+                    "that UD datagrams pass (UCX_DAQIRI_CONN_TIMEOUT)");
+        break;
+    case DQ_CAUSE_UCX_VERSION:
+        dq_text_add(text, "\n  build daqiri against the UCX that this job "
+                    "loads (./configure, make)");
+        break;
+    default:
+        break;
+    }
+    dq_triage_check_memlock(facts, text);
+}
+
+
+char *dq_triage_message(const dq_facts_t *facts, char *buf, size_t size)
+{
+    dq_text_t text = {.buf = buf, .size = size};
+
+    if (size == 0) {
+        return buf;
+    }
+    buf[0] = '\0';
+    dq_triage_fact(facts, &text);
+    dq_triage_numbers(facts, &text);
+    dq_triage_checks(facts, &text);
+    return buf;
+}

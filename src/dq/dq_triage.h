@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Triage: from facts to what a person needs to know.
+ *
+ * Input is what was seen: a completion status, an errno, the settings in
+ * force. Output is what happened, whose doing it probably is, whether a new
+ * QP can help, and what to check. A check is printed only when the fact that
+ * makes it true is among the input. Every sentence about an error that a user
+ * of this project reads is in dq_triage.c; the plugin and the tools share it.
+ *
+ * Threads: any; nothing is kept.
+ */
+#ifndef DQ_TRIAGE_H
+#define DQ_TRIAGE_H
+
+#include "dq.h"
+
+/* Whose doing it is. */
+typedef enum {
+    DQ_CLASS_LOCAL,   /* this program, or this transport                     */
+    DQ_CLASS_PEER,    /* the other program                                   */
+    DQ_CLASS_PATH,    /* what lies between                                   */
+    DQ_CLASS_CONFIG,  /* how this machine, or the job, is set up             */
+    DQ_CLASS_FLUSH,   /* the echo of an earlier error                        */
+    DQ_CLASS_UNKNOWN,
+    DQ_CLASS_LAST
+} dq_class_t;
+
+/* What was seen. The first ones have the values of enum ibv_wc_status. */
+typedef enum {
+    DQ_CAUSE_NONE = 0,
+    DQ_CAUSE_LOC_LEN,
+    DQ_CAUSE_LOC_QP_OP,
+    DQ_CAUSE_LOC_EEC_OP,
+    DQ_CAUSE_LOC_PROT,
+    DQ_CAUSE_WR_FLUSH,
+    DQ_CAUSE_MW_BIND,
+    DQ_CAUSE_BAD_RESP,
+    DQ_CAUSE_LOC_ACCESS,
+    DQ_CAUSE_REM_INV_REQ,
+    DQ_CAUSE_REM_ACCESS,
+    DQ_CAUSE_REM_OP,
+    DQ_CAUSE_RETRY_EXC,
+    DQ_CAUSE_RNR_RETRY_EXC,
+    DQ_CAUSE_LOC_RDD_VIOL,
+    DQ_CAUSE_REM_INV_RD_REQ,
+    DQ_CAUSE_REM_ABORT,
+    DQ_CAUSE_INV_EECN,
+    DQ_CAUSE_INV_EEC_STATE,
+    DQ_CAUSE_FATAL,
+    DQ_CAUSE_RESP_TIMEOUT,
+    DQ_CAUSE_GENERAL,
+    /* from here on: not completions */
+    DQ_CAUSE_NO_DEVICE = 64, /* no RDMA device at all                        */
+    DQ_CAUSE_DEVICE_OPEN,    /* the device cannot be opened                  */
+    DQ_CAUSE_PORT_DOWN,
+    DQ_CAUSE_NO_SRQ,         /* the device has no shared receive queue       */
+    DQ_CAUSE_NO_GID,         /* the GID index that was asked for is empty    */
+    DQ_CAUSE_BAD_OPTION,
+    DQ_CAUSE_VERB,           /* a verb failed: errno, and its name           */
+    DQ_CAUSE_POST,           /* ibv_post_send() refused what the ledger let  */
+    DQ_CAUSE_NO_ANSWER,      /* the handshake ran out of time                */
+    DQ_CAUSE_REFUSED,        /* the peer refused                             */
+    DQ_CAUSE_PEER_GONE,      /* the peer closed its interface                */
+    DQ_CAUSE_PEER_FORGOT,    /* the peer opened anew what was open           */
+    DQ_CAUSE_UCX_VERSION,    /* a UCX that this was not built for            */
+    DQ_CAUSE_TWICE,          /* two copies of the plugin in one process      */
+    DQ_CAUSE_LAST
+} dq_cause_t;
+
+/* What is known. Zero or NULL means: not known, and is not mentioned. */
+typedef struct {
+    dq_cause_t  cause;
+    int         error;         /* errno value                                */
+    const char  *verb;         /* of DQ_CAUSE_VERB                           */
+    const char  *subject;      /* device, option or version that it is about */
+    const char  *detail;       /* what was asked for, or found               */
+    uint32_t    vendor_err;
+    uint32_t    qpn, peer_qpn;
+    const char  *peer_host;
+    uint32_t    peer_pid;
+    uint32_t    outstanding;   /* requests posted and not over               */
+    uint32_t    depth;         /* of the send queue                          */
+    double      ack_timeout_ms;
+    double      rnr_timer_ms;
+    uint32_t    retry_cnt;
+    double      waited_ms;     /* time spent before giving up                */
+    uint64_t    memlock_limit; /* bytes; UINT64_MAX for no limit             */
+} dq_facts_t;
+
+dq_class_t dq_triage_class(dq_cause_t cause);
+const char *dq_class_name(dq_class_t class_id);
+
+/* Can a new QP cure it? */
+int dq_triage_new_qp_helps(dq_cause_t cause);
+
+/* Writes the message: one line of fact, then lines of checks, each behind a
+ * newline and two spaces. Always terminated. Returns @a buf. */
+char *dq_triage_message(const dq_facts_t *facts, char *buf, size_t size);
+
+enum { DQ_TRIAGE_MESSAGE_MAX = 1024 };
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dq_wire.h"
+
+#include <string.h>
+
+/* Reads "dqri" in a packet dump. */
+#define DQ_FRAME_MAGIC 0x69727164u
+
+enum {
+    DQ_WIRE_QPN_MAX = 0xffffff, /* QPN and PSN are 24 bits (IBA 9.2)         */
+    DQ_WIRE_MTU_MIN = 1,        /* IBV_MTU_256                               */
+    DQ_WIRE_MTU_MAX = 5         /* IBV_MTU_4096                              */
+};
+
+/* A frame as it lies in the datagram. */
+typedef struct {
+    uint32_t        magic;
+    uint8_t         version;
+    uint8_t         kind;
+    uint8_t         reason;
+    uint8_t         reserved_1;
+    uint64_t        dst_cookie;
+    dq_iface_addr_t src;
+    dq_port_addr_t  port;
+    uint32_t        epoch;
+    uint32_t        peer_epoch;
+    uint32_t        qpn;
+    uint32_t        psn;
+    uint32_t        delivered;
+    uint16_t        credits;
+    uint16_t        reserved_2;
+    uint32_t        pid;
+    char            host[DQ_WIRE_HOST_LEN];
+    uint32_t        end; /* the magic again: a cut frame has none            */
+} __attribute__((packed)) dq_wire_frame_t;
+
+DQ_STATIC_ASSERT(sizeof(dq_wire_frame_t) == DQ_FRAME_BYTES, "frame size");
+DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, version) == 4,
+                 "the version stays where every version finds it");
+DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, dst_cookie) == 8, "layout");
+DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, epoch) == 56, "layout");
+DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 84, "layout");
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "dq_wire.c packs structures as they lie: write the swaps first"
+#endif
+
+
+void dq_frame_pack(const dq_frame_t *frame, void *buf)
+{
+    dq_wire_frame_t wire = {
+        .magic      = DQ_FRAME_MAGIC,
+        .version    = DQ_WIRE_VERSION,
+        .kind       = frame->kind,
+        .reason     = frame->reason,
+        .dst_cookie = frame->dst_cookie,
+        .src        = frame->src,
+        .port       = frame->port,
+        .epoch      = frame->epoch,
+        .peer_epoch = frame->peer_epoch,
+        .qpn        = frame->qpn,
+        .psn        = frame->psn,
+        .delivered  = frame->delivered,
+        .credits    = frame->credits,
+        .pid        = frame->pid,
+        .end        = DQ_FRAME_MAGIC,
+    };
+
+    memcpy(wire.host, frame->host, sizeof(wire.host));
+    memcpy(buf, &wire, sizeof(wire));
+}
+
+
+static int dq_frame_has_qp(unsigned kind)
+{
+    return (kind == DQ_FRAME_REQ) || (kind == DQ_FRAME_REP);
+}
+
+
+/* Ranges of what the fields mean; the epoch 0 stands for "none". */
+static int dq_frame_is_sane(const dq_wire_frame_t *wire)
+{
+    if ((wire->epoch == 0) || (wire->reserved_1 != 0) ||
+        (wire->reserved_2 != 0) ||
+        (wire->src.ud_qpn > DQ_WIRE_QPN_MAX) ||
+        (wire->port.is_eth > 1) || (wire->port.mtu < DQ_WIRE_MTU_MIN) ||
+        (wire->port.mtu > DQ_WIRE_MTU_MAX) ||
+        (memchr(wire->host, '\0', sizeof(wire->host)) == NULL)) {
+        return 0;
+    }
+    if (!dq_frame_has_qp(wire->kind)) {
+        return 1;
+    }
+    return (wire->qpn <= DQ_WIRE_QPN_MAX) && (wire->psn <= DQ_WIRE_QPN_MAX) &&
+           (wire->credits > 0);
+}
+
+
+dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
+                                uint64_t my_cookie, dq_frame_t *frame)
+{
+    dq_wire_frame_t wire;
+
+    if (length < sizeof(wire)) {
+        return DQ_WIRE_SHORT;
+    }
+
+    memcpy(&wire, buf, sizeof(wire));
+    if (wire.magic != DQ_FRAME_MAGIC) {
+        return DQ_WIRE_BAD_MAGIC;
+    }
+    if (wire.version != DQ_WIRE_VERSION) {
+        return DQ_WIRE_BAD_VERSION;
+    }
+    if (wire.end != DQ_FRAME_MAGIC) {
+        return DQ_WIRE_BAD_MAGIC;
+    }
+    if (wire.kind >= DQ_FRAME_LAST) {
+        return DQ_WIRE_BAD_KIND;
+    }
+    if (wire.dst_cookie != my_cookie) {
+        return DQ_WIRE_BAD_COOKIE;
+    }
+    if (!dq_frame_is_sane(&wire)) {
+        return DQ_WIRE_BAD_FIELD;
+    }
+
+    *frame = (dq_frame_t){
+        .kind       = wire.kind,
+        .dst_cookie = wire.dst_cookie,
+        .src        = wire.src,
+        .port       = wire.port,
+        .epoch      = wire.epoch,
+        .peer_epoch = wire.peer_epoch,
+        .qpn        = wire.qpn,
+        .psn        = wire.psn,
+        .delivered  = wire.delivered,
+        .credits    = wire.credits,
+        .reason     = wire.reason,
+        .pid        = wire.pid,
+    };
+    memcpy(frame->host, wire.host, sizeof(frame->host));
+    return DQ_WIRE_OK;
+}
+
+
+const char *dq_wire_status_name(dq_wire_status_t status)
+{
+    static const char *const names[DQ_WIRE_LAST] = {
+        [DQ_WIRE_OK]          = "ok",
+        [DQ_WIRE_SHORT]       = "short",
+        [DQ_WIRE_BAD_MAGIC]   = "bad_magic",
+        [DQ_WIRE_BAD_VERSION] = "bad_version",
+        [DQ_WIRE_BAD_KIND]    = "bad_kind",
+        [DQ_WIRE_BAD_FIELD]   = "bad_field",
+        [DQ_WIRE_BAD_COOKIE]  = "bad_cookie",
+    };
+
+    return (status < DQ_WIRE_LAST) ? names[status] : "?";
+}
+
+
+const char *dq_frame_kind_name(unsigned kind)
+{
+    static const char *const names[DQ_FRAME_LAST] = {
+        [DQ_FRAME_REQ]    = "REQ",
+        [DQ_FRAME_REP]    = "REP",
+        [DQ_FRAME_RTU]    = "RTU",
+        [DQ_FRAME_REFUSE] = "REFUSE",
+        [DQ_FRAME_GONE]   = "GONE",
+    };
+
+    return (kind < DQ_FRAME_LAST) ? names[kind] : "?";
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Everything that leaves the process: the header of a message, the credits in
+ * its immediate data, the frames of the handshake, and the two addresses that
+ * UCP carries to the peer. Layouts are written nowhere else.
+ *
+ * Multi-byte fields are little-endian, except the immediate data, which verbs
+ * keeps in network order. Parsing takes a length, happens once, and answers
+ * with a reason; nothing from the wire is trusted before it.
+ */
+#ifndef DQ_WIRE_H
+#define DQ_WIRE_H
+
+#include "dq.h"
+
+enum {
+    DQ_WIRE_VERSION    = 1,
+    DQ_WIRE_GRH_LEN    = 40, /* in front of every UD message (IBA 11.4.1.2)  */
+    DQ_WIRE_GID_LEN    = 16,
+    DQ_WIRE_HOST_LEN   = 24,
+    DQ_WIRE_MAX_CREDIT = UINT16_MAX,
+    DQ_WIRE_AM_ID_MAX  = 32  /* UCT_AM_ID_MAX                                */
+};
+
+/* Why bytes from the wire were dropped; also the index of a counter. */
+typedef enum {
+    DQ_WIRE_OK,
+    DQ_WIRE_SHORT,       /* fewer bytes than the layout has                  */
+    DQ_WIRE_BAD_MAGIC,   /* not ours                                         */
+    DQ_WIRE_BAD_VERSION, /* a daqiri of another version                      */
+    DQ_WIRE_BAD_KIND,
+    DQ_WIRE_BAD_FIELD,   /* a value out of its range                         */
+    DQ_WIRE_BAD_COOKIE,  /* meant for an interface that is not this one      */
+    DQ_WIRE_LAST
+} dq_wire_status_t;
+
+/* ---- Messages on the RC QP ---- */
+
+typedef enum {
+    DQ_MSG_AM    = 0x51, /* an active message: the header, then its data     */
+    DQ_MSG_GRANT = 0x52  /* only the credits in the immediate data           */
+} dq_msg_kind_t;
+
+typedef struct {
+    uint8_t  kind;
+    uint8_t  am_id;
+    uint16_t reserved; /* zero                                               */
+    uint32_t seq;      /* counts active messages on this connection, from 0  */
+} __attribute__((packed)) dq_msg_hdr_t;
+
+DQ_STATIC_ASSERT(sizeof(dq_msg_hdr_t) == 8, "keeps data 8-byte aligned");
+
+static inline void dq_msg_pack(dq_msg_hdr_t *hdr, dq_msg_kind_t kind,
+                               uint8_t am_id, uint32_t seq)
+{
+    *hdr = (dq_msg_hdr_t){.kind = kind, .am_id = am_id, .seq = seq};
+}
+
+static inline dq_wire_status_t dq_msg_parse(const void *buf, size_t length)
+{
+    const dq_msg_hdr_t *hdr = buf;
+
+    if (DQ_UNLIKELY(length < sizeof(*hdr))) {
+        return DQ_WIRE_SHORT;
+    }
+    if (DQ_UNLIKELY((hdr->kind != DQ_MSG_AM) && (hdr->kind != DQ_MSG_GRANT))) {
+        return DQ_WIRE_BAD_KIND;
+    }
+    if (DQ_UNLIKELY((hdr->reserved != 0) ||
+                    (hdr->am_id >= DQ_WIRE_AM_ID_MAX))) {
+        return DQ_WIRE_BAD_FIELD;
+    }
+    return DQ_WIRE_OK;
+}
+
+/* ---- Frames of the handshake, one per UD datagram ---- */
+
+typedef enum {
+    DQ_FRAME_REQ,    /* let us connect: my QP                                */
+    DQ_FRAME_REP,    /* agreed: my QP                                        */
+    DQ_FRAME_RTU,    /* my QP is ready to receive: you may send              */
+    DQ_FRAME_REFUSE, /* I cannot, and asking again will not help             */
+    DQ_FRAME_GONE,   /* this interface closes: nothing you send will arrive  */
+    DQ_FRAME_LAST
+} dq_frame_kind_t;
+
+/* Where a port is: enough to address it on InfiniBand and on RoCE. */
+typedef struct {
+    uint8_t  gid[DQ_WIRE_GID_LEN];
+    uint16_t lid;
+    uint8_t  is_eth; /* RoCE: the GID is needed; LIDs mean nothing           */
+    uint8_t  mtu;    /* enum ibv_mtu of the port                             */
+} __attribute__((packed)) dq_port_addr_t;
+
+/* Which interface it is, and how to reach its handshake. */
+typedef struct {
+    uint64_t uuid;   /* names the interface, for as long as it lives         */
+    uint64_t cookie; /* a frame for it carries this                          */
+    uint32_t ud_qpn;
+} __attribute__((packed)) dq_iface_addr_t;
+
+/* UCP packs both into the address that peers exchange, in few bytes:
+ * uct device address <= 31, iface address <= 63 (UCX 1.13 address.c). */
+DQ_STATIC_ASSERT(sizeof(dq_port_addr_t) == 20, "fits a device address");
+DQ_STATIC_ASSERT(sizeof(dq_iface_addr_t) == 20, "fits an iface address");
+
+typedef struct {
+    uint8_t         kind;       /* dq_frame_kind_t                           */
+    uint64_t        dst_cookie; /* of the interface that it is for           */
+    dq_iface_addr_t src;        /* of the sender                             */
+    dq_port_addr_t  port;       /* of the sender                             */
+    uint32_t        epoch;      /* of the sender's attempt                   */
+    uint32_t        peer_epoch; /* of the attempt answered; 0 in a REQ       */
+    uint32_t        qpn;        /* of the sender's RC QP                     */
+    uint32_t        psn;        /* that the sender's RC QP starts with       */
+    uint32_t        delivered;  /* active messages handed up so far          */
+    uint16_t        credits;    /* RECVs promised to the receiver of this    */
+    uint8_t         reason;     /* of a refusal: dq_cause_t                  */
+    uint32_t        pid;        /* of the sender, for messages to people     */
+    char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise       */
+} dq_frame_t;
+
+enum { DQ_FRAME_BYTES = 112 }; /* what a packed frame takes                  */
+
+/* Writes DQ_FRAME_BYTES into @a buf. */
+void dq_frame_pack(const dq_frame_t *frame, void *buf);
+
+/* @a length is what came after the GRH. *frame is written only on OK. */
+dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
+                                uint64_t my_cookie, dq_frame_t *frame);
+
+const char *dq_wire_status_name(dq_wire_status_t status);
+const char *dq_frame_kind_name(unsigned kind);
+
+#endif
