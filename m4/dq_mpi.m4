@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# DQ_CHECK_MPI
+#
+# Debian installs Open MPI and MPICH side by side and tells them apart by the
+# end of the compiler's name. Each is optional. For X in OMPI, MPICH:
+#   MPICC_X     the compiler wrapper, empty when there is none
+#   X_CPPFLAGS  include flags asked from the wrapper, so that automake's own
+#   X_LIBS      rules (dependencies, sanitizers) can build MPI programs
+#   MPIRUN_X    what starts a job
+#   HAVE_X      automake conditional
+#
+# DQ_MPI_WORDS(PATTERN, COMMAND): those words of COMMAND's output that match
+# the shell pattern; wrappers also print the packager's own CFLAGS, which are
+# not ours to use.
+
+AC_DEFUN([DQ_MPI_WORDS],
+[`for w in \`$2 2>/dev/null\`; do case $w in $1) printf '%s ' "$w";; esac; done`])
+
+AC_DEFUN([DQ_CHECK_MPI], [
+AC_PATH_PROG([MPICC_OMPI], [mpicc.openmpi])
+AC_PATH_PROG([MPIRUN_OMPI], [mpirun.openmpi])
+AS_IF([test -n "$MPICC_OMPI"],
+    [OMPI_CPPFLAGS=DQ_MPI_WORDS([-I*|-D*], [$MPICC_OMPI --showme:compile])
+     OMPI_LIBS=DQ_MPI_WORDS([-L*|-l*], [$MPICC_OMPI --showme:link])])
+
+AC_PATH_PROG([MPICC_MPICH], [mpicc.mpich])
+AC_PATH_PROG([MPIRUN_MPICH], [mpiexec.mpich])
+AS_IF([test -n "$MPICC_MPICH"],
+    [MPICH_CPPFLAGS=DQ_MPI_WORDS([-I*|-D*], [$MPICC_MPICH -compile_info])
+     MPICH_LIBS=DQ_MPI_WORDS([-L*|-l*], [$MPICC_MPICH -link_info])])
+
+AC_SUBST([OMPI_CPPFLAGS])
+AC_SUBST([OMPI_LIBS])
+AC_SUBST([MPICH_CPPFLAGS])
+AC_SUBST([MPICH_LIBS])
+AM_CONDITIONAL([HAVE_OMPI], [test -n "$MPICC_OMPI" && test -n "$MPIRUN_OMPI"])
+AM_CONDITIONAL([HAVE_MPICH], [test -n "$MPICC_MPICH" && test -n "$MPIRUN_MPICH"])
+])

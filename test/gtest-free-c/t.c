@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * check writes its TAP into a pipe and a child of this program, the printer,
+ * copies it to stdout line by line. t_skip() writes a line of its own into the
+ * same pipe before its test ends, hence before check writes the result of that
+ * test: the printer joins the two. The pipe is also what keeps stdout free for
+ * TAP: the runner's own stdout is made a copy of stderr.
+ */
+#include "t.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define T_SKIP_MARK "#t-skip "
+
+static struct {
+    uint64_t seed;
+    int      have_seed;
+    int      tap_fd; /* write side of the pipe, -1 outside t_main() */
+} t_run = {.tap_fd = -1};
+
+static void t_die(const char *what)
+{
+    fprintf(stderr, "test harness: %s: %s\n", what, strerror(errno));
+    exit(99);
+}
+
+uint64_t t_seed(void)
+{
+    const char *env = getenv("T_SEED");
+    char *end;
+
+    if (t_run.have_seed) {
+        return t_run.seed;
+    }
+
+    if ((env != NULL) && (*env != '\0')) {
+        t_run.seed = strtoull(env, &end, 0);
+        if (*end != '\0') {
+            fprintf(stderr, "T_SEED is not a number: %s\n", env);
+            exit(99);
+        }
+    } else if (getrandom(&t_run.seed, sizeof(t_run.seed), 0) !=
+               (ssize_t)sizeof(t_run.seed)) {
+        t_die("getrandom");
+    }
+
+    t_run.have_seed = 1;
+    return t_run.seed;
+}
+
+/* One step of splitmix64: a counter through a mixing function, so that any
+ * seed, zero included, gives a full period of 2^64. */
+uint64_t t_rng_next(t_rng_t *rng)
+{
+    uint64_t z = (rng->state += 0x9e3779b97f4a7c15ull);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+void t_rng_init(t_rng_t *rng, uint64_t salt)
+{
+    t_rng_t mixer = {.state = salt};
+
+    rng->state = t_seed() ^ t_rng_next(&mixer);
+}
+
+uint64_t t_rng_below(t_rng_t *rng, uint64_t bound)
+{
+    /* Values below `skew` would make the first residues more likely. */
+    uint64_t skew = -bound % bound;
+    uint64_t value;
+
+    do {
+        value = t_rng_next(rng);
+    } while (value < skew);
+    return value % bound;
+}
+
+uint64_t t_rng_range(t_rng_t *rng, uint64_t first, uint64_t last)
+{
+    uint64_t span = last - first + 1;
+
+    return (span == 0) ? t_rng_next(rng) : first + t_rng_below(rng, span);
+}
+
+int t_rng_once_in(t_rng_t *rng, uint64_t times)
+{
+    return t_rng_below(rng, times) == 0;
+}
+
+void t_rng_fill(t_rng_t *rng, void *buffer, size_t length)
+{
+    uint8_t *bytes = buffer;
+    uint64_t value = 0;
+    size_t i;
+
+    for (i = 0; i < length; i++) {
+        value    = ((i % 8) == 0) ? t_rng_next(rng) : (value >> 8);
+        bytes[i] = (uint8_t)value;
+    }
+}
+
+uint64_t t_checksum(const void *buffer, size_t length)
+{
+    const uint8_t *bytes = buffer;
+    uint64_t sum = 0xcbf29ce484222325ull;
+    size_t i;
+
+    for (i = 0; i < length; i++) {
+        sum = (sum ^ bytes[i]) * 0x100000001b3ull;
+    }
+    return sum;
+}
+
+Suite *t_suite(const char *name, ...)
+{
+    Suite *suite       = suite_create(name);
+    const char *last   = NULL;
+    TCase *tcase       = NULL;
+    const TTest *test;
+    const char *label;
+    va_list ap;
+
+    va_start(ap, name);
+    while ((label = va_arg(ap, const char *)) != NULL) {
+        test = va_arg(ap, const TTest *);
+        if ((last == NULL) || (strcmp(last, label) != 0)) {
+            tcase = tcase_create(label);
+            tcase_set_timeout(tcase, T_TIMEOUT);
+            suite_add_tcase(suite, tcase);
+            last = label;
+        }
+        tcase_add_test(tcase, test);
+    }
+    va_end(ap);
+    return suite;
+}
+
+void t_skip(const char *format, ...)
+{
+    char reason[256];
+    va_list ap;
+    int fd;
+
+    va_start(ap, format);
+    vsnprintf(reason, sizeof(reason), format, ap);
+    va_end(ap);
+
+    fd = (t_run.tap_fd >= 0) ? t_run.tap_fd : STDERR_FILENO;
+    reason[strcspn(reason, "\n")] = '\0';
+    if (dprintf(fd, T_SKIP_MARK "%s\n", reason) < 0) {
+        t_die("skip");
+    }
+    _exit(0);
+}
+
+void t_skip_all(const char *format, ...)
+{
+    va_list ap;
+
+    printf("1..0 # SKIP ");
+    va_start(ap, format);
+    vprintf(format, ap);
+    va_end(ap);
+    printf("\n");
+    exit(0);
+}
+
+typedef struct {
+    unsigned next;      /* number that the next result must have */
+    char     skip[256]; /* reason why the running test skips, or "" */
+} t_printer_t;
+
+/* Is it the next result? A message of several lines may hold lines that only
+ * look like results; their number gives them away. */
+static int t_is_result(const t_printer_t *printer, const char *line)
+{
+    unsigned number;
+    int length = 0;
+
+    if ((sscanf(line, "ok %u -%n", &number, &length) != 1) &&
+        (sscanf(line, "not ok %u -%n", &number, &length) != 1)) {
+        return 0;
+    }
+    return (length > 0) && (number == printer->next);
+}
+
+static void t_print_line(t_printer_t *printer, const char *line)
+{
+    if (strncmp(line, T_SKIP_MARK, strlen(T_SKIP_MARK)) == 0) {
+        snprintf(printer->skip, sizeof(printer->skip), "%s",
+                 line + strlen(T_SKIP_MARK));
+        return;
+    }
+
+    if (t_is_result(printer, line)) {
+        printf("%s", line);
+        if ((printer->skip[0] != '\0') && (line[0] == 'o')) {
+            printf(" # SKIP %s", printer->skip);
+        }
+        printer->next++;
+        printer->skip[0] = '\0';
+    } else if (strncmp(line, "1..", 3) == 0) {
+        printf("%s", line);
+    } else {
+        printf("# %s", line);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+static void t_print(int fd)
+{
+    t_printer_t printer = {.next = 1, .skip = ""};
+    char *line          = NULL;
+    size_t size         = 0;
+    FILE *stream        = fdopen(fd, "r");
+    ssize_t length;
+
+    if (stream == NULL) {
+        t_die("fdopen");
+    }
+
+    while ((length = getline(&line, &size, stream)) > 0) {
+        if (line[length - 1] == '\n') {
+            line[length - 1] = '\0';
+        }
+        t_print_line(&printer, line);
+    }
+    free(line);
+    fclose(stream);
+}
+
+/* Starts the printer; returns its pid. From here on stdout is stderr. */
+static pid_t t_start_printer(void)
+{
+    int fds[2];
+    pid_t pid;
+
+    fflush(NULL);
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        t_die("pipe");
+    }
+
+    pid = fork();
+    if (pid < 0) {
+        t_die("fork");
+    }
+    if (pid == 0) {
+        close(fds[1]);
+        t_print(fds[0]);
+        exit(0);
+    }
+
+    close(fds[0]);
+    t_run.tap_fd = fds[1];
+    if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+        t_die("dup2");
+    }
+    return pid;
+}
+
+/* The printer reads until every copy of the write side is closed, so it
+ * outlives a test's stray child; check ends those with the test. */
+static void t_stop_printer(pid_t pid)
+{
+    close(t_run.tap_fd);
+    t_run.tap_fd = -1;
+    if (waitpid(pid, NULL, 0) < 0) {
+        t_die("waitpid");
+    }
+}
+
+int t_main(const t_suite_func_t *suites, size_t count)
+{
+    char path[32];
+    SRunner *runner;
+    pid_t printer;
+    int failed;
+    size_t i;
+
+    printf("# seed: T_SEED=0x%" PRIx64 "\n", t_seed());
+    printer = t_start_printer();
+
+    runner = srunner_create(NULL);
+    for (i = 0; i < count; i++) {
+        srunner_add_suite(runner, suites[i]());
+    }
+    snprintf(path, sizeof(path), "/dev/fd/%d", t_run.tap_fd);
+    srunner_set_tap(runner, path);
+    srunner_run_all(runner, CK_SILENT);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+
+    t_stop_printer(printer);
+    return (failed == 0) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
