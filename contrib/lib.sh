@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Read by the bash scripts of this folder: how they speak, and where they put
+# things. Nothing here does anything by itself.
+# shellcheck shell=bash
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+me=$(basename "$0")
+
+# Everything a build writes is below here; git ignores it.
+build_root=${DAQIRI_BUILD_ROOT:-$top/build}
+
+# UCX's source tree is kept between checkouts: it is 7 MB and never changes.
+if [ -n "${XDG_CACHE_HOME:-}" ]; then
+    cache_root=$XDG_CACHE_HOME/ucx-daqiri
+elif [ -n "${HOME:-}" ]; then
+    cache_root=$HOME/.cache/ucx-daqiri
+else
+    cache_root=$build_root/cache
+fi
+
+all_flavours='release debug asan tsan'
+
+say()
+{
+    printf '%s: %s\n' "$me" "$*"
+}
+
+# die STATUS SENTENCE: 1 = it did not work, 2 = it was called wrongly.
+die()
+{
+    printf '%s: %s\n' "$me" "$2" >&2
+    exit "$1"
+}
+
+# The comment at the top of a script is its help.
+print_help()
+{
+    sed -n '4,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0"
+}
+
+need_value()
+{
+    [ "$1" -ge 2 ] || die 2 "option $2 needs a value (try $me --help)"
+}
+
+need_flavour()
+{
+    case " $all_flavours " in
+        *" $1 "*) ;;
+        *) die 2 "there is no flavour \"$1\": it is one of $all_flavours" ;;
+    esac
+}
+
+# run_logged LOG COMMAND...: the output goes to LOG; of a failure the end of
+# it is shown.
+run_logged()
+{
+    local log=$1
+
+    shift
+    mkdir -p "$(dirname "$log")"
+    if "$@" >"$log" 2>&1 </dev/null; then
+        return 0
+    fi
+    tail -n 40 "$log" | sed 's/^/    /'
+    say "failed: $* (all of its output: $log)"
+    return 1
+}
