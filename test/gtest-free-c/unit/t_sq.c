@@ -1,0 +1,755 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The send ledger: its edges by number, then random runs against a model that
+ * keeps every request as a record in an array.
+ *
+ * The model's device is the least helpful one that is still correct: it
+ * completes signalled requests only, and unsignalled ones only by an error.
+ */
+#include "t_unit.h"
+#include "dq/dq_sq.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_SQS = 6,
+    STEPS   = 25000, /* of one random run */
+    RUNS    = 48
+};
+
+typedef struct {
+    uint32_t      id;
+    int           signalled;
+    dq_wr_class_t wr_class;
+} record_t;
+
+/* One SQ: the ledger under test beside what it should say. */
+typedef struct {
+    dq_sq_t   sq;
+    uint32_t  *slot;
+    uint32_t  depth;
+    uint32_t  every;   /* longest run that the header allows                */
+    uint32_t  next_id;
+    uint32_t  credits;
+    uint32_t  window;
+    dq_gate_t gate;
+    uint32_t  count;   /* records in use, oldest first                      */
+    record_t  *record;
+} lane_t;
+
+typedef struct {
+    dq_cq_t  cq;
+    uint32_t depth;
+    unsigned count;
+    lane_t   lane[MAX_SQS];
+} world_t;
+
+
+static void lane_init(lane_t *lane, uint32_t depth, uint32_t signal_every,
+                      uint32_t first_id)
+{
+    uint32_t every = (signal_every == 0) ? 1 : signal_every;
+
+    *lane = (lane_t){
+        .depth   = depth,
+        .every   = (every < depth / 4) ? every : depth / 4,
+        .next_id = first_id,
+        .gate    = DQ_GATE_NOT_UP,
+        .slot    = calloc(dq_sq_slots(depth), sizeof(uint32_t)),
+        .record  = calloc(depth, sizeof(record_t)),
+    };
+    ck_assert_ptr_nonnull(lane->slot);
+    ck_assert_ptr_nonnull(lane->record);
+    dq_sq_init(&lane->sq, depth, signal_every, first_id, lane->slot);
+}
+
+
+static void lane_set_gate(lane_t *lane, dq_gate_t gate)
+{
+    lane->gate    = gate;
+    lane->sq.gate = gate;
+}
+
+
+/* A connected lane with all of its credits. */
+static void lane_up(lane_t *lane, uint32_t window)
+{
+    lane_set_gate(lane, DQ_GATE_UP);
+    lane->window    = window;
+    lane->credits   = window;
+    lane->sq.window = window;
+    T_NEED_EQ(dq_sq_credit(&lane->sq, window), 0);
+}
+
+
+static void world_init(world_t *world, uint32_t cq_depth, unsigned count)
+{
+    *world = (world_t){.depth = cq_depth, .count = count};
+    dq_cq_init(&world->cq, cq_depth);
+}
+
+
+static void world_free(world_t *world)
+{
+    unsigned i;
+
+    for (i = 0; i < world->count; i++) {
+        free(world->lane[i].slot);
+        free(world->lane[i].record);
+    }
+}
+
+
+static uint32_t world_used(const world_t *world)
+{
+    uint32_t used = 0;
+    unsigned i;
+
+    for (i = 0; i < world->count; i++) {
+        used += world->lane[i].count;
+    }
+    return used;
+}
+
+
+static uint32_t lane_signals(const lane_t *lane)
+{
+    uint32_t signals = 0;
+    uint32_t i;
+
+    for (i = 0; i < lane->count; i++) {
+        signals += (lane->record[i].signalled != 0);
+    }
+    return signals;
+}
+
+
+static uint32_t lane_silent_tail(const lane_t *lane)
+{
+    uint32_t tail = 0;
+
+    while ((tail < lane->count) &&
+           !lane->record[lane->count - 1 - tail].signalled) {
+        tail++;
+    }
+    return tail;
+}
+
+
+/* What the header says of admission, in the order in which it says it. */
+static dq_admit_t model_admit(const world_t *world, const lane_t *lane,
+                              dq_wr_class_t wr_class)
+{
+    uint32_t spare = (wr_class == DQ_WR_GRANT) ? 0 : 1;
+
+    if (lane->gate == DQ_GATE_DEAD) {
+        return DQ_ADMIT_DEAD;
+    }
+    if (lane->gate == DQ_GATE_NOT_UP) {
+        return DQ_ADMIT_NOT_UP;
+    }
+    if (lane->count + spare >= lane->depth) {
+        return DQ_ADMIT_SQ_FULL;
+    }
+    if (world_used(world) + spare >= world->depth) {
+        return DQ_ADMIT_CQ_FULL;
+    }
+    if ((wr_class != DQ_WR_RMA) && (lane->credits <= spare)) {
+        return DQ_ADMIT_NO_CREDIT;
+    }
+    return DQ_ADMIT_OK;
+}
+
+
+/* Posts if that is admitted, and says if it was. */
+static int lane_post(world_t *world, lane_t *lane, dq_wr_class_t wr_class,
+                     int want_signal)
+{
+    dq_admit_t admit = dq_sq_admit(&lane->sq, &world->cq, wr_class);
+    dq_ticket_t ticket;
+
+    T_NEED_EQ(admit, model_admit(world, lane, wr_class));
+    if (admit != DQ_ADMIT_OK) {
+        return 0;
+    }
+
+    ticket = dq_sq_post(&lane->sq, &world->cq, wr_class, want_signal);
+    T_NEED_EQ(ticket.id, lane->next_id);
+    T_NEED(ticket.signal || !want_signal);
+
+    lane->record[lane->count++] = (record_t){.id        = lane->next_id++,
+                                             .signalled = ticket.signal,
+                                             .wr_class  = wr_class};
+    lane->credits -= (wr_class != DQ_WR_RMA);
+    return 1;
+}
+
+
+static void lane_unpost(world_t *world, lane_t *lane, uint32_t count)
+{
+    uint32_t messages = 0;
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        messages += (lane->record[--lane->count].wr_class != DQ_WR_RMA);
+    }
+    lane->next_id -= count;
+    lane->credits += messages;
+    dq_sq_unpost(&lane->sq, &world->cq, count, messages);
+}
+
+
+/* A completion for the request at @a index: all before it are over too. */
+static void lane_complete(world_t *world, lane_t *lane, uint32_t index)
+{
+    uint32_t over = index + 1;
+
+    T_NEED_EQ(dq_sq_retire(&lane->sq, &world->cq, lane->record[index].id),
+              over);
+    lane->count -= over;
+    memmove(lane->record, lane->record + over,
+            lane->count * sizeof(*lane->record));
+}
+
+
+/* The device completes the oldest signalled request; says if there was one. */
+static int lane_device(world_t *world, lane_t *lane)
+{
+    uint32_t i;
+
+    for (i = 0; i < lane->count; i++) {
+        if (lane->record[i].signalled) {
+            lane_complete(world, lane, i);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+static void lane_check(const world_t *world, const lane_t *lane)
+{
+    uint32_t tail = lane_silent_tail(lane);
+
+    T_NEED(dq_sq_check(&lane->sq, &world->cq));
+    T_NEED_EQ(dq_sq_in_use(&lane->sq), lane->count);
+    T_NEED_EQ(lane->sq.credits, lane->credits);
+    T_NEED_EQ(dq_sq_tail_is_silent(&lane->sq), tail > 0);
+    T_NEED(tail < lane->every);
+    if (lane->count + DQ_SQ_RESERVE >= lane->depth) {
+        T_NEED_EQ(tail, 0); /* a full SQ drains by itself */
+    }
+}
+
+
+static void world_check(const world_t *world)
+{
+    uint32_t signals = 0;
+    uint32_t silent  = 0;
+    unsigned i;
+
+    for (i = 0; i < world->count; i++) {
+        lane_check(world, &world->lane[i]);
+        signals += lane_signals(&world->lane[i]);
+        silent  += lane_silent_tail(&world->lane[i]);
+    }
+    T_NEED_EQ(world->cq.used, world_used(world));
+    T_NEED_EQ(world->cq.signals, signals);
+    T_NEED(world->cq.used <= world->depth);
+    T_NEED(silent <= world->depth / 2);
+}
+
+
+/* ---- Edges ---- */
+
+static void world_of_one(world_t *world, uint32_t cq_depth, uint32_t depth,
+                         uint32_t signal_every, uint32_t first_id)
+{
+    world_init(world, cq_depth, 1);
+    lane_init(&world->lane[0], depth, signal_every, first_id);
+    lane_up(&world->lane[0], 1000);
+}
+
+
+static void post_many(world_t *world, lane_t *lane, dq_wr_class_t wr_class,
+                      uint32_t count)
+{
+    while (count-- > 0) {
+        T_NEED(lane_post(world, lane, wr_class, 0));
+        world_check(world);
+    }
+}
+
+
+START_TEST(test_slots)
+{
+    static const uint32_t depth[] = {1, 2, 3, 4, 5, 127, 128, 129, 1 << 20};
+    static const uint32_t slots[] = {1, 2, 4, 4, 8, 128, 128, 256, 1 << 20};
+    size_t i;
+
+    for (i = 0; i < sizeof(depth) / sizeof(depth[0]); i++) {
+        ck_assert_uint_eq(dq_sq_slots(depth[i]), slots[i]);
+    }
+}
+END_TEST
+
+
+/* Depths that are a power of two and that are not; the data's end at
+ * depth - 1, the grant's at depth; one more of either is refused. */
+START_TEST(test_depth)
+{
+    static const uint32_t depths[] = {4, 5, 7, 8, 16, 127, 128, 129};
+    uint32_t depth = depths[_i];
+    world_t world;
+    lane_t *lane = &world.lane[0];
+
+    world_of_one(&world, 1000, depth, 1000, 0);
+    /* 0 */ T_NEED_EQ(dq_sq_in_use(&lane->sq), 0);
+    /* 0 */ T_NEED(!dq_sq_tail_is_silent(&lane->sq));
+    /* 0 */ T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, 0), 0);
+    post_many(&world, lane, DQ_WR_MSG, depth - 1);
+    /* d-1 */ T_NEED(!lane_post(&world, lane, DQ_WR_MSG, 0));
+    /* d-1 */ T_NEED(!lane_post(&world, lane, DQ_WR_RMA, 1));
+    /* d-1 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_MSG),
+                        DQ_ADMIT_SQ_FULL);
+    post_many(&world, lane, DQ_WR_GRANT, 1);
+    /* d */ T_NEED_EQ(dq_sq_in_use(&lane->sq), depth);
+    /* d+1 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_GRANT),
+                        DQ_ADMIT_SQ_FULL);
+    while (lane_device(&world, lane)) {
+        world_check(&world);
+    }
+    /* all */ T_NEED_EQ(dq_sq_in_use(&lane->sq), 0);
+    /* all */ T_NEED_EQ(world.cq.used, 0);
+    world_free(&world);
+}
+END_TEST
+
+
+/* Two SQs share a CQ that is smaller than either. */
+START_TEST(test_cq_depth)
+{
+    static const uint32_t depths[] = {4, 5, 8, 33};
+    uint32_t depth = depths[_i];
+    world_t world;
+    uint32_t i;
+
+    world_init(&world, depth, 2);
+    for (i = 0; i < 2; i++) {
+        lane_init(&world.lane[i], 64, 16, 0);
+        lane_up(&world.lane[i], 1000);
+    }
+    for (i = 0; i < depth - 1; i++) {
+        post_many(&world, &world.lane[i % 2], DQ_WR_MSG, 1);
+    }
+    for (i = 0; i < 2; i++) {
+        T_NEED_EQ(dq_sq_admit(&world.lane[i].sq, &world.cq, DQ_WR_MSG),
+                  DQ_ADMIT_CQ_FULL);
+        T_NEED_EQ(dq_sq_admit(&world.lane[i].sq, &world.cq, DQ_WR_RMA),
+                  DQ_ADMIT_CQ_FULL);
+    }
+    post_many(&world, &world.lane[0], DQ_WR_GRANT, 1);
+    T_NEED_EQ(dq_sq_admit(&world.lane[1].sq, &world.cq, DQ_WR_GRANT),
+              DQ_ADMIT_CQ_FULL);
+    T_NEED(lane_device(&world, &world.lane[0]));
+    world_check(&world);
+    post_many(&world, &world.lane[1], DQ_WR_GRANT, 1);
+    world_free(&world);
+}
+END_TEST
+
+
+/* With room everywhere, exactly one in signal_every asks for a completion. */
+START_TEST(test_signal_every)
+{
+    static const uint32_t asked[] = {0, 1, 2, 8, 31, 32, 33, 5000};
+    static const uint32_t given[] = {1, 1, 2, 8, 31, 32, 32, 32};
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t i;
+
+    world_of_one(&world, 1000, 128, asked[_i], 0);
+    for (i = 1; i <= 96; i++) {
+        post_many(&world, lane, DQ_WR_RMA, 1);
+        T_NEED_EQ(lane->record[i - 1].signalled != 0,
+                  (i % given[_i]) == 0);
+    }
+    world_free(&world);
+}
+END_TEST
+
+
+/* The first post that half fills the CQ is signalled, and all after it. */
+START_TEST(test_signal_under_pressure)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t i;
+
+    world_of_one(&world, 64, 512, 128, 0);
+    for (i = 1; i < 64; i++) {
+        T_NEED_EQ(dq_cq_is_pressed(&world.cq), (i - 1) >= 32);
+        post_many(&world, lane, DQ_WR_RMA, 1);
+        T_NEED_EQ(lane->record[i - 1].signalled != 0, i >= 32);
+    }
+    world_free(&world);
+}
+END_TEST
+
+
+/* 1: data leaves the last credit; 2: a grant takes it; 3: nothing is left;
+ * 4: one-sided needs none; 5: a promise past the window changes nothing. */
+START_TEST(test_credits)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+
+    world_init(&world, 100, 1);
+    lane_init(lane, 64, 8, 0);
+    lane_up(lane, 3);
+    post_many(&world, lane, DQ_WR_MSG, 2);
+    /* 1 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_MSG),
+                      DQ_ADMIT_NO_CREDIT);
+    /* 2 */ post_many(&world, lane, DQ_WR_GRANT, 1);
+    /* 3 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_GRANT),
+                      DQ_ADMIT_NO_CREDIT);
+    /* 4 */ post_many(&world, lane, DQ_WR_RMA, 1);
+    /* 5 */ T_NEED_EQ(dq_sq_credit(&lane->sq, 4), -1);
+    /* 5 */ T_NEED_EQ(dq_sq_credit(&lane->sq, UINT32_MAX), -1);
+    /* 5 */ T_NEED_EQ(lane->sq.credits, 0);
+    T_NEED_EQ(dq_sq_credit(&lane->sq, 0), 0);
+    T_NEED_EQ(dq_sq_credit(&lane->sq, 2), 0);
+    /* 5 */ T_NEED_EQ(dq_sq_credit(&lane->sq, 2), -1);
+    /* 5 */ T_NEED_EQ(dq_sq_credit(&lane->sq, UINT32_MAX - 1), -1);
+    T_NEED_EQ(dq_sq_credit(&lane->sq, 1), 0);
+    T_NEED_EQ(lane->sq.credits, 3);
+    world_free(&world);
+}
+END_TEST
+
+
+START_TEST(test_gate)
+{
+    static const dq_wr_class_t classes[] = {DQ_WR_MSG, DQ_WR_RMA, DQ_WR_GRANT};
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    size_t i;
+
+    world_init(&world, 100, 1);
+    lane_init(lane, 8, 2, 0);
+    for (i = 0; i < 3; i++) {
+        T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
+                  DQ_ADMIT_NOT_UP);
+    }
+    lane_up(lane, 100);
+    post_many(&world, lane, DQ_WR_MSG, 7);
+    lane_set_gate(lane, DQ_GATE_DEAD);
+    for (i = 0; i < 3; i++) { /* before any other reason */
+        T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
+                  DQ_ADMIT_DEAD);
+    }
+    while (lane->count > 0) { /* what was posted is still accounted */
+        lane_complete(&world, lane, 0);
+        world_check(&world);
+    }
+    world_free(&world);
+}
+END_TEST
+
+
+/* A QP dies: the device names every request, signalled or not, one by one. */
+START_TEST(test_flush_names_each)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t died_at;
+
+    for (died_at = 0; died_at < 31; died_at++) {
+        world_of_one(&world, 100, 32, 8, (uint32_t)-16);
+        post_many(&world, lane, DQ_WR_MSG, 31);
+        lane_complete(&world, lane, died_at);
+        world_check(&world);
+        while (lane->count > 0) {
+            lane_complete(&world, lane, 0);
+            world_check(&world);
+        }
+        T_NEED_EQ(world.cq.used, 0);
+        world_free(&world);
+    }
+}
+END_TEST
+
+
+/* Ids that are not in use: retired ones, the next one, and far ones. */
+START_TEST(test_stray_ids)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t first = (uint32_t)-3;
+    int32_t stray;
+
+    world_of_one(&world, 100, 16, 2, first);
+    post_many(&world, lane, DQ_WR_MSG, 10);
+    lane_complete(&world, lane, 3);
+    for (stray = -40; stray < 4; stray++) {
+        T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, first + stray), 0);
+    }
+    for (stray = 10; stray < 50; stray++) {
+        T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, first + stray), 0);
+    }
+    world_check(&world);
+    T_NEED_EQ(dq_sq_in_use(&lane->sq), 6);
+    world_free(&world);
+}
+END_TEST
+
+
+/* Every chain length with every point at which the device may refuse it,
+ * from an empty and from a loaded queue; then the queue fills and drains. */
+START_TEST(test_unpost)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t chain, kept, base;
+
+    for (base = 0; base < 8; base++) {
+        for (chain = 0; chain < 23 - base; chain++) {
+            for (kept = 0; kept <= chain; kept++) {
+                world_of_one(&world, 30, 24, 6, (uint32_t)-5);
+                post_many(&world, lane, DQ_WR_MSG, base);
+                lane_device(&world, lane);
+                post_many(&world, lane, DQ_WR_MSG, chain);
+                lane_unpost(&world, lane, chain - kept);
+                world_check(&world);
+                while (lane_post(&world, lane, DQ_WR_RMA, 0)) {
+                    world_check(&world);
+                }
+                while (lane_device(&world, lane)) {
+                    world_check(&world);
+                }
+                T_NEED_EQ(world.cq.used, 0);
+                world_free(&world);
+            }
+        }
+    }
+}
+END_TEST
+
+
+START_TEST(test_names)
+{
+    unsigned i, j;
+
+    for (i = 0; i < DQ_ADMIT_LAST; i++) {
+        ck_assert_str_ne(dq_admit_name((dq_admit_t)i), "?");
+        for (j = 0; j < i; j++) {
+            ck_assert_str_ne(dq_admit_name((dq_admit_t)i),
+                             dq_admit_name((dq_admit_t)j));
+        }
+    }
+    ck_assert_str_eq(dq_admit_name(DQ_ADMIT_LAST), "?");
+}
+END_TEST
+
+
+/* ---- Random runs ---- */
+
+static void random_world(world_t *world, t_rng_t *rng)
+{
+    unsigned count = t_rng_range(rng, 1, MAX_SQS);
+    unsigned i;
+
+    world_init(world,
+               t_rng_once_in(rng, 2) ? t_rng_range(rng, 4, 40)
+                                     : t_rng_range(rng, 40, 400),
+               count);
+    for (i = 0; i < count; i++) {
+        lane_init(&world->lane[i], t_rng_range(rng, 4, 80),
+                  t_rng_below(rng, 40),
+                  (uint32_t)0 - (uint32_t)t_rng_below(rng, 3000));
+        lane_up(&world->lane[i], t_rng_range(rng, 1, 200));
+    }
+}
+
+
+/* A chain, of which the device may refuse a part. */
+static void random_posts(world_t *world, lane_t *lane, t_rng_t *rng)
+{
+    static const dq_wr_class_t classes[] = {DQ_WR_MSG, DQ_WR_MSG, DQ_WR_RMA,
+                                            DQ_WR_GRANT};
+    uint32_t length = t_rng_range(rng, 1, 8);
+    uint32_t posted = 0;
+
+    while ((length-- > 0) &&
+           lane_post(world, lane, classes[t_rng_below(rng, 4)],
+                     t_rng_once_in(rng, 8))) {
+        posted++;
+        world_check(world);
+    }
+    if (t_rng_once_in(rng, 4)) {
+        lane_unpost(world, lane, t_rng_range(rng, 0, posted));
+    }
+}
+
+
+static void random_credit(lane_t *lane, t_rng_t *rng)
+{
+    uint32_t count = t_rng_below(rng, lane->window + 2);
+    int fits       = lane->credits + count <= lane->window;
+
+    T_NEED_EQ(dq_sq_credit(&lane->sq, count), fits ? 0 : -1);
+    lane->credits += fits ? count : 0;
+}
+
+
+static void random_stray(world_t *world, lane_t *lane, t_rng_t *rng)
+{
+    uint32_t oldest = lane->next_id - lane->count;
+    uint32_t id     = t_rng_once_in(rng, 2)
+                              ? lane->next_id + (uint32_t)t_rng_below(rng, 100)
+                              : oldest - 1 - (uint32_t)t_rng_below(rng, 100);
+
+    T_NEED_EQ(dq_sq_retire(&lane->sq, &world->cq, id), 0);
+}
+
+
+/* Nothing is posted any more, the device does all that it owes: what is left
+ * are silent tails, and every SQ that is up may be posted to again. */
+static void world_drains(world_t *world)
+{
+    unsigned i;
+
+    for (i = 0; i < world->count; i++) {
+        while (lane_device(world, &world->lane[i])) {
+            world_check(world);
+        }
+    }
+    for (i = 0; i < world->count; i++) {
+        if (world->lane[i].gate == DQ_GATE_UP) {
+            T_NEED_EQ(dq_sq_admit(&world->lane[i].sq, &world->cq, DQ_WR_RMA),
+                      DQ_ADMIT_OK);
+        }
+    }
+}
+
+
+static void random_step(world_t *world, t_rng_t *rng)
+{
+    lane_t *lane = &world->lane[t_rng_below(rng, world->count)];
+
+    switch (t_rng_below(rng, 16)) {
+    case 0:
+    case 1:
+    case 2:
+        lane_device(world, lane);
+        break;
+    case 3: /* an error names any request, then flushes name the rest */
+        if (lane->count > 0) {
+            lane_complete(world, lane, t_rng_below(rng, lane->count));
+        }
+        break;
+    case 4:
+    case 5:
+        random_credit(lane, rng);
+        break;
+    case 6:
+        random_stray(world, lane, rng);
+        break;
+    case 7:
+        if (t_rng_once_in(rng, 20)) {
+            lane_set_gate(lane, (dq_gate_t)t_rng_below(rng, 3));
+        } else if (t_rng_once_in(rng, 4)) {
+            lane_set_gate(lane, DQ_GATE_UP);
+        }
+        break;
+    case 8:
+        if (t_rng_once_in(rng, 50)) {
+            world_drains(world);
+        }
+        break;
+    default:
+        random_posts(world, lane, rng);
+    }
+}
+
+
+START_TEST(test_random)
+{
+    world_t world;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0x5100 + _i);
+    random_world(&world, &rng);
+    for (t_at = 0; t_at < STEPS; t_at++) {
+        random_step(&world, &rng);
+        world_check(&world);
+    }
+    world_free(&world);
+}
+END_TEST
+
+
+/* Everybody posts what the ledger lets them until nobody may, whatever mix of
+ * signals they ask for; then one completion must be on its way. */
+START_TEST(test_never_stuck)
+{
+    world_t world;
+    t_rng_t rng;
+    lane_t *lane;
+    unsigned i;
+
+    t_rng_init(&rng, 0x5200 + _i);
+    world_init(&world, t_rng_range(&rng, 4, 60), MAX_SQS);
+    for (i = 0; i < MAX_SQS; i++) {
+        lane_init(&world.lane[i], t_rng_range(&rng, 4, 40),
+                  t_rng_below(&rng, 20), (uint32_t)-50);
+        lane_up(&world.lane[i], 1);
+    }
+    for (t_at = 0; t_at < 4000; t_at++) {
+        lane = &world.lane[t_rng_below(&rng, MAX_SQS)];
+        if (lane_post(&world, lane, DQ_WR_RMA, t_rng_once_in(&rng, 30))) {
+            continue;
+        }
+        if (lane->count + DQ_SQ_RESERVE >= lane->depth) {
+            T_NEED(lane_device(&world, lane));
+            continue;
+        }
+        for (i = 0; !lane_device(&world, &world.lane[i]); i++) {
+            T_NEED(i + 1 < MAX_SQS);
+        }
+    }
+    world_drains(&world);
+    world_free(&world);
+}
+END_TEST
+
+
+static Suite *suite_sq(void)
+{
+    Suite *suite  = suite_create("sq");
+    TCase *edges  = tcase_create("edges");
+    TCase *random = tcase_create("random");
+
+    tcase_set_timeout(edges, T_TIMEOUT);
+    tcase_add_test(edges, test_slots);
+    tcase_add_loop_test(edges, test_depth, 0, 8);
+    tcase_add_loop_test(edges, test_cq_depth, 0, 4);
+    tcase_add_loop_test(edges, test_signal_every, 0, 8);
+    tcase_add_test(edges, test_signal_under_pressure);
+    tcase_add_test(edges, test_credits);
+    tcase_add_test(edges, test_gate);
+    tcase_add_test(edges, test_flush_names_each);
+    tcase_add_test(edges, test_stray_ids);
+    tcase_add_test(edges, test_unpost);
+    tcase_add_test(edges, test_names);
+    suite_add_tcase(suite, edges);
+
+    tcase_set_timeout(random, T_TIMEOUT);
+    tcase_add_loop_test(random, test_random, 0, RUNS);
+    tcase_add_loop_test(random, test_never_stuck, 0, RUNS);
+    suite_add_tcase(suite, random);
+    return suite;
+}
+
+T_MAIN(suite_sq)
