@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Every wall twice: the tree does not break it, and a breach planted in a copy
+# of the tree is found. Prints TAP.
+
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+walls=$here/check-walls
+number=0
+failures=0
+
+result()
+{
+    local verdict=$1
+    local name=$2
+
+    number=$((number + 1))
+    [ "$verdict" = ok ] || failures=$((failures + 1))
+    echo "$verdict $number - $name"
+}
+
+# The folders and the few lines below stand for the whole tree: a wall looks
+# at what is in a file, not at how much there is.
+plant_tree()
+{
+    local folder
+
+    for folder in src/dq src/uct/daqiri/compat src/softverbs src/tools test; do
+        mkdir -p "$1/$folder"
+    done
+    echo '/* SPDX-License-Identifier: BSD-3-Clause */' |
+        tee "$1"/src/{dq/dq_a,uct/daqiri/daqiri_a,uct/daqiri/compat/compat_a}.c \
+            "$1"/src/{softverbs/sv_a,tools/a}.c >/dev/null
+}
+
+append()
+{
+    printf '%s\n' "$2" >> "$tree/$1"
+}
+
+build_object()
+{
+    mkdir -p "$(dirname "$2")"
+    printf '%s\n' "$1" | ${CC:-gcc} -x c -fPIC -shared -o "$2" -
+}
+
+# plant WALL: break it in $tree, in the way somebody would by mistake.
+plant()
+{
+    case $1 in
+        folders) rm "$tree/src/tools/a.c" ;;
+        pure_includes) append src/dq/dq_a.c '#include <time.h>' ;;
+        pure_poison) append src/dq/dq_a.c '#include <infiniband/verbs.h>' ;;
+        pure_symbols)
+            mkdir -p "$tree/b/src/dq/.libs"
+            echo 'void *malloc(unsigned long); void *dq_a(void) { return malloc(8); }' |
+                ${CC:-gcc} -x c -fno-builtin -c -o "$tree/b/a.o" - &&
+                ar cr "$tree/b/src/dq/.libs/libdq.a" "$tree/b/a.o"
+            export T_TOP_BUILDDIR=$tree/b
+            ;;
+        transport_names_no_device)
+            append src/uct/daqiri/daqiri_a.c 'int a(void) { return sv_open(); }' ;;
+        device_names_no_ucx)
+            append src/softverbs/sv_a.c '#include <ucs/sys/math.h>' ;;
+        ucx_version_in_compat)
+            append src/uct/daqiri/daqiri_a.c '#if UCT_API >= UCT_VERSION(1, 14)' ;;
+        tools_public) append src/tools/a.c '#include <uct/base/uct_iface.h>' ;;
+        words)
+            append src/uct/daqiri/daqiri_a.c 'char *a = "check that the peer runs";' ;;
+        verbs)
+            append src/uct/daqiri/daqiri_a.c 'int a(void) { return ibv_reg_mr(); }' ;;
+        plugin_exports)
+            export T_PLUGIN=$tree/b/a.so
+            build_object 'int uct_daqiri_a;' "$T_PLUGIN" ;;
+        device_exports)
+            export T_SOFTVERBS=$tree/b/a.so
+            build_object 'int sv_a;' "$T_SOFTVERBS" ;;
+        headers_alone)
+            append src/tools/a.h '/* SPDX-License-Identifier: BSD-3-Clause */'
+            append src/tools/a.h 'uint32_t a(void);' ;;
+        licence) append src/tools/b.c 'int b;' ;;
+        layout) append src/tools/a.c $'\tint b;' ;;
+        unfinished) append src/tools/a.c "/* TO""DO: finish */" ;;
+        function_length)
+            append src/tools/a.c "int a(void)
+{
+$(yes '    a();' | head -n 101)
+}" ;;
+        macros)
+            append src/tools/a.c '#define CHECK(_a) \
+    if (!(_a)) { \
+        return -1; \
+    }' ;;
+        shell_syntax)
+            append src/tools/a.sh '#!/bin/bash'
+            append src/tools/a.sh 'if true; then' ;;
+        *) echo "# no breach is known for the wall $1"; return 1 ;;
+    esac
+}
+
+# A planted copy without its breach must pass, or the breach proves nothing.
+trips()
+(
+    tree=$(mktemp -d) || exit 1
+    trap 'rm -rf "$tree"' EXIT
+    plant_tree "$tree"
+    case $1 in
+        *_exports | *_symbols) ;;
+        *) "$walls" "$tree" "$1" || exit 1 ;;
+    esac
+    plant "$1" || exit 1
+    "$walls" "$tree" "$1" && exit 1
+    exit 0
+)
+
+names=$("$walls" --list)
+echo "1..$(($(echo "$names" | wc -w) * 2))"
+
+for name in $names; do
+    case $name in
+        *_exports | *_symbols)
+            # A sanitizer brings symbols of its own.
+            if [ -n "$T_SAN_PRELOAD" ]; then
+                number=$((number + 1))
+                echo "ok $number - wall $name # SKIP not in flavour $T_FLAVOUR"
+                continue
+            fi
+            ;;
+    esac
+    if breaches=$("$walls" "$T_TOP_SRCDIR" "$name" 2>&1); then
+        result ok "wall $name"
+    else
+        result 'not ok' "wall $name"
+        printf '%s\n' "$breaches" | sed 's/^/# /'
+    fi
+done
+
+for name in $names; do
+    if said=$(trips "$name" 2>&1); then
+        result ok "a breach of $name is found"
+    else
+        result 'not ok' "a breach of $name is found"
+        printf '%s\n' "$said" | sed 's/^/# /'
+    fi
+done
+[ "$failures" -eq 0 ]
