@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "mpi_sweep.h"
+#include "pattern.h"
+
+#include <stdio.h>
+
+#define SWEEP_TAG     1
+#define SWEEP_ACK_TAG 2
+
+static void sweep_count(daqiri_sweep_t *sweep, size_t size)
+{
+    sweep->tally.pt2pt_messages += 1;
+    sweep->tally.pt2pt_bytes    += size;
+}
+
+static void sweep_fill_tx(daqiri_sweep_t *sweep,
+                          const daqiri_sweep_round_t *round, int peer)
+{
+    unsigned op;
+
+    for (op = 0; op < round->ops; ++op) {
+        daqiri_pattern_fill(sweep->tx + op * round->stride, round->size,
+                            daqiri_sweep_key(sweep, round, op, sweep->rank,
+                                             peer));
+    }
+}
+
+static void sweep_check_rx(daqiri_sweep_t *sweep,
+                           const daqiri_sweep_round_t *round, int peer)
+{
+    unsigned op;
+    int count;
+
+    for (op = 0; op < round->ops; ++op) {
+        MPI_Get_count(&sweep->statuses[op], MPI_BYTE, &count);
+        if ((size_t)count != round->size) {
+            fprintf(stderr,
+                    "daqiri-mpi-sweep: rank %d: %s: message %llu from rank %d "
+                    "has %d bytes instead of %zu\n",
+                    sweep->rank, daqiri_sweep_tests[round->test].name,
+                    (unsigned long long)(round->serial + op), peer, count,
+                    round->size);
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+        daqiri_sweep_check(sweep, round, op, peer, sweep->rank,
+                           sweep->rx + op * round->stride);
+    }
+}
+
+static void sweep_send(daqiri_sweep_t *sweep,
+                       const daqiri_sweep_round_t *round, unsigned op, int peer)
+{
+    MPI_Send(sweep->tx + op * round->stride, (int)round->size, MPI_BYTE, peer,
+             SWEEP_TAG, MPI_COMM_WORLD);
+    sweep_count(sweep, round->size);
+}
+
+static void sweep_recv(daqiri_sweep_t *sweep,
+                       const daqiri_sweep_round_t *round, unsigned op, int peer)
+{
+    MPI_Recv(sweep->rx + op * round->stride, (int)round->size, MPI_BYTE, peer,
+             SWEEP_TAG, MPI_COMM_WORLD, &sweep->statuses[op]);
+}
+
+double daqiri_sweep_round_latency(daqiri_sweep_t *sweep,
+                                  const daqiri_sweep_round_t *round)
+{
+    int takes_part = sweep->rank < 2;
+    int peer       = 1 - sweep->rank;
+    double start, seconds;
+    unsigned op;
+
+    if (takes_part) {
+        sweep_fill_tx(sweep, round, peer);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!takes_part) {
+        return 0;
+    }
+
+    start = MPI_Wtime();
+    for (op = 0; op < round->ops; ++op) {
+        if (sweep->rank == 0) {
+            sweep_send(sweep, round, op, peer);
+            sweep_recv(sweep, round, op, peer);
+        } else {
+            sweep_recv(sweep, round, op, peer);
+            sweep_send(sweep, round, op, peer);
+        }
+    }
+    seconds = MPI_Wtime() - start;
+
+    sweep_check_rx(sweep, round, peer);
+    return seconds;
+}
+
+static unsigned sweep_post_recvs(daqiri_sweep_t *sweep,
+                                 const daqiri_sweep_round_t *round,
+                                 unsigned first, unsigned count, int peer)
+{
+    unsigned i;
+
+    for (i = 0; i < count; ++i) {
+        MPI_Irecv(sweep->rx + (first + i) * round->stride, (int)round->size,
+                  MPI_BYTE, peer, SWEEP_TAG, MPI_COMM_WORLD,
+                  &sweep->requests[i]);
+    }
+    return count;
+}
+
+static unsigned sweep_post_sends(daqiri_sweep_t *sweep,
+                                 const daqiri_sweep_round_t *round,
+                                 unsigned first, unsigned count, int peer,
+                                 unsigned num_requests)
+{
+    unsigned i;
+
+    for (i = 0; i < count; ++i) {
+        MPI_Isend(sweep->tx + (first + i) * round->stride, (int)round->size,
+                  MPI_BYTE, peer, SWEEP_TAG, MPI_COMM_WORLD,
+                  &sweep->requests[num_requests + i]);
+        sweep_count(sweep, round->size);
+    }
+    return count;
+}
+
+/*
+ * One window. The receives come first in the list of requests, so that their
+ * statuses, kept for the check, lie where the operations' numbers say.
+ */
+static void sweep_window(daqiri_sweep_t *sweep,
+                         const daqiri_sweep_round_t *round, unsigned first,
+                         int peer, int sends, int receives)
+{
+    unsigned count = round->ops - first;
+    unsigned num   = 0;
+
+    if (count > DAQIRI_SWEEP_WINDOW) {
+        count = DAQIRI_SWEEP_WINDOW;
+    }
+    if (receives) {
+        num += sweep_post_recvs(sweep, round, first, count, peer);
+    }
+    if (sends) {
+        num += sweep_post_sends(sweep, round, first, count, peer, num);
+    }
+    MPI_Waitall((int)num, sweep->requests, sweep->statuses + first);
+}
+
+/* The window's receiver says that it has everything. */
+static void sweep_acknowledge(daqiri_sweep_t *sweep, int peer, int is_receiver)
+{
+    if (is_receiver) {
+        MPI_Send(NULL, 0, MPI_BYTE, peer, SWEEP_ACK_TAG, MPI_COMM_WORLD);
+        sweep_count(sweep, 0);
+    } else {
+        MPI_Recv(NULL, 0, MPI_BYTE, peer, SWEEP_ACK_TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    }
+}
+
+/* Windows between this rank and its peer; the lower rank of the two leads. */
+static double sweep_stream(daqiri_sweep_t *sweep,
+                           const daqiri_sweep_round_t *round, int peer,
+                           int both_ways)
+{
+    int takes_part = peer >= 0;
+    int leads      = sweep->rank < peer;
+    int sends      = leads || both_ways;
+    int receives   = !leads || both_ways;
+    double start, seconds;
+    unsigned first;
+
+    if (takes_part && sends) {
+        sweep_fill_tx(sweep, round, peer);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!takes_part) {
+        return 0;
+    }
+
+    start = MPI_Wtime();
+    for (first = 0; first < round->ops; first += DAQIRI_SWEEP_WINDOW) {
+        sweep_window(sweep, round, first, peer, sends, receives);
+        sweep_acknowledge(sweep, peer, !leads);
+    }
+    seconds = MPI_Wtime() - start;
+
+    if (receives) {
+        sweep_check_rx(sweep, round, peer);
+    }
+    return seconds;
+}
+
+static int sweep_first_pair_peer(const daqiri_sweep_t *sweep)
+{
+    return (sweep->rank < 2) ? (1 - sweep->rank) : -1;
+}
+
+/* Rank i of the lower half with rank i of the upper half; of an odd number
+ * the last one has nobody. */
+static int sweep_all_pairs_peer(const daqiri_sweep_t *sweep)
+{
+    int half = sweep->np / 2;
+
+    if (sweep->rank >= 2 * half) {
+        return -1;
+    }
+    return (sweep->rank < half) ? (sweep->rank + half) : (sweep->rank - half);
+}
+
+double daqiri_sweep_round_bandwidth(daqiri_sweep_t *sweep,
+                                    const daqiri_sweep_round_t *round)
+{
+    return sweep_stream(sweep, round, sweep_first_pair_peer(sweep), 0);
+}
+
+double daqiri_sweep_round_bibandwidth(daqiri_sweep_t *sweep,
+                                      const daqiri_sweep_round_t *round)
+{
+    return sweep_stream(sweep, round, sweep_first_pair_peer(sweep), 1);
+}
+
+double daqiri_sweep_round_rate(daqiri_sweep_t *sweep,
+                               const daqiri_sweep_round_t *round)
+{
+    return sweep_stream(sweep, round, sweep_all_pairs_peer(sweep), 0);
+}

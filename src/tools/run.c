@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * daqiri run: choose a device, work out the environment, become the command.
+ *
+ * Nothing is guessed silently: which device and why goes to stderr, and what
+ * cannot be had ends with one sentence before the command starts.
+ */
+
+#include "daqiri.h"
+#include "devices.h"
+#include "run_env.h"
+#include "settings.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RUN_SPEAKER "daqiri run"
+
+/* Go on; anything else is a status to exit with. */
+#define RUN_GO_ON (-1)
+
+/*
+ * Memory that a transport registers before the first message, rounded up:
+ * receive buffers and send buffers of one interface with their defaults. A
+ * limit below it cannot work; one above it may still be too small for large
+ * messages, and then the transport says so.
+ */
+#define RUN_MEMORY_NEEDED ((size_t)32 << 20)
+
+typedef struct run_opts {
+    const char *device; /* auto, soft, or a name */
+    const char *tls;
+    int print_env;
+    char **command;     /* ends with NULL; empty when there is none */
+} run_opts_t;
+
+static const struct option run_long_options[] = {
+    {"device",    required_argument, NULL, 'd'},
+    {"tls",       required_argument, NULL, 't'},
+    {"print-env", no_argument,       NULL, 'p'},
+    {"help",      no_argument,       NULL, 'h'},
+    {NULL,        0,                 NULL, 0}
+};
+
+static void run_help(void)
+{
+    printf("Usage: daqiri run [OPTION]... [--] COMMAND [ARG]...\n"
+           "Runs COMMAND, such as 'mpirun -np 2 ./a.out', with daqiri as the "
+           "transport of its MPI.\n"
+           "\n"
+           "  -d, --device WHICH  auto: a usable RDMA device, else the software "
+           "device (default)\n"
+           "                      soft: the software device, for this host "
+           "only\n"
+           "                      NAME: that RDMA device, such as mlx5_0\n"
+           "  -t, --tls LIST      UCX transports (daqiri); others for "
+           "comparison on the same\n"
+           "                      device: rc_verbs,ud_verbs or tcp\n"
+           "  -p, --print-env     print what would be set, for a shell's eval, "
+           "and run nothing\n"
+           "  -h, --help          print this\n"
+           "\n"
+           "Works with Open MPI and MPICH. Exit status: that of COMMAND; 1 "
+           "when the device or\n"
+           "a library cannot be had, 2 for a mistake in the options, 126 when "
+           "COMMAND cannot\n"
+           "be run, 127 when it is not there.\n");
+}
+
+static int run_parse(int argc, char **argv, run_opts_t *opts)
+{
+    int letter;
+
+    /* + : what follows COMMAND is COMMAND's. */
+    while ((letter = getopt_long(argc, argv, "+d:t:ph", run_long_options,
+                                 NULL)) != -1) {
+        switch (letter) {
+        case 'd':
+            opts->device = optarg;
+            break;
+        case 't':
+            opts->tls = optarg;
+            break;
+        case 'p':
+            opts->print_env = 1;
+            break;
+        case 'h':
+            run_help();
+            return DAQIRI_EXIT_OK;
+        default:
+            fprintf(stderr, RUN_SPEAKER ": --help says what there is\n");
+            return DAQIRI_EXIT_USAGE;
+        }
+    }
+    opts->command = argv + optind;
+    if ((opts->device[0] == '\0') || (opts->tls[0] == '\0')) {
+        fprintf(stderr, RUN_SPEAKER ": --device and --tls need a name\n");
+        return DAQIRI_EXIT_USAGE;
+    }
+    if ((opts->command[0] == NULL) && !opts->print_env) {
+        fprintf(stderr, RUN_SPEAKER ": which command? For example: daqiri run "
+                "mpirun -np 2 ./a.out\n");
+        return DAQIRI_EXIT_USAGE;
+    }
+    return RUN_GO_ON;
+}
+
+/* 0, or the errno for which this file cannot be executed. */
+static int run_check_file(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0) {
+        return errno;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return EISDIR;
+    }
+    return (access(path, X_OK) == 0) ? 0 : errno;
+}
+
+/* As execvp() would look for it: the first that can be executed. */
+static int run_check_path(const char *name)
+{
+    const char *folder = getenv("PATH");
+    char path[4096];
+    size_t length;
+    int found = ENOENT;
+    int ret;
+
+    if (strchr(name, '/') != NULL) {
+        return run_check_file(name);
+    }
+    folder = (folder != NULL) ? folder : "/bin:/usr/bin";
+    for (;;) {
+        length = strcspn(folder, ":");
+        snprintf(path, sizeof(path), "%.*s%s%s", (int)length, folder,
+                 (length > 0) ? "/" : "", name);
+        ret = run_check_file(path);
+        if (ret == 0) {
+            return 0;
+        }
+        if (ret == EACCES) {
+            found = EACCES;
+        }
+        if (folder[length] == '\0') {
+            return found;
+        }
+        folder += length + 1;
+    }
+}
+
+static int run_is_mpi_starter(const char *command)
+{
+    static const char *const names[] = {
+        "mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi",
+        "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra"
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        if (strcmp(command, names[i]) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int run_refuse_command(const char *command, int error)
+{
+    if ((error == ENOENT) || (error == ENOTDIR)) {
+        if (run_is_mpi_starter(command)) {
+            fprintf(stderr, RUN_SPEAKER ": %s was not found: this MPI is not "
+                    "installed, or not in PATH (on Debian: apt-get install "
+                    "openmpi-bin, or mpich)\n", command);
+        } else {
+            fprintf(stderr, RUN_SPEAKER ": %s: there is no such command\n",
+                    command);
+        }
+        return DAQIRI_EXIT_NOT_FOUND;
+    }
+    fprintf(stderr, RUN_SPEAKER ": %s cannot be run: %s\n", command,
+            strerror(error));
+    return DAQIRI_EXIT_NOT_EXEC;
+}
+
+static int run_check_command(const run_opts_t *opts)
+{
+    int error;
+
+    if (opts->command[0] == NULL) {
+        return RUN_GO_ON;
+    }
+    error = run_check_path(opts->command[0]);
+    return (error == 0) ? RUN_GO_ON :
+                          run_refuse_command(opts->command[0], error);
+}
+
+static int run_choose_soft(const char *why, daqiri_run_device_t *chosen)
+{
+    chosen->is_soft = 1;
+    snprintf(chosen->name, sizeof(chosen->name), DAQIRI_SOFT_DEVICE);
+    chosen->port = 1;
+    fprintf(stderr, RUN_SPEAKER ": device %s:1, in software and for this host "
+            "only: %s\n", chosen->name, why);
+    return RUN_GO_ON;
+}
+
+/* A limit on locked memory is worth a sentence only where it is the cause. */
+static int run_refuse_memory(const daqiri_device_t *device, int error)
+{
+    struct rlimit limit;
+
+    if ((error == ENOMEM) && (getrlimit(RLIMIT_MEMLOCK, &limit) == 0) &&
+        (limit.rlim_cur != RLIM_INFINITY)) {
+        fprintf(stderr, RUN_SPEAKER ": device %s cannot be used: this user "
+                "may lock %llu KiB of memory, at least %zu KiB are needed "
+                "(ulimit -l; raise it in /etc/security/limits.conf)\n",
+                device->name, (unsigned long long)(limit.rlim_cur >> 10),
+                RUN_MEMORY_NEEDED >> 10);
+    } else {
+        fprintf(stderr, RUN_SPEAKER ": device %s cannot be used: it does not "
+                "register %zu KiB of memory: %s\n", device->name,
+                RUN_MEMORY_NEEDED >> 10, strerror(error));
+    }
+    return DAQIRI_EXIT_FAILED;
+}
+
+static int run_choose_device(const daqiri_device_t *device, const char *why,
+                             daqiri_run_device_t *chosen)
+{
+    int error = daqiri_device_try_memory(device, RUN_MEMORY_NEEDED);
+
+    if (error != 0) {
+        return run_refuse_memory(device, error);
+    }
+    chosen->is_soft = 0;
+    snprintf(chosen->name, sizeof(chosen->name), "%s", device->name);
+    chosen->port = device->port;
+    fprintf(stderr, RUN_SPEAKER ": device %s:%u: %s\n", device->name,
+            device->port, why);
+    return RUN_GO_ON;
+}
+
+static int run_choose_auto(const daqiri_device_t *devices, size_t count,
+                           daqiri_run_device_t *chosen)
+{
+    char why[128];
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        if (devices[i].state == DAQIRI_DEVICE_USABLE) {
+            return run_choose_device(&devices[i],
+                                     "the first usable RDMA device", chosen);
+        }
+        daqiri_device_why_not(&devices[i], why, sizeof(why));
+        fprintf(stderr, RUN_SPEAKER ": device %s is not usable: %s\n",
+                devices[i].name, why);
+    }
+    return run_choose_soft((count == 0) ? "there is no RDMA device" :
+                                          "no RDMA device is usable", chosen);
+}
+
+static int run_refuse_name(const daqiri_device_t *devices, size_t count,
+                           const char *name)
+{
+    size_t i;
+
+    fprintf(stderr, RUN_SPEAKER ": there is no device '%s'; there are: ", name);
+    for (i = 0; i < count; ++i) {
+        fprintf(stderr, "%s, ", devices[i].name);
+    }
+    fprintf(stderr, "soft\n");
+    return DAQIRI_EXIT_FAILED;
+}
+
+static int run_choose_named(const daqiri_device_t *devices, size_t count,
+                            const char *name, daqiri_run_device_t *chosen)
+{
+    char why[128];
+    size_t i;
+
+    for (i = 0; (i < count) && (strcmp(devices[i].name, name) != 0); ++i) {
+    }
+    if (i == count) {
+        return run_refuse_name(devices, count, name);
+    }
+    if (devices[i].state != DAQIRI_DEVICE_USABLE) {
+        daqiri_device_why_not(&devices[i], why, sizeof(why));
+        fprintf(stderr, RUN_SPEAKER ": device %s cannot be used: %s\n",
+                devices[i].name, why);
+        return DAQIRI_EXIT_FAILED;
+    }
+    return run_choose_device(&devices[i], "asked for with --device", chosen);
+}
+
+static int run_choose(const run_opts_t *opts, daqiri_run_device_t *chosen)
+{
+    daqiri_device_t *devices;
+    size_t count;
+    int error, status;
+
+    if ((strcmp(opts->device, "soft") == 0) ||
+        (strcmp(opts->device, DAQIRI_SOFT_DEVICE) == 0)) {
+        return run_choose_soft("asked for with --device", chosen);
+    }
+
+    error = daqiri_devices_list(&devices, &count);
+    if (error != 0) {
+        fprintf(stderr, RUN_SPEAKER ": RDMA devices cannot be listed: %s\n",
+                strerror(error));
+        return DAQIRI_EXIT_FAILED;
+    }
+    if (strcmp(opts->device, "auto") == 0) {
+        status = run_choose_auto(devices, count, chosen);
+    } else {
+        status = run_choose_named(devices, count, opts->device, chosen);
+    }
+    free(devices);
+    return status;
+}
+
+static int run_exec(char **command)
+{
+    int error;
+
+    execvp(command[0], command);
+    error = errno;
+    return run_refuse_command(command[0], error);
+}
+
+int daqiri_run(int argc, char **argv)
+{
+    run_opts_t opts            = {.device = "auto", .tls = "daqiri"};
+    daqiri_run_device_t device = {0};
+    daqiri_settings_t settings = {0};
+    int status;
+
+    status = run_parse(argc, argv, &opts);
+    if (status != RUN_GO_ON) {
+        return status;
+    }
+    status = run_check_command(&opts);
+    if (status != RUN_GO_ON) {
+        return status;
+    }
+    if (daqiri_run_needs_device(opts.tls)) {
+        status = run_choose(&opts, &device);
+        if (status != RUN_GO_ON) {
+            return status;
+        }
+    } else {
+        fprintf(stderr, RUN_SPEAKER ": no RDMA device: UCX_TLS=%s uses none\n",
+                opts.tls);
+    }
+
+    status = daqiri_run_env(&settings, opts.tls, &device, RUN_SPEAKER);
+    if (status == 0) {
+        if (opts.print_env) {
+            daqiri_settings_print(&settings, stdout);
+        } else {
+            daqiri_settings_apply(&settings, RUN_SPEAKER);
+            status = run_exec(opts.command);
+        }
+    }
+    daqiri_settings_cleanup(&settings);
+    return status;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "run_env.h"
+#include "daqiri.h"
+#include "where.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* UCX's transports that use no network device, and the one that uses sockets. */
+static const char *const env_other_tls[] = {"self", "tcp",  "sm",  "shm",
+                                            "mm",   "posix", "sysv", "cma",
+                                            "knem", "xpmem"};
+
+static int env_is_word(const char *word, size_t length, const char *text)
+{
+    return (strlen(text) == length) && (memcmp(word, text, length) == 0);
+}
+
+static int env_is_other(const char *word, size_t length)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(env_other_tls) / sizeof(env_other_tls[0]); ++i) {
+        if (env_is_word(word, length, env_other_tls[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int daqiri_run_needs_device(const char *tls)
+{
+    size_t length;
+
+    for (; *tls != '\0'; tls += length + (tls[length] == ',')) {
+        length = strcspn(tls, ",");
+        if ((length > 0) && !env_is_other(tls, length)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int env_uses_plugin(const char *tls)
+{
+    size_t length;
+
+    for (; *tls != '\0'; tls += length + (tls[length] == ',')) {
+        length = strcspn(tls, ",");
+        if (env_is_word(tls, length, "daqiri")) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int env_preload(char **preload_p, const daqiri_library_t *library,
+                       const char *speaker)
+{
+    char path[PATH_MAX], tried[PATH_MAX];
+    const char *present;
+    size_t length;
+
+    if (daqiri_find_library(library, path, tried) != 0) {
+        fprintf(stderr, "%s: %s is in none of: %s\n", speaker, library->file,
+                tried);
+        return DAQIRI_EXIT_FAILED;
+    }
+    if (strpbrk(path, DAQIRI_PRELOAD_SEPARATORS) != NULL) {
+        fprintf(stderr, "%s: %s cannot be preloaded: there is a space or a "
+                "colon in its path\n", speaker, path);
+        return DAQIRI_EXIT_FAILED;
+    }
+    length = daqiri_preload_add(preload_p, path, &present);
+    if ((length > 0) && !env_is_word(present, length, path)) {
+        fprintf(stderr, "%s: LD_PRELOAD has %.*s already: that one is used, "
+                "not %s\n", speaker, (int)length, present, path);
+    }
+    return 0;
+}
+
+/*
+ * The device first: the transport must see it when it looks. What the user
+ * preloads comes before both, since a sanitizer or an allocator insists on it.
+ */
+static int env_add_preload(daqiri_settings_t *settings, const char *tls,
+                           const daqiri_run_device_t *device,
+                           const char *speaker)
+{
+    const char *old = getenv("LD_PRELOAD");
+    char *preload   = strdup((old != NULL) ? old : "");
+    int status      = 0;
+
+    if (preload == NULL) {
+        fprintf(stderr, "%s: no memory\n", speaker);
+        return DAQIRI_EXIT_FAILED;
+    }
+    if (device->is_soft) {
+        status = env_preload(&preload, &daqiri_library_softverbs, speaker);
+    }
+    if ((status == 0) && env_uses_plugin(tls)) {
+        status = env_preload(&preload, &daqiri_library_plugin, speaker);
+    }
+    if ((status == 0) && (preload[0] != '\0')) {
+        daqiri_settings_add(settings, "LD_PRELOAD", preload);
+    }
+    free(preload);
+    return status;
+}
+
+/* Names of the variables that every rank must see, with semicolons between:
+ * ours and what the user has set for UCX or for the plugin. */
+static void env_list_names(const daqiri_settings_t *settings, FILE *stream)
+{
+    const char *gap = "";
+    size_t i, length;
+    char **entry;
+
+    for (i = 0; i < settings->count; ++i) {
+        fprintf(stream, "%s%s", gap, settings->list[i].name);
+        gap = ";";
+    }
+    for (entry = environ; *entry != NULL; ++entry) {
+        if ((strncmp(*entry, "UCX_", 4) != 0) &&
+            (strncmp(*entry, "DAQIRI_", 7) != 0)) {
+            continue;
+        }
+        length = strcspn(*entry, "=");
+        for (i = 0; i < settings->count; ++i) {
+            if (env_is_word(*entry, length, settings->list[i].name)) {
+                break;
+            }
+        }
+        if (i == settings->count) {
+            fprintf(stream, "%s%.*s", gap, (int)length, *entry);
+            gap = ";";
+        }
+    }
+}
+
+/*
+ * Open MPI's mpirun gives remote ranks its own variables only. A list of
+ * others may be given in mca_base_env_list, but that excludes -x on mpirun's
+ * command line; the list that Open MPI makes of -x lines in its parameter
+ * files does not. A user who has set the former has it added to.
+ */
+static void env_add_remote(daqiri_settings_t *settings)
+{
+    const char *user = getenv("OMPI_MCA_mca_base_env_list");
+    char *names      = NULL;
+    size_t length;
+    FILE *stream;
+
+    stream = open_memstream(&names, &length);
+    if (stream == NULL) {
+        return;
+    }
+    if (user != NULL) {
+        fprintf(stream, "%s;", user);
+    }
+    env_list_names(settings, stream);
+    fclose(stream);
+    daqiri_settings_add(settings,
+                        (user != NULL) ? "OMPI_MCA_mca_base_env_list" :
+                                         "OMPI_MCA_mca_base_env_list_internal",
+                        names);
+    free(names);
+}
+
+/*
+ * Debian's configuration of Open MPI excludes UCX, so it is named; then no
+ * other messaging layer can step in unseen. Open MPI 4 takes UCX seriously
+ * only for transports and devices in its lists, which a plugin cannot be in:
+ * "any". Windows go through UCX too, with a priority above that of the
+ * component for shared memory (100), which stays because only it can do
+ * MPI_Win_allocate_shared.
+ */
+static void env_add_open_mpi(daqiri_settings_t *settings)
+{
+    daqiri_settings_add(settings, "OMPI_MCA_pml", "ucx");
+    daqiri_settings_add(settings, "OMPI_MCA_osc", "ucx,sm");
+    daqiri_settings_add(settings, "OMPI_MCA_osc_ucx_priority", "200");
+    daqiri_settings_add(settings, "OMPI_MCA_pml_ucx_tls", "any");
+    daqiri_settings_add(settings, "OMPI_MCA_pml_ucx_devices", "any");
+}
+
+int daqiri_run_env(daqiri_settings_t *settings, const char *tls,
+                   const daqiri_run_device_t *device, const char *speaker)
+{
+    char ucx_device[DAQIRI_DEVICE_NAME_MAX + 16];
+    int status;
+
+    status = env_add_preload(settings, tls, device, speaker);
+    if (status != 0) {
+        return status;
+    }
+    daqiri_settings_add(settings, "UCX_TLS", tls);
+    if (device->name[0] != '\0') {
+        snprintf(ucx_device, sizeof(ucx_device), "%s:%u", device->name,
+                 device->port);
+        daqiri_settings_add(settings, "UCX_NET_DEVICES", ucx_device);
+    }
+    /* MPICH takes UCX's variables and needs none of its own; its starter
+     * passes the whole environment on, to remote ranks too. */
+    env_add_remote(settings);
+    env_add_open_mpi(settings);
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "where.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const daqiri_library_t daqiri_library_plugin = {
+    .file   = "libuct_daqiri.so.0",
+    .folder = "../uct/daqiri/.libs"
+};
+
+const daqiri_library_t daqiri_library_softverbs = {
+    .file   = "libsoftverbs.so",
+    .folder = "../softverbs/.libs"
+};
+
+/* Length of the leading folders that two absolute paths share, without the
+ * slash that ends them. */
+static size_t where_common(const char *a, const char *b)
+{
+    size_t common = 0;
+    size_t i;
+
+    for (i = 0; (a[i] == b[i]) && (a[i] != '\0'); ++i) {
+        if (a[i] == '/') {
+            common = i;
+        }
+    }
+    if (((a[i] == '\0') || (a[i] == '/')) &&
+        ((b[i] == '\0') || (b[i] == '/'))) {
+        common = i;
+    }
+    return common;
+}
+
+void daqiri_relocate(const char *bindir, const char *libdir,
+                     const char *exe_dir, char *path, size_t length)
+{
+    size_t common = where_common(bindir, libdir);
+    size_t used   = (size_t)snprintf(path, length, "%s", exe_dir);
+    const char *rest;
+
+    for (rest = bindir + common; (*rest != '\0') && (used < length); ++rest) {
+        if ((*rest == '/') && (rest[1] != '\0')) {
+            used += (size_t)snprintf(path + used, length - used, "/..");
+        }
+    }
+    if (used < length) {
+        snprintf(path + used, length - used, "%s", libdir + common);
+    }
+}
+
+static int where_exe_dir(char *dir)
+{
+    ssize_t length = readlink("/proc/self/exe", dir, PATH_MAX - 1);
+    char *slash;
+
+    if (length < 0) {
+        return -1;
+    }
+    dir[length] = '\0';
+    slash       = strrchr(dir, '/');
+    if (slash == NULL) {
+        return -1;
+    }
+    *slash = '\0';
+    return 0;
+}
+
+/* Looks into one folder; adds a folder where the library is not to `tried`. */
+static int where_look(const char *folder, const char *file, char *path,
+                      char *tried)
+{
+    size_t used = strlen(tried);
+    char candidate[PATH_MAX];
+    int length;
+
+    length = snprintf(candidate, sizeof(candidate), "%s/%s", folder, file);
+    if ((length < (int)sizeof(candidate)) && (access(candidate, R_OK) == 0) &&
+        (realpath(candidate, path) != NULL)) {
+        return 0;
+    }
+    snprintf(tried + used, PATH_MAX - used, "%s%s", (used > 0) ? ", " : "",
+             folder);
+    return -1;
+}
+
+int daqiri_find_library(const daqiri_library_t *library, char *path,
+                        char *tried)
+{
+    char exe_dir[PATH_MAX];
+    char folder[2 * PATH_MAX];
+
+    tried[0] = '\0';
+    if (where_exe_dir(exe_dir) == 0) {
+        snprintf(folder, sizeof(folder), "%s/%s", exe_dir, library->folder);
+        if (where_look(folder, library->file, path, tried) == 0) {
+            return 0;
+        }
+        daqiri_relocate(DAQIRI_BINDIR, DAQIRI_LIBDIR, exe_dir, folder,
+                        sizeof(folder));
+        if (where_look(folder, library->file, path, tried) == 0) {
+            return 0;
+        }
+    }
+    return where_look(DAQIRI_LIBDIR, library->file, path, tried);
+}
