@@ -27,9 +27,11 @@ void dq_rx_grow_posted(dq_rx_t *rx, uint32_t count)
 int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size)
 {
     uint32_t standing = rx->posted + rx->owed;
+    uint32_t usable   = rx->total - rx->held;
 
     *window        = (dq_rx_window_t){.size = size};
-    window->backed = standing >= rx->reserved + size;
+    window->backed = (standing >= rx->reserved + size) &&
+                     (usable >= rx->reserved + size);
     if (window->backed) {
         rx->reserved += size;
     } else {
@@ -76,7 +78,10 @@ void dq_rx_grant(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
 
 int dq_rx_check(const dq_rx_t *rx)
 {
+    int is_promise_kept = (rx->reserved - rx->owed <= rx->posted) ||
+                          (rx->overcommit > 0) || (rx->overrun > 0);
+
     return (rx->free + rx->posted + rx->taken + rx->held == rx->total) &&
-           (rx->total <= rx->limit) && (rx->owed <= rx->reserved) &&
-           (rx->reserved - rx->owed <= rx->posted);
+           (rx->total <= rx->limit) && (rx->reserved <= rx->limit) &&
+           (rx->owed <= rx->reserved) && is_promise_kept;
 }

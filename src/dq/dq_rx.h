@@ -68,12 +68,15 @@ static inline uint32_t dq_rx_target(const dq_rx_t *rx)
 }
 
 /* How many free buffers to post now: 0 until a batch is missing, so that the
- * posts are chained; the slack covers what is missing meanwhile. */
+ * posts are chained; the slack covers what is missing meanwhile. At the memory
+ * limit there may be no slack: then whatever a window lacks is due at once, or
+ * a peer would wait for others to use up the rest of the batch. */
 static inline uint32_t dq_rx_due(const dq_rx_t *rx)
 {
     uint32_t target = dq_rx_target(rx);
 
-    if (DQ_LIKELY(rx->posted + rx->batch > target)) {
+    if (DQ_LIKELY((rx->posted + rx->batch > target) &&
+                  (rx->posted >= rx->reserved))) {
         return 0;
     }
     return dq_min(target - rx->posted, rx->free);
@@ -133,7 +136,11 @@ static inline int dq_rx_may_hold(const dq_rx_t *rx)
     return rx->held + dq_rx_target(rx) < rx->limit;
 }
 
-/* Open a window of @a size. Returns non-zero if it is backed. */
+/*
+ * Open a window of @a size. Returns non-zero if it is backed: a RECV stands
+ * behind each of its credits, and there are buffers enough to renew all backed
+ * windows in full at the same time, so that none waits for another.
+ */
 int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size);
 
 /* The connection is over: nothing more can arrive on it. */
@@ -161,6 +168,8 @@ static inline int dq_rx_grant_is_due(const dq_rx_window_t *window)
     return window->owed * 2 >= window->size;
 }
 
+/* True if the invariants hold; of the promise only as long as nothing is
+ * over-committed and no peer has sent without a credit. */
 int dq_rx_check(const dq_rx_t *rx);
 
 #endif
