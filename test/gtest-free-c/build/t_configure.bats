@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# configure says in one sentence what it cannot build with. A UCX of another
+# version is three pkg-config files; a source tree of one, two files.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR"
+    real_pc=$(pkg-config --variable=pcfiledir ucx)
+    [ -n "$real_pc" ]
+    # Nothing of the build that runs this test is to reach the one below it.
+    unset CFLAGS CPPFLAGS LDFLAGS MAKEFLAGS
+}
+
+fake_ucx()
+{
+    local name
+
+    mkdir -p pc
+    for name in ucx ucx-uct ucx-ucs; do
+        printf 'Name: %s\nDescription: fake\nVersion: %s\nbindir=/none\n' \
+            "$name" "$1" > "pc/$name.pc"
+    done
+    export PKG_CONFIG_LIBDIR=$PWD/pc
+}
+
+# fake_tree MAJOR MINOR PATCH
+fake_tree()
+{
+    mkdir -p tree/src/uct/base
+    : > tree/src/uct/base/uct_iface.h
+    printf 'define([ucx_ver_major], %s)  # a\ndefine([ucx_ver_minor], %s)\ndefine([ucx_ver_patch], %s)\n' \
+        "$@" > tree/configure.ac
+}
+
+refused()
+{
+    local sentence=$1
+
+    shift
+    run -1 "$T_TOP_SRCDIR/configure" "$@"
+    echo "$output" | tail -n 5
+    [[ $(echo "$output" | grep -c 'configure: error:') -eq 1 ]]
+    [[ $output == *"configure: error: "*"$sentence"* ]]
+    [ ! -e config.status ]
+}
+
+@test "no UCX" {
+    export PKG_CONFIG_LIBDIR=$PWD
+    refused 'UCX was not found by pkg-config'
+}
+
+@test "UCX older than the first supported version" {
+    fake_ucx 1.12.1
+    refused 'UCX 1.12.1 is older than 1.13'
+}
+
+@test "UCX newer than the last supported version" {
+    fake_ucx 1.14.0
+    refused 'UCX 1.14.0 is newer than this transport is tested with'
+}
+
+@test "UCX much newer" {
+    fake_ucx 2.0
+    refused 'UCX 2.0 is newer than this transport is tested with'
+}
+
+@test "no source tree of UCX" {
+    refused 'the source tree of UCX'
+}
+
+@test "a folder that is not a source tree of UCX" {
+    refused "/tmp is not a UCX source tree" --with-ucx-source=/tmp
+}
+
+@test "a source tree of another version than the installed UCX" {
+    fake_tree 1 13 0
+    refused "is version 1.13.0 but the installed UCX is $T_UCX_VERSION" \
+        --with-ucx-source=tree
+}
+
+@test "ucx_info of another version than UCX" {
+    fake_ucx 1.13.9
+    fake_tree 1 13 9
+    refused "belongs to UCX $T_UCX_VERSION but pkg-config finds UCX 1.13.9" \
+        --with-ucx-source=tree
+}
+
+@test "no verbs headers" {
+    refused 'infiniband/verbs.h was not found' \
+        ac_cv_header_infiniband_verbs_h=no
+}
+
+@test "no libibverbs" {
+    refused 'libibverbs was not found' \
+        ac_cv_lib_ibverbs_ibv_get_device_list=no
+}
+
+@test "no check library" {
+    mkdir pc
+    cp "$real_pc"/ucx*.pc pc/
+    export PKG_CONFIG_LIBDIR=$PWD/pc
+    refused 'the check unit test library was not found' \
+        --with-ucx-source="$T_UCX_SOURCE"
+}
+
+@test "an unknown flavour" {
+    refused 'knows release, debug, asan and tsan, not "fast"' \
+        --enable-flavour=fast
+}
+
+@test "without either MPI configure goes on and says what is left out" {
+    PATH=$(no_mpi_path)
+    run -0 "$T_TOP_SRCDIR/configure" --with-ucx-source="$T_UCX_SOURCE"
+    [[ $output == *"Open MPI     not found"* ]]
+    [[ $output == *"MPICH        not found"* ]]
+}
+
+# A folder of links to every program there is but the MPI compilers.
+no_mpi_path()
+{
+    local dir=$BATS_TEST_TMPDIR/bin
+
+    mkdir -p "$dir"
+    find /usr/bin -maxdepth 1 -not -name 'mpi*' -not -type d \
+        -exec ln -sf -t "$dir" {} +
+    echo "$dir"
+}

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The scripts of contrib/ say what is wrong. Where a script would change the
+# machine, the programs that do so are replaced by ones of a line or two.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    contrib=$T_TOP_SRCDIR/contrib
+    fake=$BATS_TEST_TMPDIR/bin
+    mkdir -p "$fake"
+    export DAQIRI_BUILD_ROOT=$BATS_TEST_TMPDIR/build
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+    export DAQIRI_OS_RELEASE=$BATS_TEST_TMPDIR/os-release
+    unset UCX_SOURCE
+    printf 'ID=debian\nVERSION_ID="12"\n' > "$DAQIRI_OS_RELEASE"
+    replace id 'echo 0'
+    replace apt-get 'echo "apt-get $*" >> "$BATS_TEST_TMPDIR/apt-calls"'
+    replace dpkg-query 'case $* in
+        *source:*) printf ucx=1.13.1-1 ;;
+        *" bats") printf "${BATS_PACKAGE:-installed}" ;;
+        *) printf installed ;;
+    esac'
+}
+
+# replace NAME TEXT: NAME is a program that does TEXT, for this test.
+replace()
+{
+    printf '#!/bin/sh\n%s\n' "$2" > "$fake/$1"
+    chmod +x "$fake/$1"
+}
+
+setup_with_fakes()
+{
+    PATH=$fake:$PATH "$contrib/setup" --no-build "$@"
+}
+
+unpacked_ucx()
+{
+    mkdir -p "$XDG_CACHE_HOME/ucx-daqiri/ucx-1.13.1-1"
+}
+
+@test "an unknown option is status 2 and one sentence" {
+    local script
+
+    for script in setup check bench; do
+        run -2 --separate-stderr "$contrib/$script" --nonsense
+        [ -z "$output" ]
+        [ "$stderr" = "$script: unknown option \"--nonsense\" (try $script --help)" ]
+    done
+}
+
+@test "--help is status 0 and tells the options" {
+    local script
+
+    for script in setup check bench; do
+        run -0 "$contrib/$script" --help
+        [[ ${lines[0]} == "contrib/$script "* ]]
+        [[ $output == *"--help"* ]]
+    done
+}
+
+@test "an option without its value, and an unknown flavour" {
+    run -2 "$contrib/setup" --flavour
+    [[ $output == 'setup: option --flavour needs a value'* ]]
+    run -2 "$contrib/check" --flavour fast
+    [[ $output == 'check: there is no flavour "fast"'* ]]
+    run -2 "$contrib/check" --quick --flavour asan
+    [ "$output" = 'check: --quick and --flavour exclude each other' ]
+}
+
+@test "setup: another system than Debian 12" {
+    printf 'ID=fedora\nPRETTY_NAME="Fedora 40"\n' > "$DAQIRI_OS_RELEASE"
+    run -1 setup_with_fakes
+    [[ $output == *'knows Debian 12 and this is Fedora 40'* ]]
+    rm "$DAQIRI_OS_RELEASE"
+    run -1 setup_with_fakes
+    [[ $output == *'knows Debian 12 and this is something else'* ]]
+}
+
+@test "setup: not root, and something is missing" {
+    export BATS_PACKAGE=not-installed
+    replace id 'echo 1000'
+    run -1 setup_with_fakes
+    [ "$output" = 'setup: not root, and these packages are missing: bats' ]
+    [ ! -e "$BATS_TEST_TMPDIR/apt-calls" ]
+}
+
+@test "setup: not root, and nothing is missing" {
+    replace id 'echo 1000'
+    unpacked_ucx
+    run -0 setup_with_fakes
+    [ "$output" = 'setup: ready' ]
+    [ ! -e "$BATS_TEST_TMPDIR/apt-calls" ]
+}
+
+@test "setup: only what is missing is installed" {
+    export BATS_PACKAGE=not-installed
+    unpacked_ucx
+    run -0 setup_with_fakes
+    run -0 cat "$BATS_TEST_TMPDIR/apt-calls"
+    [ "${lines[0]}" = 'apt-get update' ]
+    [ "${lines[1]}" = 'apt-get install -y --no-install-recommends bats' ]
+    [ ${#lines[@]} -eq 2 ]
+}
+
+@test "setup: an apt source that fails does not end it" {
+    export BATS_PACKAGE=not-installed
+    replace apt-get '[ "$1" != update ] || { echo "E: no such host"; exit 100; }'
+    unpacked_ucx
+    run -0 setup_with_fakes
+    [[ $output == *'E: no such host'* ]]
+    [[ $output == *'apt-get update had errors; going on'* ]]
+    [[ ${lines[-1]} == 'setup: ready' ]]
+}
+
+@test "setup: apt cannot install" {
+    export BATS_PACKAGE=not-installed
+    replace apt-get '[ "$1" = update ] || { echo "E: no package bats"; exit 100; }'
+    run -1 setup_with_fakes
+    [[ $output == *'E: no package bats'* ]]
+    [[ ${lines[-1]} == 'setup: apt-get could not install what is missing'* ]]
+}
+
+@test "setup: the source package of UCX cannot be had" {
+    replace apt-get 'case "$*" in
+        *indextargets*) echo "http://mirror.invalid/debian/ bookworm main Debian" ;;
+        *source*ucx=*) echo "E: Unable to find a source package"; exit 100 ;;
+    esac'
+    run -1 setup_with_fakes
+    [[ $output == *'E: Unable to find a source package'* ]]
+    [[ ${lines[-1]} == *'ucx=1.13.1-1 could not be downloaded'* ]]
+    [ -z "$(ls -A "$XDG_CACHE_HOME/ucx-daqiri")" ]
+}
+
+@test "setup: apt knows no archive of Debian" {
+    replace apt-get 'case "$*" in
+        *indextargets*) echo "http://mirror.invalid/other stable main Somebody" ;;
+    esac'
+    run -1 setup_with_fakes
+    [[ $output == *'apt is configured with no archive of Debian'* ]]
+}
+
+@test "setup: a source tree of UCX that is not there" {
+    run -1 setup_with_fakes --ucx-source /none
+    [ "$output" = 'setup: there is no folder /none' ]
+}
+
+@test "setup: UCX's source is asked of the mirrors that apt is configured with" {
+    replace apt-get 'case "$*" in
+        *indextargets*)
+            echo "http://mirror.invalid/debian/ bookworm main Debian"
+            echo "http://mirror.invalid/debian/ bookworm contrib Debian"
+            echo "http://other.invalid/x/ stable main Somebody" ;;
+        *update*)
+            for word; do case $word in
+                Dir::Etc::SourceList=*) cp "${word#*=}" "$BATS_TEST_TMPDIR" ;;
+            esac; done ;;
+        *) exit 100 ;;
+    esac'
+    run -1 setup_with_fakes
+    run -0 sed 's/\[[^]]*\] //' "$BATS_TEST_TMPDIR/sources.list"
+    [ "$output" = 'deb-src http://mirror.invalid/debian/ bookworm main' ]
+}
