@@ -23,6 +23,13 @@
 #define DQ_LIKELY(_cond)   __builtin_expect(!!(_cond), 1)
 #define DQ_UNLIKELY(_cond) __builtin_expect(!!(_cond), 0)
 
+/*
+ * Least credits in a window that work. One is kept for a grant, and a grant
+ * uses a credit itself: with a window of 2, two ends at full load hand each
+ * other the same credit to and fro for ever, and no data moves.
+ */
+enum { DQ_WINDOW_MIN = 3 };
+
 static inline uint32_t dq_min(uint32_t a, uint32_t b)
 {
     return (a < b) ? a : b;

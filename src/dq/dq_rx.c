@@ -29,6 +29,7 @@ int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size)
     uint32_t standing = rx->posted + rx->owed;
     uint32_t usable   = rx->total - rx->held;
 
+    DQ_ASSERT(size >= DQ_WINDOW_MIN);
     *window        = (dq_rx_window_t){.size = size};
     window->backed = (standing >= rx->reserved + size) &&
                      (usable >= rx->reserved + size);

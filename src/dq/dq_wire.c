@@ -91,7 +91,7 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
         return 1;
     }
     return (wire->qpn <= DQ_WIRE_QPN_MAX) && (wire->psn <= DQ_WIRE_QPN_MAX) &&
-           (wire->credits > 0);
+           (wire->credits >= DQ_WINDOW_MIN);
 }
 
 

@@ -114,7 +114,8 @@ typedef struct {
     uint32_t        qpn;        /* of the sender's RC QP                     */
     uint32_t        psn;        /* that the sender's RC QP starts with       */
     uint32_t        delivered;  /* active messages handed up so far          */
-    uint16_t        credits;    /* RECVs promised to the receiver of this    */
+    uint16_t        credits;    /* RECVs promised to the receiver of this;
+                                   in a REQ or REP, DQ_WINDOW_MIN or more    */
     uint8_t         reason;     /* of a refusal: dq_cause_t                  */
     uint32_t        pid;        /* of the sender, for messages to people     */
     char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise       */
