@@ -182,30 +182,45 @@ typedef struct {
     char     skip[256]; /* reason why the running test skips, or "" */
 } t_printer_t;
 
-/* Is it the next result? A message of several lines may hold lines that only
- * look like results; their number gives them away. */
-static int t_is_result(const t_printer_t *printer, const char *line)
+/* The name in the next result's line, or NULL if it is not that. A message of
+ * several lines may hold lines that only look like results; their number
+ * gives them away. */
+static const char *t_result_name(const t_printer_t *printer, const char *line)
 {
     unsigned number;
     int length = 0;
 
-    if ((sscanf(line, "ok %u -%n", &number, &length) != 1) &&
-        (sscanf(line, "not ok %u -%n", &number, &length) != 1)) {
-        return 0;
+    if ((sscanf(line, "ok %u - %n", &number, &length) != 1) &&
+        (sscanf(line, "not ok %u - %n", &number, &length) != 1)) {
+        return NULL;
     }
-    return (length > 0) && (number == printer->next);
+    return ((length > 0) && (number == printer->next)) ? line + length : NULL;
+}
+
+/* check puts the file's whole path into the name; the folder is dropped, so
+ * that a test has the same name in every build. */
+static const char *t_without_folder(const char *name)
+{
+    const char *end = name + strcspn(name, ":");
+
+    while ((end > name) && (end[-1] != '/')) {
+        end--;
+    }
+    return end;
 }
 
 static void t_print_line(t_printer_t *printer, const char *line)
 {
+    const char *name = t_result_name(printer, line);
+
     if (strncmp(line, T_SKIP_MARK, strlen(T_SKIP_MARK)) == 0) {
         snprintf(printer->skip, sizeof(printer->skip), "%s",
                  line + strlen(T_SKIP_MARK));
         return;
     }
 
-    if (t_is_result(printer, line)) {
-        printf("%s", line);
+    if (name != NULL) {
+        printf("%.*s%s", (int)(name - line), line, t_without_folder(name));
         if ((printer->skip[0] != '\0') && (line[0] == 'o')) {
             printf(" # SKIP %s", printer->skip);
         }
