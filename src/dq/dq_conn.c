@@ -150,9 +150,7 @@ dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
     case DQ_FRAME_GONE:
         return DQ_EV_GONE;
     case DQ_FRAME_REFUSE:
-        return ((conn->epoch != 0) && (frame->peer_epoch == conn->epoch))
-                       ? DQ_EV_REFUSE
-                       : DQ_EV_STALE;
+        return dq_conn_is_answer(conn, frame) ? DQ_EV_REFUSE : DQ_EV_STALE;
     case DQ_FRAME_REP:
         return dq_conn_is_answer(conn, frame) ? DQ_EV_REP : DQ_EV_STALE;
     case DQ_FRAME_RTU:
