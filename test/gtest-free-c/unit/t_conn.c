@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connection machine by itself: which event a frame is, and that every
+ * cell of the table says something that makes sense. What each cell says is in
+ * docs/states.md, which t_states holds to the table; what the whole of it is
+ * good for is t_conn_net's business.
+ */
+#include "t_unit.h"
+#include "dq/dq_conn.h"
+
+#define OLD  90u
+#define MINE 100u
+#define NEXT 110u
+#define THEN 490u
+#define PEER 500u
+#define SOON 510u
+
+
+/* One line: where the machine is, what comes, which event that is. */
+typedef struct {
+    dq_conn_state_t state;
+    int             yields;
+    uint32_t        epoch, peer_epoch;
+    dq_frame_kind_t kind;
+    uint32_t        frame_epoch, frame_peer;
+    dq_conn_event_t event;
+} line_t;
+
+static const line_t lines[] = {
+    /* a REQ finds nothing known */
+    /*  1 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_REQ, PEER, 0, DQ_EV_REQ},
+    /*  2 */ {DQ_CONN_IDLE, 1, 0, 0, DQ_FRAME_REQ, PEER, 0, DQ_EV_REQ},
+    /* two REQs cross: the lower uuid yields */
+    /*  3 */ {DQ_CONN_REQ_SENT, 1, MINE, 0, DQ_FRAME_REQ, PEER, 0, DQ_EV_REQ},
+    /*  4 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_REQ, PEER, 0,
+              DQ_EV_REQ_CROSS},
+    /* the REQ that was answered, again; an older one; a newer one */
+    /*  5 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_REQ, PEER, 0,
+              DQ_EV_REQ_DUP},
+    /*  6 */ {DQ_CONN_REP_SENT, 1, MINE, PEER, DQ_FRAME_REQ, THEN, 0,
+              DQ_EV_STALE},
+    /*  7 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_REQ, SOON, 0,
+              DQ_EV_REQ},
+    /*  8 */ {DQ_CONN_UP, 1, MINE, PEER, DQ_FRAME_REQ, PEER, 0,
+              DQ_EV_REQ_DUP},
+    /*  9 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REQ, THEN, 0, DQ_EV_STALE},
+    /* 10 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REQ, SOON, 0, DQ_EV_REQ},
+    /* 11 */ {DQ_CONN_UP, 1, MINE, PEER, DQ_FRAME_REQ, SOON, 0, DQ_EV_REQ},
+    /* newer is meant modulo 2^32 */
+    /* 12 */ {DQ_CONN_UP, 0, MINE, UINT32_MAX, DQ_FRAME_REQ, 1, 0, DQ_EV_REQ},
+    /* 13 */ {DQ_CONN_UP, 0, MINE, 1, DQ_FRAME_REQ, UINT32_MAX, 0,
+              DQ_EV_STALE},
+    /* 14 */ {DQ_CONN_UP, 0, MINE, 1, DQ_FRAME_REQ, 0x80000000, 0, DQ_EV_REQ},
+    /* 15 */ {DQ_CONN_UP, 0, MINE, 1, DQ_FRAME_REQ, 0x80000002, 0,
+              DQ_EV_STALE},
+
+    /* a REP answers the current attempt, or is nothing */
+    /* 16 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_REP, PEER, MINE,
+              DQ_EV_REP},
+    /* 17 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_REP, PEER, OLD,
+              DQ_EV_STALE},
+    /* 18 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_REP, PEER, NEXT,
+              DQ_EV_STALE},
+    /* 19 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_REP, PEER, 0,
+              DQ_EV_STALE},
+    /* 20 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_REP, PEER, 0, DQ_EV_STALE},
+    /* 21 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REP, PEER, MINE, DQ_EV_REP},
+    /* 22 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REP, SOON, MINE,
+              DQ_EV_STALE},
+    /* 23 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REP, THEN, MINE,
+              DQ_EV_STALE},
+
+    /* so does an RTU */
+    /* 24 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_RTU, PEER, MINE,
+              DQ_EV_RTU},
+    /* 25 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_RTU, PEER, OLD,
+              DQ_EV_STALE},
+    /* 26 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_RTU, THEN, MINE,
+              DQ_EV_STALE},
+    /* 27 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_RTU, PEER, 0, DQ_EV_STALE},
+
+    /* and a REFUSE, whose sender may be one we know no attempt of */
+    /* 28 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_REFUSE, PEER, MINE,
+              DQ_EV_REFUSE},
+    /* 29 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_REFUSE, PEER, OLD,
+              DQ_EV_STALE},
+    /* 30 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_REFUSE, PEER, MINE,
+              DQ_EV_REFUSE},
+    /* 31 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REFUSE, PEER, MINE,
+              DQ_EV_REFUSE},
+    /* 32 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REFUSE, THEN, MINE,
+              DQ_EV_STALE},
+    /* 33 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_REFUSE, PEER, 0, DQ_EV_STALE},
+
+    /* an interface that closes ends every attempt */
+    /* 34 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_GONE, PEER, 0, DQ_EV_GONE},
+    /* 35 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_GONE, PEER, 0,
+              DQ_EV_GONE},
+    /* 36 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_GONE, PEER, MINE,
+              DQ_EV_GONE},
+
+    /* what no version of the wire lets through is harmless here too */
+    /* 37 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_LAST, PEER, MINE,
+              DQ_EV_STALE},
+};
+
+
+START_TEST(test_classify)
+{
+    const line_t *line = &lines[_i];
+    dq_conn_t conn     = {.state      = line->state,
+                          .yields     = line->yields,
+                          .epoch      = line->epoch,
+                          .peer_epoch = line->peer_epoch};
+    dq_conn_t before   = conn;
+    dq_frame_t frame   = {.kind       = line->kind,
+                          .epoch      = line->frame_epoch,
+                          .peer_epoch = line->frame_peer};
+
+    ck_assert_msg(dq_conn_classify(&conn, &frame) == line->event,
+                  "line %d: %s, expected %s", _i + 1,
+                  dq_conn_event_name(dq_conn_classify(&conn, &frame)),
+                  dq_conn_event_name(line->event));
+    ck_assert_mem_eq(&conn, &before, sizeof(conn));
+}
+END_TEST
+
+
+START_TEST(test_init)
+{
+    dq_conn_t conn;
+
+    dq_conn_init(&conn, 1, 2);
+    ck_assert(conn.yields);
+    ck_assert_int_eq(conn.state, DQ_CONN_IDLE);
+    ck_assert_uint_eq(conn.epoch, 0);
+    ck_assert_uint_eq(conn.peer_epoch, 0);
+    dq_conn_init(&conn, 2, 1);
+    ck_assert(!conn.yields);
+    dq_conn_init(&conn, UINT64_C(1) << 40, 1); /* all 64 bits count */
+    ck_assert(!conn.yields);
+    dq_conn_init(&conn, 3, 3);
+    ck_assert(!conn.yields);
+}
+END_TEST
+
+
+START_TEST(test_newer)
+{
+    ck_assert(dq_epoch_is_newer(2, 1));
+    ck_assert(!dq_epoch_is_newer(1, 2));
+    ck_assert(!dq_epoch_is_newer(1, 1));
+    ck_assert(dq_epoch_is_newer(1, UINT32_MAX));
+    ck_assert(!dq_epoch_is_newer(UINT32_MAX, 1));
+}
+END_TEST
+
+
+/* A forgotten cell would be all zeroes: IDLE, no actions. From any state but
+ * IDLE that is a move that nothing may make; in IDLE the written cells say
+ * something, or belong to the timer and QP that it does not have. */
+START_TEST(test_every_cell_is_written)
+{
+    dq_conn_cell_t cell;
+    int state, event;
+
+    for (state = 0; state < DQ_CONN_STATE_LAST; state++) {
+        for (event = 0; event < DQ_EV_LAST; event++) {
+            cell = dq_conn_cell((dq_conn_state_t)state,
+                                (dq_conn_event_t)event);
+            if ((state == DQ_CONN_IDLE) && ((event == DQ_EV_TICK) ||
+                                            (event == DQ_EV_EXPIRE) ||
+                                            (event == DQ_EV_QP_ERROR))) {
+                continue;
+            }
+            ck_assert_msg((cell.next != DQ_CONN_IDLE) || (cell.actions != 0),
+                          "no answer to %s in %s",
+                          dq_conn_event_name((dq_conn_event_t)event),
+                          dq_conn_state_name((dq_conn_state_t)state));
+            ck_assert_int_lt(cell.next, DQ_CONN_STATE_LAST);
+            ck_assert_msg((state == DQ_CONN_IDLE) ||
+                                  (cell.next != DQ_CONN_IDLE),
+                          "back to IDLE from %s",
+                          dq_conn_state_name((dq_conn_state_t)state));
+        }
+    }
+}
+END_TEST
+
+
+/* A step is the cell, and the epochs: ours with a QP, the peer's with its. */
+START_TEST(test_step_is_the_cell)
+{
+    dq_frame_t frame = {.epoch = PEER};
+    dq_conn_cell_t cell;
+    dq_conn_t conn;
+    uint32_t actions;
+    int state, event;
+
+    for (state = 0; state < DQ_CONN_STATE_LAST; state++) {
+        for (event = 0; event < DQ_EV_LAST; event++) {
+            conn    = (dq_conn_t){.state = state, .epoch = 7, .peer_epoch = 8};
+            cell    = dq_conn_cell((dq_conn_state_t)state,
+                                   (dq_conn_event_t)event);
+            actions = dq_conn_step(&conn, (dq_conn_event_t)event, &frame,
+                                   MINE);
+            ck_assert_uint_eq(actions, cell.actions);
+            ck_assert_int_eq(conn.state, cell.next);
+            ck_assert_uint_eq(conn.epoch,
+                              (actions & DQ_ACT_QP_CREATE) ? MINE : 7);
+            ck_assert_uint_eq(conn.peer_epoch,
+                              (actions & DQ_ACT_QP_CONNECT) ? PEER : 8);
+        }
+    }
+}
+END_TEST
+
+
+START_TEST(test_names)
+{
+    uint32_t bit;
+    int i, j;
+
+    for (i = 0; i < DQ_CONN_STATE_LAST; i++) {
+        ck_assert_str_ne(dq_conn_state_name((dq_conn_state_t)i), "?");
+        for (j = 0; j < i; j++) {
+            ck_assert_str_ne(dq_conn_state_name((dq_conn_state_t)i),
+                             dq_conn_state_name((dq_conn_state_t)j));
+        }
+    }
+    for (i = 0; i < DQ_EV_LAST; i++) {
+        ck_assert_str_ne(dq_conn_event_name((dq_conn_event_t)i), "?");
+        for (j = 0; j < i; j++) {
+            ck_assert_str_ne(dq_conn_event_name((dq_conn_event_t)i),
+                             dq_conn_event_name((dq_conn_event_t)j));
+        }
+    }
+    for (bit = 1; bit < DQ_ACT_LAST_BIT; bit <<= 1) {
+        ck_assert_str_ne(dq_conn_action_name(bit), "?");
+    }
+    ck_assert_str_eq(dq_conn_state_name(DQ_CONN_STATE_LAST), "?");
+    ck_assert_str_eq(dq_conn_event_name(DQ_EV_LAST), "?");
+    ck_assert_str_eq(dq_conn_action_name(DQ_ACT_LAST_BIT), "?");
+    ck_assert_str_eq(dq_conn_action_name(0), "?");
+}
+END_TEST
+
+
+static Suite *suite_conn(void)
+{
+    Suite *suite = suite_create("conn");
+    TCase *edges = tcase_create("edges");
+
+    tcase_set_timeout(edges, T_TIMEOUT);
+    tcase_add_loop_test(edges, test_classify, 0,
+                        sizeof(lines) / sizeof(lines[0]));
+    tcase_add_test(edges, test_init);
+    tcase_add_test(edges, test_newer);
+    tcase_add_test(edges, test_every_cell_is_written);
+    tcase_add_test(edges, test_step_is_the_cell);
+    tcase_add_test(edges, test_names);
+    suite_add_tcase(suite, edges);
+    return suite;
+}
+
+T_MAIN(suite_conn)

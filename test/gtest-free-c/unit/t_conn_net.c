@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two connection machines and a network that forgets nothing: any frame that
+ * was ever sent may arrive now, again, later, or never. That is loss,
+ * duplication and reordering in one, and it makes the state of the network a
+ * set, so that every state there is can be visited.
+ *
+ * Either end, or both, may open; give up; lose its QP; fail a verb; forget the
+ * connection without a word and begin again; close for good. In every state
+ * that can be reached this way:
+ *   - two ends that are UP are UP on the same pair of attempts;
+ *   - who is UP may send: the QP that it sends to is connected to its own, or
+ *     is gone;
+ *   - once the network behaves again, all ends UP/UP on one pair, or with
+ *     nobody waiting and nobody UP; and if nothing but the network went wrong
+ *     and somebody wanted to connect, it ends UP/UP.
+ */
+#include "t_unit.h"
+#include "dq/dq_conn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SIDES        = 2,
+    ATTEMPTS     = 3,     /* of one side in the search                       */
+    OUTBOX       = 64,
+    SETTLE       = 6,     /* rounds                                          */
+    TABLE        = 1 << 20,
+    MEMORY       = 48,    /* frames that the network of a walk remembers     */
+    WALK_STEPS   = 50000,
+    WALKS        = 24
+};
+
+typedef struct {
+    dq_conn_t conn;
+    uint32_t  attempts; /* QPs made so far; the epochs follow from it        */
+    uint32_t  closed;
+} side_t;
+
+typedef struct {
+    side_t   side[SIDES];
+    uint64_t sent[SIDES]; /* the search's network: a set of frames           */
+    uint32_t is_calm;     /* nothing but the network went wrong              */
+    uint32_t is_wanted;   /* somebody opened                                 */
+} net_t;
+
+typedef struct {
+    dq_frame_t frame[OUTBOX];
+    unsigned   count;
+} outbox_t;
+
+/* What may happen at a side besides the arrival of a frame. */
+typedef enum {
+    DO_OPEN,
+    DO_TICK,
+    DO_EXPIRE,
+    DO_QP_ERROR,
+    DO_VERB_FAIL,
+    DO_DATA,    /* the peer sends on its QP                                  */
+    DO_RESTART, /* forget everything, begin at IDLE                          */
+    DO_CLOSE,   /* say GONE and be no more                                   */
+    DO_LAST
+} deed_t;
+
+static const uint64_t uuids[SIDES] = {10, 20}; /* side 0 yields              */
+
+/* Both ends' epochs wrap, side 0's in the search already. */
+static const uint32_t first_epoch[SIDES] = {UINT32_MAX - 2, UINT32_MAX - 100};
+
+
+static uint32_t epoch_of(unsigned side, uint32_t attempt)
+{
+    uint32_t epoch = first_epoch[side] + attempt;
+
+    return (epoch < first_epoch[side]) ? epoch + 1 : epoch; /* 0 is "none"   */
+}
+
+
+static int is_alive(const side_t *side)
+{
+    return !side->closed && (side->conn.state != DQ_CONN_IDLE) &&
+           (side->conn.state != DQ_CONN_DEAD);
+}
+
+
+static int is_waiting(dq_conn_state_t state)
+{
+    return (state == DQ_CONN_REQ_SENT) || (state == DQ_CONN_REP_SENT);
+}
+
+
+/* The QP of @a a sends to the QP of @a b, and that one takes it. */
+static int is_linked(const side_t *a, const side_t *b)
+{
+    return !b->closed && (a->conn.peer_epoch == b->conn.epoch) &&
+           (b->conn.peer_epoch == a->conn.epoch) &&
+           ((b->conn.state == DQ_CONN_REP_SENT) ||
+            (b->conn.state == DQ_CONN_UP));
+}
+
+
+static void net_check(const net_t *net)
+{
+    const side_t *side;
+    unsigned s;
+
+    for (s = 0; s < SIDES; s++) {
+        side = &net->side[s];
+        if (side->closed || (side->conn.state != DQ_CONN_UP)) {
+            continue;
+        }
+        T_NEED(side->conn.epoch == epoch_of(s, side->attempts));
+        /* the QP that it sends to is there and connected to its own, or it
+         * is there no more */
+        T_NEED(is_linked(side, &net->side[1 - s]) ||
+               !is_alive(&net->side[1 - s]) ||
+               (net->side[1 - s].conn.epoch != side->conn.peer_epoch));
+        if (net->side[1 - s].conn.state == DQ_CONN_UP) {
+            T_NEED(net->side[1 - s].closed ||
+                   is_linked(side, &net->side[1 - s]));
+        }
+    }
+}
+
+
+/* What is asked of the caller fits what the machine says that it is in. */
+static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
+                          uint32_t actions, const dq_frame_t *frame)
+{
+    int had_link   = (before == DQ_CONN_REP_SENT) || (before == DQ_CONN_UP);
+    int has_link   = (after == DQ_CONN_REP_SENT) || (after == DQ_CONN_UP);
+    int has_timer  = is_waiting(before);
+    int connects   = (actions & DQ_ACT_QP_CONNECT) != 0;
+    uint32_t timer = actions & (DQ_ACT_TIMER_ARM | DQ_ACT_TIMER_STOP);
+
+    T_NEED_EQ((actions & DQ_ACT_TELL_UP) != 0,
+              (after == DQ_CONN_UP) && (before != DQ_CONN_UP));
+    T_NEED_EQ((actions & DQ_ACT_TELL_DEAD) != 0,
+              (after == DQ_CONN_DEAD) && (before != DQ_CONN_DEAD));
+    T_NEED_EQ((actions & DQ_ACT_QP_CREATE) != 0,
+              (before == DQ_CONN_IDLE) && is_waiting(after));
+    T_NEED_EQ(connects, !had_link && has_link);
+    T_NEED(!connects || (frame->kind == DQ_FRAME_REQ) ||
+           (frame->kind == DQ_FRAME_REP));
+
+    T_NEED(timer != (DQ_ACT_TIMER_ARM | DQ_ACT_TIMER_STOP));
+    has_timer = (timer == 0) ? has_timer : (timer == DQ_ACT_TIMER_ARM);
+    T_NEED_EQ(has_timer, is_waiting(after));
+
+    T_NEED(!(actions & DQ_ACT_SEND_REQ) || (after == DQ_CONN_REQ_SENT));
+    T_NEED(!(actions & DQ_ACT_SEND_REP) || (after == DQ_CONN_REP_SENT));
+    T_NEED(!(actions & DQ_ACT_SEND_RTU) || (after == DQ_CONN_UP));
+    T_NEED(!(actions & DQ_ACT_REFUSE) ||
+           ((after == DQ_CONN_DEAD) && (frame != NULL)));
+    T_NEED_EQ(actions & ~(DQ_ACT_LAST_BIT - 1), 0);
+}
+
+
+static void outbox_put(outbox_t *outbox, const side_t *side,
+                       dq_frame_kind_t kind, uint32_t peer_epoch)
+{
+    T_NEED(outbox->count < OUTBOX);
+    outbox->frame[outbox->count++] = (dq_frame_t){
+        .kind       = kind,
+        /* a machine that never made an attempt refuses under any number */
+        .epoch      = (side->conn.epoch != 0) ? side->conn.epoch : 77,
+        .peer_epoch = peer_epoch,
+    };
+}
+
+
+static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
+                      const dq_frame_t *frame, outbox_t *outbox)
+{
+    side_t *side           = &net->side[s];
+    dq_conn_state_t before = side->conn.state;
+    uint32_t actions;
+
+    actions = dq_conn_step(&side->conn, event, frame,
+                           epoch_of(s, side->attempts + 1));
+    check_actions(before, side->conn.state, actions, frame);
+
+    side->attempts += (actions & DQ_ACT_QP_CREATE) != 0;
+    if (actions & DQ_ACT_SEND_REQ) {
+        outbox_put(outbox, side, DQ_FRAME_REQ, side->conn.peer_epoch);
+    }
+    if (actions & DQ_ACT_SEND_REP) {
+        outbox_put(outbox, side, DQ_FRAME_REP, side->conn.peer_epoch);
+    }
+    if (actions & DQ_ACT_SEND_RTU) {
+        outbox_put(outbox, side, DQ_FRAME_RTU, side->conn.peer_epoch);
+    }
+    if (actions & DQ_ACT_REFUSE) {
+        outbox_put(outbox, side, DQ_FRAME_REFUSE, frame->epoch);
+    }
+}
+
+
+static void side_receive(net_t *net, unsigned s, const dq_frame_t *frame,
+                         outbox_t *outbox)
+{
+    const dq_conn_t *conn = &net->side[s].conn;
+
+    if (!net->side[s].closed) {
+        side_step(net, s, dq_conn_classify(conn, frame), frame, outbox);
+    }
+}
+
+
+static void side_begin(net_t *net, unsigned s)
+{
+    dq_conn_init(&net->side[s].conn, uuids[s], uuids[1 - s]);
+}
+
+
+/* Does what can happen there now; says if anything could. */
+static int side_do(net_t *net, unsigned s, deed_t deed, outbox_t *outbox)
+{
+    side_t *side          = &net->side[s];
+    dq_conn_state_t state = side->conn.state;
+    int is_live           = is_alive(side);
+
+    if (side->closed) {
+        return 0;
+    }
+    switch (deed) {
+    case DO_OPEN:
+        net->is_wanted = 1;
+        side_step(net, s, DQ_EV_OPEN, NULL, outbox);
+        return 1;
+    case DO_TICK:
+        side_step(net, s, DQ_EV_TICK, NULL, outbox);
+        return 1;
+    case DO_EXPIRE:
+        net->is_calm &= !is_waiting(state);
+        side_step(net, s, DQ_EV_EXPIRE, NULL, outbox);
+        return is_waiting(state);
+    case DO_QP_ERROR:
+        net->is_calm &= !is_live;
+        side_step(net, s, DQ_EV_QP_ERROR, NULL, outbox);
+        return is_live;
+    case DO_VERB_FAIL:
+        if (is_live) {
+            net->is_calm = 0;
+            side_step(net, s, DQ_EV_VERB_FAIL, NULL, outbox);
+        }
+        return is_live;
+    case DO_DATA:
+        if ((state != DQ_CONN_REP_SENT) ||
+            (net->side[1 - s].conn.state != DQ_CONN_UP) ||
+            !is_linked(&net->side[1 - s], side)) {
+            return 0;
+        }
+        side_step(net, s, DQ_EV_RTU, NULL, outbox);
+        return 1;
+    case DO_RESTART:
+        net->is_calm &= (state == DQ_CONN_IDLE);
+        side_begin(net, s);
+        return state != DQ_CONN_IDLE;
+    case DO_CLOSE:
+        net->is_calm = 0;
+        if (is_live) {
+            outbox_put(outbox, side, DQ_FRAME_GONE, side->conn.peer_epoch);
+        }
+        side->closed = 1;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+
+/* ---- The network behaves again ---- */
+
+/* Delivers what is in the outboxes and what that gives rise to. */
+static void net_deliver(net_t *net, outbox_t out[SIDES])
+{
+    unsigned next[SIDES] = {0, 0};
+    unsigned s;
+
+    while ((next[0] < out[0].count) || (next[1] < out[1].count)) {
+        for (s = 0; s < SIDES; s++) {
+            if (next[s] < out[s].count) {
+                side_receive(net, 1 - s, &out[s].frame[next[s]++],
+                             &out[1 - s]);
+                net_check(net);
+            }
+        }
+    }
+}
+
+
+/* Who is UP uses its QP: the peer hears it, or the device says it is gone. */
+static void net_talk(net_t *net, outbox_t out[SIDES])
+{
+    const side_t *side;
+    unsigned s;
+
+    for (s = 0; s < SIDES; s++) {
+        side = &net->side[s];
+        if (side->closed || (side->conn.state != DQ_CONN_UP)) {
+            continue;
+        }
+        if (is_linked(side, &net->side[1 - s])) {
+            side_do(net, 1 - s, DO_DATA, &out[1 - s]);
+        } else {
+            side_do(net, s, DO_QP_ERROR, &out[s]);
+        }
+    }
+}
+
+
+static void net_round(net_t *net, deed_t deed)
+{
+    outbox_t out[SIDES];
+    unsigned s;
+
+    for (s = 0; s < SIDES; s++) {
+        out[s].count = 0;
+    }
+    for (s = 0; s < SIDES; s++) {
+        side_do(net, s, deed, &out[s]);
+    }
+    net_deliver(net, out);
+    net_talk(net, out);
+    net_check(net);
+}
+
+
+static int is_up(const net_t *net)
+{
+    return !net->side[0].closed && !net->side[1].closed &&
+           (net->side[0].conn.state == DQ_CONN_UP) &&
+           (net->side[1].conn.state == DQ_CONN_UP) &&
+           is_linked(&net->side[0], &net->side[1]) &&
+           is_linked(&net->side[1], &net->side[0]);
+}
+
+
+static void net_settles(const net_t *from)
+{
+    int must_be_up = from->is_calm && from->is_wanted;
+    net_t net      = *from;
+    unsigned i;
+
+    for (i = 0; i < SETTLE; i++) {
+        net_round(&net, DO_TICK);
+    }
+    if (must_be_up && !is_up(&net)) {
+        ck_abort_msg("after %u good rounds: %s and %s", i,
+                     dq_conn_state_name(net.side[0].conn.state),
+                     dq_conn_state_name(net.side[1].conn.state));
+    }
+    net_round(&net, DO_EXPIRE);
+    net_round(&net, DO_TICK);
+    if (!is_up(&net) && (is_alive(&net.side[0]) || is_alive(&net.side[1]))) {
+        ck_abort_msg("ended as %s%s and %s%s",
+                     dq_conn_state_name(net.side[0].conn.state),
+                     net.side[0].closed ? " (closed)" : "",
+                     dq_conn_state_name(net.side[1].conn.state),
+                     net.side[1].closed ? " (closed)" : "");
+    }
+}
+
+
+/* ---- Every state there is ---- */
+
+/* A frame as a number below 64, and back. Attempts stand for epochs. */
+static unsigned attempt_of(unsigned s, uint32_t epoch)
+{
+    unsigned i;
+
+    for (i = 1; i <= ATTEMPTS; i++) {
+        if (epoch == epoch_of(s, i)) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+
+static unsigned frame_number(unsigned from, const dq_frame_t *frame)
+{
+    unsigned epoch = attempt_of(from, frame->epoch);
+    unsigned peer  = attempt_of(1 - from, frame->peer_epoch);
+
+    switch (frame->kind) {
+    case DQ_FRAME_REQ:
+        T_NEED_EQ(frame->peer_epoch, 0);
+        return epoch;
+    case DQ_FRAME_GONE:
+        return 63;
+    default: /* REP, RTU, REFUSE */
+        return 4 + (frame->kind - DQ_FRAME_REP) * 16 + epoch * 4 + peer;
+    }
+}
+
+
+static dq_frame_t frame_of_number(unsigned from, unsigned number)
+{
+    dq_frame_t frame = {.kind = DQ_FRAME_REQ, .epoch = 77};
+    unsigned epoch   = number;
+    unsigned peer    = 0;
+
+    if (number == 63) {
+        frame.kind = DQ_FRAME_GONE;
+        return frame;
+    }
+    if (number >= 4) {
+        frame.kind = DQ_FRAME_REP + (number - 4) / 16;
+        epoch      = ((number - 4) % 16) / 4;
+        peer       = (number - 4) % 4;
+    }
+    frame.epoch      = (epoch == 0) ? 77 : epoch_of(from, epoch);
+    frame.peer_epoch = (peer == 0) ? 0 : epoch_of(1 - from, peer);
+    return frame;
+}
+
+
+typedef struct {
+    net_t    *found;  /* [TABLE], every state, in the order it was found     */
+    uint32_t *table;  /* [2 * TABLE], hash -> 1 + index into found           */
+    uint32_t count;
+} search_t;
+
+
+static uint64_t net_hash(const net_t *net)
+{
+    const uint64_t *word = (const uint64_t*)net;
+    uint64_t hash        = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof(*net) / sizeof(*word); i++) {
+        hash = (hash ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+
+static void search_add(search_t *search, const net_t *net)
+{
+    uint64_t at = net_hash(net) % (2 * TABLE);
+
+    while (search->table[at] != 0) {
+        if (memcmp(&search->found[search->table[at] - 1], net,
+                   sizeof(*net)) == 0) {
+            return;
+        }
+        at = (at + 1) % (2 * TABLE);
+    }
+    T_NEED(search->count < TABLE);
+    search->found[search->count] = *net;
+    search->table[at]            = ++search->count;
+}
+
+
+/* The state after a step, and the frames that the step sent. */
+static void search_arrive(search_t *search, net_t *net, unsigned s,
+                          const outbox_t *outbox)
+{
+    unsigned i;
+
+    for (i = 0; i < outbox->count; i++) {
+        net->sent[s] |= UINT64_C(1) << frame_number(s, &outbox->frame[i]);
+    }
+    net_check(net);
+    search_add(search, net);
+}
+
+
+static void search_expand(search_t *search, const net_t *from,
+                          const uint32_t *restarts)
+{
+    outbox_t outbox;
+    dq_frame_t frame;
+    unsigned s, deed, number;
+    net_t net;
+
+    for (s = 0; s < SIDES; s++) {
+        for (deed = 0; deed < DO_LAST; deed++) {
+            net          = *from;
+            outbox.count = 0;
+            if ((deed == DO_RESTART) && (net.side[s].attempts > restarts[s])) {
+                continue;
+            }
+            if (side_do(&net, s, (deed_t)deed, &outbox)) {
+                search_arrive(search, &net, s, &outbox);
+            }
+        }
+        for (number = 0; number < 64; number++) {
+            if (from->sent[1 - s] & (UINT64_C(1) << number)) {
+                net          = *from;
+                outbox.count = 0;
+                frame        = frame_of_number(1 - s, number);
+                side_receive(&net, s, &frame, &outbox);
+                search_arrive(search, &net, s, &outbox);
+            }
+        }
+    }
+}
+
+
+static uint32_t search_all(const uint32_t *restarts)
+{
+    search_t search = {.count = 0};
+    net_t net;
+
+    search.found = malloc(TABLE * sizeof(*search.found));
+    search.table = calloc(2 * TABLE, sizeof(*search.table));
+    ck_assert_ptr_nonnull(search.found);
+    ck_assert_ptr_nonnull(search.table);
+
+    memset(&net, 0, sizeof(net));
+    net.is_calm = 1;
+    side_begin(&net, 0);
+    side_begin(&net, 1);
+    search_add(&search, &net);
+    for (t_at = 0; t_at < search.count; t_at++) {
+        net_settles(&search.found[t_at]);
+        search_expand(&search, &search.found[t_at], restarts);
+    }
+    free(search.found);
+    free(search.table);
+    return search.count;
+}
+
+
+/* How often each side may begin again after an attempt. */
+static const uint32_t restarts[][SIDES] = {{0, 0}, {1, 0}, {0, 1},
+                                           {1, 1}, {2, 0}, {0, 2}};
+
+
+START_TEST(test_search)
+{
+    uint32_t count = search_all(restarts[_i]);
+
+    printf("restarts %u and %u: %u states\n", restarts[_i][0],
+           restarts[_i][1], count);
+    ck_assert_uint_gt(count, 100);
+}
+END_TEST
+
+
+/* ---- Long walks ---- */
+
+/* The network of a walk remembers the last frames only, but of any number of
+ * attempts. */
+typedef struct {
+    net_t      net;
+    dq_frame_t memory[SIDES][MEMORY];
+    unsigned   sent[SIDES];
+} walk_t;
+
+
+static void walk_send(walk_t *walk, unsigned s, const outbox_t *outbox)
+{
+    unsigned i;
+
+    for (i = 0; i < outbox->count; i++) {
+        walk->memory[s][walk->sent[s]++ % MEMORY] = outbox->frame[i];
+    }
+}
+
+
+static const dq_frame_t *walk_pick(walk_t *walk, unsigned from, t_rng_t *rng)
+{
+    unsigned known = (walk->sent[from] < MEMORY) ? walk->sent[from] : MEMORY;
+    unsigned back  = t_rng_once_in(rng, 2) ? 4 : known; /* mostly news */
+
+    if (known == 0) {
+        return NULL;
+    }
+    back = t_rng_below(rng, (back < known) ? back : known);
+    return &walk->memory[from][(walk->sent[from] - 1 - back) % MEMORY];
+}
+
+
+static deed_t walk_deed(t_rng_t *rng)
+{
+    static const deed_t rare[] = {DO_EXPIRE, DO_QP_ERROR, DO_VERB_FAIL,
+                                  DO_RESTART, DO_RESTART};
+    static const deed_t common[] = {DO_OPEN, DO_TICK, DO_DATA};
+
+    return t_rng_once_in(rng, 6) ? rare[t_rng_below(rng, 5)]
+                                 : common[t_rng_below(rng, 3)];
+}
+
+
+START_TEST(test_walk)
+{
+    const dq_frame_t *frame;
+    outbox_t outbox;
+    unsigned s, ups = 0;
+    walk_t walk;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0xc000 + _i);
+    memset(&walk, 0, sizeof(walk));
+    walk.net.is_calm = 1;
+    side_begin(&walk.net, 0);
+    side_begin(&walk.net, 1);
+    for (t_at = 0; t_at < WALK_STEPS; t_at++) {
+        s            = t_rng_below(&rng, SIDES);
+        outbox.count = 0;
+        frame        = walk_pick(&walk, 1 - s, &rng);
+        if ((frame != NULL) && !t_rng_once_in(&rng, 4)) {
+            side_receive(&walk.net, s, frame, &outbox);
+        } else {
+            side_do(&walk.net, s, walk_deed(&rng), &outbox);
+        }
+        walk_send(&walk, s, &outbox);
+        net_check(&walk.net);
+        ups += is_up(&walk.net);
+        if (t_rng_once_in(&rng, 20)) {
+            net_settles(&walk.net);
+        }
+    }
+    ck_assert_uint_gt(ups, 0);
+    ck_assert_uint_gt(walk.net.side[0].attempts, 100);
+}
+END_TEST
+
+
+static Suite *suite_conn_net(void)
+{
+    Suite *suite  = suite_create("conn_net");
+    TCase *search = tcase_create("search");
+    TCase *walks  = tcase_create("walks");
+
+    tcase_set_timeout(search, 2 * T_TIMEOUT);
+    tcase_add_loop_test(search, test_search, 0,
+                        sizeof(restarts) / sizeof(restarts[0]));
+    suite_add_tcase(suite, search);
+
+    tcase_set_timeout(walks, T_TIMEOUT);
+    tcase_add_loop_test(walks, test_walk, 0, WALKS);
+    suite_add_tcase(suite, walks);
+    return suite;
+}
+
+T_MAIN(suite_conn_net)
