@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tables that UCX calls us through, and the functions whose signatures
+ * change from one UCX to the next. What they do is elsewhere.
+ */
+#include "../daqiri.h"
+
+
+/* ---- Memory domain ---- */
+
+static ucs_status_t uct_daqiri_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
+{
+    memset(attr, 0, sizeof(*attr));
+    attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
+                                 UCT_MD_FLAG_NEED_RKEY;
+    attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->cap.max_reg          = ucs_derived_of(tl_md, uct_daqiri_md_t)
+                                         ->attr.max_mr_size;
+    attr->rkey_packed_size     = sizeof(uint32_t);
+    /* a system call and page pinning: 16 us and 60 ps a byte are what UCX
+     * takes for every verbs device */
+    attr->reg_cost             = ucs_linear_func_make(16.0e-6, 0.06e-9);
+    memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_daqiri_md_mem_reg(uct_md_h tl_md, void *address,
+                                          size_t length, unsigned flags,
+                                          uct_mem_h *memh_p)
+{
+    struct ibv_mr *mr;
+    ucs_status_t status;
+
+    status = uct_daqiri_mem_reg(ucs_derived_of(tl_md, uct_daqiri_md_t),
+                                address, length, flags, &mr);
+    if (status == UCS_OK) {
+        *memh_p = mr;
+    }
+    return status;
+}
+
+
+static ucs_status_t
+uct_daqiri_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
+{
+    struct ibv_mr *mr;
+    int ret;
+
+    (void)tl_md;
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
+    mr  = params->memh;
+    ret = ibv_dereg_mr(mr);
+    if (ret != 0) {
+        ucs_error("ibv_dereg_mr() failed: %s", strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_daqiri_md_mkey_pack(uct_md_h tl_md, uct_mem_h memh,
+                        const uct_md_mkey_pack_params_t *params,
+                        void *rkey_buffer)
+{
+    const struct ibv_mr *mr = memh;
+
+    (void)tl_md;
+    (void)params;
+    memcpy(rkey_buffer, &mr->rkey, sizeof(mr->rkey));
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_rkey_unpack(uct_component_t *component,
+                                    const void *rkey_buffer,
+                                    uct_rkey_t *rkey_p, void **handle_p)
+{
+    uint32_t rkey;
+
+    (void)component;
+    memcpy(&rkey, rkey_buffer, sizeof(rkey));
+    *rkey_p   = rkey;
+    *handle_p = NULL;
+    return UCS_OK;
+}
+
+
+uct_md_ops_t uct_daqiri_md_ops = {
+    .close                  = uct_daqiri_md_close,
+    .query                  = uct_daqiri_md_query,
+    .mem_reg                = uct_daqiri_md_mem_reg,
+    .mem_dereg              = uct_daqiri_md_mem_dereg,
+    .mkey_pack              = uct_daqiri_md_mkey_pack,
+    .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
+    .detect_memory_type     = ucs_empty_function_return_unsupported,
+};
+
+
+/* ---- Interface ---- */
+
+static ucs_status_t uct_daqiri_ep_query(uct_ep_h ep, uct_ep_attr_t *attr)
+{
+    (void)ep;
+    (void)attr;
+    return UCS_ERR_UNSUPPORTED; /* asks for socket addresses: we have none */
+}
+
+
+uct_iface_internal_ops_t uct_daqiri_iface_internal_ops = {
+    .iface_estimate_perf = uct_base_iface_estimate_perf,
+    .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
+    .ep_query            = uct_daqiri_ep_query,
+    .ep_invalidate       = (uct_ep_invalidate_func_t)
+            ucs_empty_function_return_unsupported,
+};
+
+
+uct_iface_ops_t uct_daqiri_iface_ops = {
+    .ep_am_short              = uct_daqiri_ep_am_short,
+    .ep_am_short_iov          = uct_daqiri_ep_am_short_iov,
+    .ep_am_bcopy              = uct_daqiri_ep_am_bcopy,
+    .ep_am_zcopy              = uct_daqiri_ep_am_zcopy,
+    .ep_flush                 = uct_daqiri_ep_flush,
+    .ep_fence                 = uct_daqiri_ep_fence,
+    .ep_check                 = uct_daqiri_ep_check,
+    .ep_pending_add           = uct_daqiri_ep_pending_add,
+    .ep_pending_purge         = uct_daqiri_ep_pending_purge,
+    .ep_create                = UCS_CLASS_NEW_FUNC_NAME(uct_daqiri_ep_t),
+    .ep_destroy               = UCS_CLASS_DELETE_FUNC_NAME(uct_daqiri_ep_t),
+    .iface_flush              = uct_daqiri_iface_flush,
+    .iface_fence              = uct_base_iface_fence,
+    .iface_progress_enable    = uct_base_iface_progress_enable,
+    .iface_progress_disable   = uct_base_iface_progress_disable,
+    .iface_progress           = uct_daqiri_iface_progress,
+    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_daqiri_iface_t),
+    .iface_query              = uct_daqiri_iface_query,
+    .iface_get_device_address = uct_daqiri_iface_get_device_address,
+    .iface_get_address        = uct_daqiri_iface_get_address,
+    .iface_is_reachable       = uct_daqiri_iface_is_reachable,
+};

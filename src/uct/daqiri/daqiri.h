@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The plugin's types: memory domain, interface, connection, endpoint.
+ *
+ * Two threads work on an interface, and every field belongs to one of them:
+ *
+ *   progress  whoever drives the UCT worker (one thread at a time, by UCT's
+ *             rules): ledgers, credits, both completion queues, pending
+ *   async     UCX's async thread: the handshake, QP creation and transitions
+ *
+ * They share the connection table and two mailboxes (daqiri_cm.c), under one
+ * lock that neither holds across a verb or a callback, and that the data path
+ * never takes.
+ *
+ * A connection (conn) is what UCP believes in; a QP is what the NIC has. All
+ * endpoints to one peer interface, and the peer's endpoints to this one, share
+ * one conn.
+ */
+#ifndef UCT_DAQIRI_H
+#define UCT_DAQIRI_H
+
+#include "compat/ucx_compat.h"
+#include "dq/dq_conn.h"
+#include "dq/dq_rx.h"
+#include "dq/dq_sq.h"
+#include "dq/dq_triage.h"
+#include "dq/dq_wire.h"
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <ucs/datastruct/khash.h>
+
+#define UCT_DAQIRI_NAME "daqiri"
+
+enum {
+    UCT_DAQIRI_BATCH_MAX   = 64,
+    UCT_DAQIRI_SGE_MAX     = 32,
+    UCT_DAQIRI_QPN_BITS    = 24,      /* IBA 9.2                             */
+    UCT_DAQIRI_QPN_LOW     = 12,
+    UCT_DAQIRI_QPN_LEAF    = 1 << UCT_DAQIRI_QPN_LOW,
+    UCT_DAQIRI_QPN_ROOT    = 1 << (UCT_DAQIRI_QPN_BITS - UCT_DAQIRI_QPN_LOW)
+};
+
+typedef struct uct_daqiri_iface uct_daqiri_iface_t;
+typedef struct uct_daqiri_conn  uct_daqiri_conn_t;
+typedef struct uct_daqiri_ep    uct_daqiri_ep_t;
+
+/* ---- Memory domain: one RDMA device ---- */
+
+typedef struct {
+    uct_md_config_t super;
+} uct_daqiri_md_config_t;
+
+typedef struct {
+    uct_md_t               super;
+    struct ibv_context     *context;
+    struct ibv_pd          *pd;
+    struct ibv_device_attr attr;
+} uct_daqiri_md_t;
+
+/* ---- Options (daqiri_config.c) ---- */
+
+typedef struct {
+    uct_iface_config_t super;
+    unsigned           sq_depth;
+    unsigned           cq_len;
+    unsigned           signal_every;
+    unsigned           rx_buffers;
+    unsigned           rx_window;
+    unsigned           tx_buffers;
+    size_t             seg_size;
+    unsigned           max_inline;
+    unsigned           max_sge;
+    unsigned           poll_batch;
+    double             rnr_timeout;  /* seconds                              */
+    double             ack_timeout;  /* seconds                              */
+    unsigned           retry_count;
+    double             conn_timeout; /* seconds                              */
+    double             conn_retry;   /* seconds                              */
+    int                gid_index;    /* -1: choose                           */
+    unsigned           traffic_class;
+    unsigned           service_level;
+} uct_daqiri_iface_config_t;
+
+extern ucs_config_field_t uct_daqiri_md_config_table[];
+extern ucs_config_field_t uct_daqiri_iface_config_table[];
+
+/* UCS_OK, or UCS_ERR_INVALID_PARAM after saying which option, and its range. */
+ucs_status_t
+uct_daqiri_config_check(const uct_daqiri_iface_config_t *config);
+
+/* ---- Counters: written by their owner, read at close ---- */
+
+typedef struct {
+    uint64_t am_tx, am_tx_bytes, am_short, am_bcopy, am_zcopy, am_self_tx;
+    uint64_t am_rx, am_rx_bytes;
+    uint64_t conns, conns_up;
+    uint64_t credit_frames_tx, credit_frames_rx;
+    uint64_t refused[DQ_ADMIT_LAST];
+    uint64_t refused_no_buffer;
+    uint64_t rx_dropped[DQ_WIRE_LAST];
+    uint64_t rx_out_of_order;
+    uint64_t tx_errors, tx_flushed, rx_flushed;
+    uint64_t stray_completions, posts_refused;
+    uint64_t frames_tx, frames_rx, frames_dup;
+    uint64_t frames_dropped[DQ_WIRE_LAST];
+} uct_daqiri_counters_t;
+
+/* ---- Registered buffers of one size, in chunks (daqiri_pool.c) ---- */
+
+typedef struct {
+    void     *buf;
+    uint32_t lkey;
+} uct_daqiri_buf_t;
+
+typedef struct {
+    void          *memory;
+    size_t        length;
+    struct ibv_mr *mr;
+} uct_daqiri_chunk_t;
+
+typedef struct {
+    struct ibv_pd      *pd;
+    const char         *name;
+    size_t             stride;      /* bytes from one buffer to the next     */
+    size_t             lead;        /* bytes in front of the point           */
+    size_t             align;       /* of the point and offset bytes         */
+    size_t             offset;
+    uint32_t           limit;       /* most buffers                          */
+    uint32_t           count;       /* buffers that exist                    */
+    uct_daqiri_buf_t   *bufs;       /* [limit], by index                     */
+    uint32_t           *free_stack; /* [limit], indices; progress            */
+    uint32_t           free_count;
+    uct_daqiri_chunk_t *chunks;
+    unsigned           chunk_count;
+    pthread_mutex_t    lock;        /* of count and chunks, for growth       */
+} uct_daqiri_pool_t;
+
+/* ---- What a posted work request owes, by ledger slot ---- */
+
+typedef struct {
+    uct_completion_t *comp; /* told when it is over, or NULL                 */
+    uct_daqiri_ep_t  *ep;   /* whose comp it is                              */
+    uint32_t         desc;  /* its buffer in the send pool, or NO_DESC       */
+} uct_daqiri_op_t;
+
+#define UCT_DAQIRI_NO_DESC UINT32_MAX
+
+/* ---- Connection ---- */
+
+/* What one thread asks of the other; bits, so that asking twice is once. */
+enum {
+    /* progress -> async */
+    UCT_DAQIRI_CMD_OPEN  = UCS_BIT(0),
+    UCT_DAQIRI_CMD_FAIL  = UCS_BIT(1), /* the QP died                        */
+    UCT_DAQIRI_CMD_READY = UCS_BIT(2), /* data came: as good as an RTU       */
+    UCT_DAQIRI_CMD_REAP  = UCS_BIT(3), /* let go of it                       */
+    /* async -> progress */
+    UCT_DAQIRI_EVT_QP     = UCS_BIT(8),  /* it has a QP, with RECVs          */
+    UCT_DAQIRI_EVT_UP     = UCS_BIT(9),
+    UCT_DAQIRI_EVT_DEAD   = UCS_BIT(10),
+    UCT_DAQIRI_EVT_REAPED = UCS_BIT(11)
+};
+
+struct uct_daqiri_conn {
+    /* the data path, in the order it touches them; progress */
+    dq_sq_t            sq;
+    uct_daqiri_op_t    *ops;       /* [sq.mask + 1], by ledger slot          */
+    struct ibv_qp      *qp;        /* from EVT_QP on                         */
+    uct_daqiri_iface_t *iface;
+    uint32_t           tx_seq;     /* of the next active message             */
+    uint32_t           rx_seq;     /* active messages handed up              */
+    dq_rx_window_t     window;
+    ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
+    int                is_pending; /* on iface->tx.pending                   */
+    int                is_owing;   /* on iface->rx.owing                     */
+    int                is_self;
+    int                is_draining; /* on iface->draining                    */
+    ucs_list_link_t    pending_link, owing_link, drain_link;
+    ucs_time_t         drain_until;
+    ucs_list_link_t    eps;
+    dq_facts_t         death;      /* why it died, once the gate is DEAD     */
+    int                is_err;     /* the QP has been moved to ERR           */
+    int                is_over;    /* and nothing of it is left              */
+    int                is_missed;  /* somebody wanted to use it since        */
+    int                is_reaped;  /* let go; forgotten by the table         */
+    uint32_t           early;      /* credits that came before EVT_UP        */
+
+    /* who the peer is; set once, before the other thread sees the conn */
+    dq_port_addr_t     peer_port;
+    dq_iface_addr_t    peer_iface;
+
+    /* the handshake; async */
+    struct {
+        dq_conn_t       machine;
+        struct ibv_qp   *qp;
+        struct ibv_ah   *ah;
+        uint32_t        psn;
+        uint32_t        window;      /* RECVs promised to the peer           */
+        uint32_t        rx_first;    /* their buffers: first index and count */
+        uint32_t        rx_count;
+        dq_frame_t      peer;        /* the last REQ or REP taken            */
+        int             has_peer;
+        ucs_time_t      started, next_try, interval;
+        ucs_list_link_t timer_link;
+        int             is_timed;
+        dq_cause_t      cause;       /* of death                             */
+    } hs;
+
+    /* the mailboxes and the table; cm lock */
+    ucs_list_link_t    cmd_link, evt_link;
+    uint32_t           commands, events;
+};
+
+/* uuid of the peer's interface -> conn */
+KHASH_MAP_INIT_INT64(uct_daqiri_conns, uct_daqiri_conn_t*)
+
+struct uct_daqiri_ep {
+    uct_base_ep_t     super;
+    uct_daqiri_conn_t *conn;
+    ucs_list_link_t   conn_link;
+    int               is_reported; /* UCP has been told of its failure       */
+};
+
+/* ---- Interface ---- */
+
+typedef struct {
+    struct ibv_comp_channel *channel;
+    struct ibv_cq           *cq;
+    struct ibv_qp           *qp;
+    struct ibv_mr           *mr;
+    uint8_t                 *memory;   /* receive slots, then send slots     */
+    uint32_t                send_busy; /* bitmap of send slots               */
+} uct_daqiri_ud_t;
+
+/* Called for each datagram, GRH skipped. */
+typedef void (*uct_daqiri_ud_rx_t)(uct_daqiri_iface_t *iface,
+                                   const void *payload, size_t length);
+
+struct uct_daqiri_iface {
+    uct_base_iface_t super;
+
+    struct {
+        struct ibv_cq     *cq;
+        dq_cq_t           ledger;
+        uct_daqiri_pool_t pool;
+        ucs_list_link_t   pending;     /* conns with pending requests        */
+        int               wake;        /* something became free              */
+        uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
+        unsigned          looks;       /* see uct_daqiri_tx_poll()           */
+    } tx;
+
+    struct {
+        struct ibv_cq     *cq;
+        struct ibv_srq    *srq;
+        dq_rx_t           ledger;
+        uct_daqiri_pool_t pool;
+        uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
+        ucs_list_link_t   owing;       /* conns with a grant due             */
+        uint32_t          spare;       /* buffers free for a window; atomic  */
+    } rx;
+
+    uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
+
+    uct_daqiri_counters_t count;
+    ucs_list_link_t       draining;    /* conns that die                     */
+
+    struct {
+        pthread_mutex_t   lock;
+        ucs_list_link_t   commands, events;
+        khash_t(uct_daqiri_conns) conns;
+        uint32_t          has_events;  /* atomic: worth taking the lock      */
+        int               event_fd;    /* wakes the async thread             */
+        int               timer_fd;
+        ucs_list_link_t   timed;       /* async                              */
+        uint32_t          epoch;       /* async                              */
+        uint32_t          reserved;    /* RECVs promised; async              */
+        uct_daqiri_ud_t   ud;
+    } cm;
+
+    struct {
+        unsigned        sq_depth, signal_every, rx_window, batch, max_sge;
+        uint32_t        max_inline;    /* bytes on the wire                  */
+        size_t          seg_size;      /* bytes on the wire                  */
+        size_t          max_short;     /* of UCT: header and payload         */
+        size_t          headroom;      /* UCP's, in front of the data        */
+        uint8_t         port_num, ack_timeout, retry_count, rnr_timer;
+        uint8_t         gid_index, traffic_class, service_level;
+        ucs_time_t      conn_timeout, conn_retry;
+        struct ibv_port_attr port;
+        enum ibv_mtu    mtu;
+        dq_port_addr_t  port_addr;
+        dq_iface_addr_t addr;
+        char            host[DQ_WIRE_HOST_LEN];
+        uint32_t        pid;
+    } config;
+};
+
+static inline uct_daqiri_md_t *uct_daqiri_iface_md(uct_daqiri_iface_t *iface)
+{
+    return ucs_derived_of(iface->super.md, uct_daqiri_md_t);
+}
+
+static inline uct_daqiri_conn_t *
+uct_daqiri_iface_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
+{
+    uct_daqiri_conn_t **leaf;
+
+    /* acquire: the async thread enters a QP before anything can come on it */
+    leaf = __atomic_load_n(&iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW],
+                           __ATOMIC_ACQUIRE);
+    return (leaf == NULL)
+                   ? NULL
+                   : __atomic_load_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)],
+                                     __ATOMIC_ACQUIRE);
+}
+
+/* ---- daqiri_component.c ---- */
+
+extern uct_component_t uct_daqiri_component;
+
+/* True if the user named this transport, so that its absence needs a word. */
+int uct_daqiri_is_asked_for(void);
+
+/* ---- daqiri_md.c ---- */
+
+ucs_status_t uct_daqiri_query_md_resources(uct_component_t *component,
+                                           uct_md_resource_desc_t **md_p,
+                                           unsigned *num_md_p);
+ucs_status_t uct_daqiri_md_open(uct_component_t *component,
+                                const char *md_name,
+                                const uct_md_config_t *config, uct_md_h *md_p);
+void uct_daqiri_md_close(uct_md_h md);
+ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
+                                size_t length, unsigned uct_flags,
+                                struct ibv_mr **mr_p);
+ucs_status_t uct_daqiri_query_devices(uct_md_h md,
+                                      uct_tl_device_resource_t **devices_p,
+                                      unsigned *num_devices_p);
+
+/* ---- daqiri_port.c ---- */
+
+/* Fills config.gid_index and port_addr; says why it cannot. */
+ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
+                                  const char *dev_name, int gid_index);
+int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
+                                 const dq_port_addr_t *remote);
+void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
+                             const dq_port_addr_t *remote,
+                             struct ibv_ah_attr *attr);
+/* Bytes per second that the port moves at its active width and speed. */
+double uct_daqiri_port_bandwidth(const struct ibv_port_attr *port);
+
+/* ---- daqiri_iface.c ---- */
+
+UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,
+                           uct_worker_h, const uct_iface_params_t*,
+                           const uct_iface_config_t*);
+UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_iface_t, uct_iface_t);
+
+unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface);
+ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
+                                    uct_iface_attr_t *attr);
+ucs_status_t uct_daqiri_iface_get_device_address(uct_iface_h tl_iface,
+                                                 uct_device_addr_t *addr);
+ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
+                                          uct_iface_addr_t *addr);
+int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
+                                  const uct_device_addr_t *dev_addr,
+                                  const uct_iface_addr_t *iface_addr);
+ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                    uct_completion_t *comp);
+
+/* ---- daqiri_ep.c ---- */
+
+UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_ep_t, uct_ep_t);
+
+ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
+                                    uint64_t header, const void *payload,
+                                    unsigned length);
+ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
+                                        const uct_iov_t *iov, size_t iovcnt);
+ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                               uct_pack_callback_t pack_cb, void *arg,
+                               unsigned flags);
+ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
+                                    const void *header, unsigned header_length,
+                                    const uct_iov_t *iov, size_t iovcnt,
+                                    unsigned flags, uct_completion_t *comp);
+ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp);
+ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags);
+ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp);
+ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
+                                       unsigned flags);
+void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
+                                 uct_pending_purge_callback_t cb, void *arg);
+/* Offers the conns that wait another try. Returns how many requests went. */
+unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface);
+
+/* ---- daqiri_tx.c ---- */
+
+/* What to send, in terms of the ledger. */
+typedef struct {
+    dq_wr_class_t      wr_class;
+    enum ibv_wr_opcode opcode;
+    unsigned           flags;       /* IBV_SEND_INLINE, or 0                 */
+    uint32_t           imm;         /* host order                            */
+    int                signal;      /* the caller wants to know              */
+    uct_daqiri_op_t    op;
+} uct_daqiri_tx_t;
+
+/* Posts one admitted work request. On an error nothing is owned by the NIC
+ * and the conn is on its way to death. */
+ucs_status_t uct_daqiri_tx_post(uct_daqiri_conn_t *conn,
+                                const uct_daqiri_tx_t *tx,
+                                struct ibv_sge *sge, int num_sge);
+/* An empty RDMA WRITE, signalled: over when all before it is over. */
+ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
+                                      uct_daqiri_ep_t *ep,
+                                      uct_completion_t *comp);
+unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface);
+/* A send buffer, or NO_DESC. *is_scarce_p: ask for a signal, so that it comes
+ * back without another post. */
+uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p);
+/* What is known of a conn that fails for this cause. */
+void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
+                         dq_facts_t *facts);
+/* Whatever is still in the ledger is over, with the conn's status. */
+void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn);
+/* The endpoint goes: what it waits for is canceled, the buffers stay owned. */
+void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep);
+
+/* ---- daqiri_rx.c ---- */
+
+unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface);
+void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface);
+/* Credit grants that no message carried in time. */
+unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface);
+/* Makes buffers that UCP may keep; as uct_daqiri_pool_grow(). Any thread. */
+ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
+                                uint32_t *first_p);
+/* Posts these buffers of the receive pool, BATCH_MAX at most. Any thread. */
+ucs_status_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface,
+                                const uint32_t *index, uint32_t count);
+void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc);
+
+/* Credits to ride on a message now: worth it from a quarter of the window. */
+static inline uint32_t uct_daqiri_rx_riding(uct_daqiri_conn_t *conn)
+{
+    uint32_t count;
+
+    if (ucs_likely(conn->window.owed * 4 < conn->window.size)) {
+        return 0;
+    }
+    count = dq_rx_grantable(&conn->iface->rx.ledger, &conn->window);
+    return dq_min(count, DQ_WIRE_MAX_CREDIT);
+}
+
+/* ---- daqiri_pool.c ---- */
+
+ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool, const char *name,
+                                  struct ibv_pd *pd, uint32_t limit,
+                                  size_t lead, size_t length, size_t align,
+                                  size_t offset);
+void uct_daqiri_pool_cleanup(uct_daqiri_pool_t *pool);
+/* Makes @a count more buffers; their indices follow from *first_p. They are
+ * the caller's: not on the free stack. Any thread. */
+ucs_status_t uct_daqiri_pool_grow(uct_daqiri_pool_t *pool, uint32_t count,
+                                  uint32_t *first_p);
+
+static inline void uct_daqiri_pool_put(uct_daqiri_pool_t *pool, uint32_t index)
+{
+    pool->free_stack[pool->free_count++] = index;
+}
+
+/* ---- daqiri_cm.c: the table and the mailboxes ---- */
+
+ucs_status_t uct_daqiri_cm_init(uct_daqiri_iface_t *iface);
+/* The async thread is done with the interface when this returns. */
+void uct_daqiri_cm_stop(uct_daqiri_iface_t *iface);
+void uct_daqiri_cm_cleanup(uct_daqiri_iface_t *iface);
+
+/* The conn to this peer, made if there is none. Any thread. */
+ucs_status_t uct_daqiri_cm_get(uct_daqiri_iface_t *iface,
+                               const dq_port_addr_t *port,
+                               const dq_iface_addr_t *addr,
+                               uct_daqiri_conn_t **conn_p);
+/* The conn of this peer, or NULL. Any thread. */
+uct_daqiri_conn_t *uct_daqiri_cm_find(uct_daqiri_iface_t *iface,
+                                      uint64_t uuid);
+/* The table forgets the conn: the next uct_daqiri_cm_get() makes another. */
+void uct_daqiri_cm_forget(uct_daqiri_conn_t *conn);
+
+void uct_daqiri_cm_command(uct_daqiri_conn_t *conn, uint32_t command);
+void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event);
+/* The next conn in the mailbox, with what is asked of it; NULL if empty. */
+uct_daqiri_conn_t *uct_daqiri_cm_next_command(uct_daqiri_iface_t *iface,
+                                              uint32_t *commands_p);
+uct_daqiri_conn_t *uct_daqiri_cm_next_event(uct_daqiri_iface_t *iface,
+                                            uint32_t *events_p);
+
+static inline int uct_daqiri_cm_has_events(uct_daqiri_iface_t *iface)
+{
+    return __atomic_load_n(&iface->cm.has_events, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* ---- daqiri_conn.c: life and death of a conn; progress ---- */
+
+uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
+                                          const dq_port_addr_t *port,
+                                          const dq_iface_addr_t *addr);
+void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
+/* Performs what the async thread told. */
+void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface);
+/* Closes the gate for ever and starts to drain. Only the first call counts. */
+void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death);
+/* Somebody wanted to use a dead conn: its endpoints will be told. */
+void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn);
+/* Moves dying conns on; @a is_rx_idle: the receive CQ was just empty. */
+unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, int is_rx_idle);
+/* An endpoint has left: a conn that is over and unused is let go. */
+void uct_daqiri_conn_put(uct_daqiri_conn_t *conn);
+ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn);
+
+/* ---- daqiri_hs.c: the handshake; async ---- */
+
+void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands);
+void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
+                            size_t length);
+void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface);
+/* Best effort: the peer would find out by itself, later. */
+void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn);
+/* The QP and the address handle. */
+void uct_daqiri_hs_release(uct_daqiri_conn_t *conn);
+
+/* ---- daqiri_qp.c: ibv_create_qp, ibv_modify_qp of RC QPs ---- */
+
+ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
+                                  struct ibv_qp **qp_p, uint32_t *inline_p);
+ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
+                                   struct ibv_qp *qp, uint32_t psn,
+                                   const dq_frame_t *peer);
+void uct_daqiri_qp_to_err(struct ibv_qp *qp);
+
+/* ---- daqiri_ud.c: the handshake's carrier; async ---- */
+
+ucs_status_t uct_daqiri_ud_open(uct_daqiri_iface_t *iface);
+void uct_daqiri_ud_close(uct_daqiri_iface_t *iface);
+ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
+                                uint32_t qpn, const dq_frame_t *frame);
+void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx);
+
+/* ---- daqiri_log.c ---- */
+
+/* Facts -> message -> UCX's log. */
+void uct_daqiri_log(ucs_log_level_t level, const dq_facts_t *facts);
+/* A verb failed: names it, errno, and what may be behind it. */
+void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
+                         const char *verb, int error);
+ucs_status_t uct_daqiri_cause_status(dq_cause_t cause);
+void uct_daqiri_stats_write(uct_daqiri_iface_t *iface);
+
+#endif

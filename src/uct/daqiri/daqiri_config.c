@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The options: their names, defaults, help and ranges. All of them are read
+ * from UCX_DAQIRI_<NAME>; `ucx_info -c -f` prints them.
+ */
+#include "daqiri.h"
+
+#include <limits.h>
+
+#define FIELD(_name) offsetof(uct_daqiri_iface_config_t, _name)
+
+ucs_config_field_t uct_daqiri_md_config_table[] = {
+    {"", "", NULL, offsetof(uct_daqiri_md_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+
+    {NULL}
+};
+
+ucs_config_field_t uct_daqiri_iface_config_table[] = {
+    {"", "", NULL, FIELD(super), UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+
+    {"SQ_DEPTH", "256",
+     "Work requests that a QP's send queue holds (4 to 32768).",
+     FIELD(sq_depth), UCT_DAQIRI_CONFIG_UINT},
+
+    {"CQ_LEN", "4096",
+     "Completion queue entries for sends, shared by all QPs of an interface\n"
+     "(4 to 4194304). When they run out, sends wait.",
+     FIELD(cq_len), UCT_DAQIRI_CONFIG_UINT},
+
+    {"SIGNAL_EVERY", "64",
+     "Ask the device for a completion once in this many work requests\n"
+     "(1 to 32768; cut to a quarter of SQ_DEPTH).",
+     FIELD(signal_every), UCT_DAQIRI_CONFIG_UINT},
+
+    {"RX_BUFFERS", "8192",
+     "Receive buffers that an interface may have (64 to 1048576). They are\n"
+     "made as connections come; this and SEG_SIZE are the memory limit.",
+     FIELD(rx_buffers), UCT_DAQIRI_CONFIG_UINT},
+
+    {"RX_WINDOW", "256",
+     "Messages that a peer may send before it hears from us (4 to 32768).\n"
+     "A receive buffer stands behind each of them.",
+     FIELD(rx_window), UCT_DAQIRI_CONFIG_UINT},
+
+    {"TX_BUFFERS", "4096",
+     "Send buffers that an interface may have (64 to 1048576), made on\n"
+     "demand.",
+     FIELD(tx_buffers), UCT_DAQIRI_CONFIG_UINT},
+
+    {"SEG_SIZE", "8256",
+     "Bytes in a send or receive buffer (256 to 1m).",
+     FIELD(seg_size), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"MAX_INLINE", "128",
+     "Bytes to send inline, our 8 bytes of header included (0 to 4096).\n"
+     "The device may give more, or less.",
+     FIELD(max_inline), UCT_DAQIRI_CONFIG_UINT},
+
+    {"MAX_SGE", "6",
+     "Scatter/gather entries in a work request (2 to 32); cut to what the\n"
+     "device has.",
+     FIELD(max_sge), UCT_DAQIRI_CONFIG_UINT},
+
+    {"POLL_BATCH", "16",
+     "Completions to take from a queue at once (1 to 64).",
+     FIELD(poll_batch), UCT_DAQIRI_CONFIG_UINT},
+
+    {"RNR_TIMEOUT", "0.64ms",
+     "How long a peer waits before it tries again, when its message found no\n"
+     "receive buffer (0.01ms to 655.36ms). Credits keep this from happening.",
+     FIELD(rnr_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"TIMEOUT", "500ms",
+     "How long to wait for an acknowledgement before sending again (8.192us\n"
+     "to 8000s; rounded up to 4.096us times a power of two).",
+     FIELD(ack_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RETRY_COUNT", "6",
+     "How often to send again before the QP fails (0 to 6; some devices take\n"
+     "7 for \"for ever\").",
+     FIELD(retry_count), UCT_DAQIRI_CONFIG_UINT},
+
+    {"CONN_TIMEOUT", "60s",
+     "How long to try to connect before an endpoint fails (10ms to 3600s).",
+     FIELD(conn_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"CONN_RETRY", "20ms",
+     "How long to wait for an answer before asking again, at first; then twice\n"
+     "as long each time, up to a second (1ms to 1s).",
+     FIELD(conn_retry), UCS_CONFIG_TYPE_TIME},
+
+    {"GID_INDEX", "auto",
+     "Index in the port's GID table, or \"auto\": RoCE v2 before v1, IPv4\n"
+     "before IPv6 before link-local; 0 on InfiniBand.",
+     FIELD(gid_index), UCT_DAQIRI_CONFIG_GID},
+
+    {"TRAFFIC_CLASS", "0",
+     "Traffic class of RoCE packets (0 to 255).",
+     FIELD(traffic_class), UCT_DAQIRI_CONFIG_UINT},
+
+    {"SL", "0",
+     "Service level (0 to 15).",
+     FIELD(service_level), UCT_DAQIRI_CONFIG_UINT},
+
+    {NULL}
+};
+
+
+int uct_daqiri_config_read_uint(const char *buf, void *dest, const void *arg)
+{
+    unsigned long value;
+    char *end;
+
+    (void)arg;
+    if ((*buf < '0') || (*buf > '9')) {
+        return 0;
+    }
+
+    errno = 0;
+    value = strtoul(buf, &end, 10);
+    if ((*end != '\0') || (errno != 0) || (value > UINT_MAX)) {
+        return 0;
+    }
+    *(unsigned*)dest = value;
+    return 1;
+}
+
+
+int uct_daqiri_config_read_gid(const char *buf, void *dest, const void *arg)
+{
+    unsigned index;
+
+    if (strcmp(buf, "auto") == 0) {
+        *(int*)dest = -1;
+        return 1;
+    }
+    if (!uct_daqiri_config_read_uint(buf, &index, arg) || (index > INT_MAX)) {
+        return 0;
+    }
+    *(int*)dest = index;
+    return 1;
+}
+
+
+int uct_daqiri_config_write_gid(char *buf, size_t max, const void *src,
+                                const void *arg)
+{
+    int index = *(const int*)src;
+
+    (void)arg;
+    if (index < 0) {
+        snprintf(buf, max, "auto");
+    } else {
+        snprintf(buf, max, "%d", index);
+    }
+    return 1;
+}
+
+
+/* One option with its range. */
+typedef struct {
+    const char *name;
+    double     value, least, most;
+    const char *unit;
+} uct_daqiri_range_t;
+
+
+static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
+{
+    char subject[64], detail[128];
+    dq_facts_t facts = {
+        .cause   = DQ_CAUSE_BAD_OPTION,
+        .subject = subject,
+        .detail  = detail,
+    };
+
+    if ((range->value >= range->least) && (range->value <= range->most)) {
+        return UCS_OK;
+    }
+    snprintf(subject, sizeof(subject), "UCX_DAQIRI_%s", range->name);
+    snprintf(detail, sizeof(detail), "%g%s is not within %g%s and %g%s",
+             range->value, range->unit, range->least, range->unit,
+             range->most, range->unit);
+    uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &facts);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
+ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
+{
+    const uct_daqiri_range_t ranges[] = {
+        {"SQ_DEPTH", config->sq_depth, DQ_SQ_DEPTH_MIN, 32768, ""},
+        {"CQ_LEN", config->cq_len, DQ_CQ_DEPTH_MIN, 4194304, ""},
+        {"SIGNAL_EVERY", config->signal_every, 1, 32768, ""},
+        {"RX_BUFFERS", config->rx_buffers, 64, 1048576, ""},
+        {"RX_WINDOW", config->rx_window, 4, 32768, ""},
+        {"TX_BUFFERS", config->tx_buffers, 64, 1048576, ""},
+        {"SEG_SIZE", config->seg_size, 256, UCS_MBYTE, " bytes"},
+        {"MAX_INLINE", config->max_inline, 0, 4096, ""},
+        {"MAX_SGE", config->max_sge, 2, UCT_DAQIRI_SGE_MAX, ""},
+        {"POLL_BATCH", config->poll_batch, 1, UCT_DAQIRI_BATCH_MAX, ""},
+        {"RNR_TIMEOUT", config->rnr_timeout, 1e-5, 0.65536, "s"},
+        {"TIMEOUT", config->ack_timeout, 8.192e-6, 8000, "s"},
+        {"RETRY_COUNT", config->retry_count, 0, 6, ""},
+        {"CONN_TIMEOUT", config->conn_timeout, 0.01, 3600, "s"},
+        {"CONN_RETRY", config->conn_retry, 0.001, 1, "s"},
+        {"GID_INDEX", config->gid_index, -1, 255, ""},
+        {"TRAFFIC_CLASS", config->traffic_class, 0, 255, ""},
+        {"SL", config->service_level, 0, 15, ""},
+    };
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(ranges); i++) {
+        status = uct_daqiri_range_check(&ranges[i]);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Life and death of a conn, as the progress thread sees it.
+ *
+ * Death goes by steps, and each has a bound:
+ *   1. the gate closes: nothing more is posted         uct_daqiri_conn_fail
+ *   2. what the peer had sent before is delivered      the receive CQ was empty
+ *   3. the QP is moved to ERR, and flushes its ledger  or time is up
+ *   4. what is left is purged, endpoints are told      uct_daqiri_conn_end
+ *   5. unused, it is let go: the async thread destroys the QP, then says so,
+ *      and only then is the memory freed               CMD_REAP, EVT_REAPED
+ * Since 5 comes last, no completion ever finds its conn gone.
+ */
+#include "daqiri.h"
+
+enum { UCT_DAQIRI_DRAIN_SEC = 1 }; /* flushes come within microseconds */
+
+
+uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
+                                          const dq_port_addr_t *port,
+                                          const dq_iface_addr_t *addr)
+{
+    uint32_t slots = dq_sq_slots(iface->config.sq_depth);
+    uct_daqiri_conn_t *conn;
+    uint32_t *ledger;
+
+    conn = ucs_calloc(1, sizeof(*conn), "daqiri_conn");
+    if (conn == NULL) {
+        return NULL;
+    }
+    conn->ops = ucs_calloc(slots, sizeof(*conn->ops), "daqiri_ops");
+    ledger    = ucs_calloc(slots, sizeof(*ledger), "daqiri_ledger");
+    if ((conn->ops == NULL) || (ledger == NULL)) {
+        ucs_free(ledger);
+        ucs_free(conn->ops);
+        ucs_free(conn);
+        return NULL;
+    }
+
+    conn->iface      = iface;
+    conn->peer_port  = *port;
+    conn->peer_iface = *addr;
+    conn->is_self    = addr->uuid == iface->config.addr.uuid;
+    ucs_queue_head_init(&conn->pending);
+    ucs_list_head_init(&conn->eps);
+    dq_sq_init(&conn->sq, iface->config.sq_depth, iface->config.signal_every,
+               0, ledger);
+    dq_conn_init(&conn->hs.machine, iface->config.addr.uuid, addr->uuid);
+    return conn;
+}
+
+
+void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
+{
+    ucs_free(conn->sq.slot);
+    ucs_free(conn->ops);
+    ucs_free(conn);
+}
+
+
+ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn)
+{
+    return (conn->sq.gate == DQ_GATE_DEAD)
+                   ? uct_daqiri_cause_status(conn->death.cause)
+                   : UCS_OK;
+}
+
+
+/* ---- What the async thread told ---- */
+
+/* The conn has a QP, and RECVs posted for its peer to use. */
+static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    conn->qp = conn->hs.qp;
+    dq_rx_grow_posted(&iface->rx.ledger, conn->hs.rx_count);
+    uct_daqiri_rx_refill(iface);
+    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.window) &&
+        (iface->rx.ledger.overcommit == conn->hs.window)) {
+        ucs_warn("daqiri: %u receive buffers are not enough for so many "
+                 "peers: from here on, senders may have to wait and try "
+                 "again (UCX_DAQIRI_RX_BUFFERS)", iface->rx.pool.limit);
+    }
+}
+
+
+static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
+{
+    if (conn->sq.gate != DQ_GATE_NOT_UP) {
+        return;
+    }
+    conn->sq.gate       = DQ_GATE_UP;
+    conn->sq.window     = conn->hs.peer.credits;
+    conn->sq.credits    = ucs_min(conn->sq.window,
+                                  conn->hs.peer.credits + conn->early);
+    conn->iface->tx.wake = 1;
+    conn->iface->count.conns_up++;
+}
+
+
+static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
+{
+    dq_facts_t death;
+
+    uct_daqiri_tx_facts(conn, conn->hs.cause, &death);
+    if (conn->hs.cause == DQ_CAUSE_NO_ANSWER) {
+        death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);
+    }
+    if (!conn->hs.has_peer) {
+        death.peer_host = NULL;
+    }
+    uct_daqiri_conn_fail(conn, &death);
+}
+
+
+void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+    uint32_t events;
+
+    while ((conn = uct_daqiri_cm_next_event(iface, &events)) != NULL) {
+        if (events & UCT_DAQIRI_EVT_QP) {
+            uct_daqiri_conn_on_qp(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_UP) {
+            uct_daqiri_conn_on_up(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_DEAD) {
+            uct_daqiri_conn_on_dead(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_REAPED) {
+            uct_daqiri_conn_free(conn);
+        }
+    }
+}
+
+
+/* ---- Death ---- */
+
+static void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_draining) {
+        return;
+    }
+    conn->is_draining = 1;
+    conn->drain_until = ucs_get_time() +
+                        ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
+    ucs_list_add_tail(&conn->iface->draining, &conn->drain_link);
+}
+
+
+void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
+{
+    if (conn->sq.gate == DQ_GATE_DEAD) {
+        return; /* the first cause is the cause */
+    }
+    conn->sq.gate = DQ_GATE_DEAD;
+    conn->death   = *death;
+    uct_daqiri_conn_start_drain(conn);
+    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_FAIL);
+}
+
+
+void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn)
+{
+    conn->is_missed = 1;
+    uct_daqiri_conn_start_drain(conn);
+}
+
+
+/* A peer that closes while nobody here wants anything of it does no harm. */
+static int uct_daqiri_conn_is_harmless(const uct_daqiri_conn_t *conn)
+{
+    return (conn->death.cause == DQ_CAUSE_PEER_GONE) &&
+           (conn->death.outstanding == 0) && !conn->is_missed &&
+           ucs_queue_is_empty(&conn->pending);
+}
+
+
+static uct_daqiri_ep_t *uct_daqiri_conn_unreported(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_ep_t *ep;
+
+    ucs_list_for_each(ep, &conn->eps, conn_link) {
+        if (!ep->is_reported) {
+            return ep;
+        }
+    }
+    return NULL;
+}
+
+
+/* Tells UCP. The message is logged once, at the level that UCP's answer calls
+ * for: without error handling that is FATAL, which ends the process. */
+static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
+{
+    uct_base_iface_t *base = &conn->iface->super;
+    ucs_status_t status    = uct_daqiri_conn_status(conn);
+    ucs_log_level_t level;
+    uct_daqiri_ep_t *ep;
+    int is_logged = 0;
+
+    /* from the start each time: the handler may destroy any endpoint */
+    while ((ep = uct_daqiri_conn_unreported(conn)) != NULL) {
+        ep->is_reported = 1;
+        level = uct_base_iface_failure_log_level(
+                base,
+                uct_iface_handle_ep_err(&base->super, &ep->super.super,
+                                        status),
+                status);
+        if (!is_logged) {
+            is_logged = 1;
+            uct_daqiri_log(level, &conn->death);
+        }
+    }
+}
+
+
+static void uct_daqiri_conn_reap(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_cm_forget(conn);
+    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_REAP);
+}
+
+
+static void uct_daqiri_conn_end(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    uct_daqiri_tx_purge(conn);
+    if (conn->is_owing) {
+        conn->is_owing = 0;
+        ucs_list_del(&conn->owing_link);
+    }
+    if (conn->window.backed) {
+        __atomic_add_fetch(&iface->rx.spare, conn->window.size,
+                           __ATOMIC_ACQ_REL);
+    }
+    dq_rx_close(&iface->rx.ledger, &conn->window);
+    conn->is_over = 1;
+}
+
+
+/* One step for one conn. Returns non-zero when it need not be looked at. */
+static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn, int is_rx_idle)
+{
+    int is_late = ucs_get_time() >= conn->drain_until;
+
+    if (conn->is_over) {
+        return 1;
+    }
+    if (!is_rx_idle && !is_late) {
+        return 0;
+    }
+    if (!conn->is_err) {
+        conn->is_err = 1;
+        if (conn->qp != NULL) {
+            uct_daqiri_qp_to_err(conn->qp);
+            return 0;
+        }
+    }
+    if ((dq_sq_in_use(&conn->sq) > 0) && !is_late) {
+        return 0;
+    }
+    uct_daqiri_conn_end(conn);
+    return 1;
+}
+
+
+unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, int is_rx_idle)
+{
+    uct_daqiri_conn_t *conn, *next;
+    unsigned count = 0;
+
+    ucs_list_for_each_safe(conn, next, &iface->draining, drain_link) {
+        if (!uct_daqiri_conn_drain_step(conn, is_rx_idle)) {
+            continue;
+        }
+        ucs_list_del(&conn->drain_link);
+        conn->is_draining = 0;
+        if (!uct_daqiri_conn_is_harmless(conn)) {
+            uct_daqiri_conn_report(conn);
+        }
+        uct_daqiri_conn_put(conn);
+        count++;
+    }
+    return count;
+}
+
+
+void uct_daqiri_conn_put(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_over && !conn->is_draining && !conn->is_reaped &&
+        !conn->is_pending && ucs_list_is_empty(&conn->eps)) {
+        conn->is_reaped = 1;
+        uct_daqiri_conn_reap(conn);
+    }
+}

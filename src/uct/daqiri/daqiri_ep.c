@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The operations of an endpoint: check, admit, fill, hand to the send line.
+ * Nothing is owned before the first thing that may refuse.
+ */
+#include "daqiri.h"
+
+
+/* ---- Admission ---- */
+
+/* The one place where a refusal becomes a UCT status. Out of line. */
+static ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep,
+                                          dq_admit_t admit)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+
+    conn->iface->count.refused[admit]++;
+    if (admit != DQ_ADMIT_DEAD) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    if (!ep->is_reported) {
+        uct_daqiri_conn_miss(conn);
+    }
+    return uct_daqiri_conn_status(conn);
+}
+
+
+/* Requests that wait go first: a send may not overtake them. */
+static inline int uct_daqiri_ep_must_queue(const uct_daqiri_conn_t *conn)
+{
+    return ucs_unlikely(!ucs_queue_is_empty((ucs_queue_head_t*)
+                                            &conn->pending)) &&
+           (conn->iface->tx.dispatching != conn);
+}
+
+
+static inline ucs_status_t uct_daqiri_ep_admit(uct_daqiri_ep_t *ep,
+                                               dq_wr_class_t wr_class)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+    dq_admit_t admit;
+
+    admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, wr_class);
+    if (ucs_unlikely(admit != DQ_ADMIT_OK)) {
+        return uct_daqiri_ep_refused(ep, admit);
+    }
+    return uct_daqiri_ep_must_queue(conn) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+}
+
+
+static ucs_status_t uct_daqiri_ep_bad_length(const char *op, size_t length,
+                                             size_t max)
+{
+    ucs_error("daqiri: %s of %zu bytes, where at most %zu fit", op, length,
+              max);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
+static ucs_status_t uct_daqiri_ep_bad_id(uint8_t id)
+{
+    ucs_error("daqiri: active message id %u, where the ids end at %d", id,
+              (int)UCT_AM_ID_MAX - 1);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
+/* ---- Active messages ---- */
+
+/* Header, credits and ledger of one active message, then the post. */
+static inline ucs_status_t
+uct_daqiri_ep_post_am(uct_daqiri_conn_t *conn, dq_msg_hdr_t *hdr, uint8_t id,
+                      uct_daqiri_tx_t *tx, struct ibv_sge *sge, int num_sge)
+{
+    ucs_status_t status;
+
+    tx->wr_class = DQ_WR_MSG;
+    tx->imm      = uct_daqiri_rx_riding(conn);
+    tx->opcode   = (tx->imm > 0) ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+    dq_msg_pack(hdr, DQ_MSG_AM, id, conn->tx_seq);
+
+    status = uct_daqiri_tx_post(conn, tx, sge, num_sge);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+    conn->tx_seq++;
+    if (tx->imm > 0) {
+        dq_rx_grant(&conn->iface->rx.ledger, &conn->window, tx->imm);
+    }
+    return UCS_OK;
+}
+
+
+static inline void uct_daqiri_ep_count(uct_daqiri_conn_t *conn,
+                                       uint64_t *counter, size_t length)
+{
+    (*counter)++;
+    conn->iface->count.am_tx_bytes += length;
+    conn->iface->count.am_self_tx  += conn->is_self;
+}
+
+
+/* The start of a short message, as it goes out. */
+typedef struct {
+    dq_msg_hdr_t msg;
+    uint64_t     am;
+} __attribute__((packed)) uct_daqiri_short_hdr_t;
+
+
+ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
+                                    uint64_t header, const void *payload,
+                                    unsigned length)
+{
+    uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn   = ep->conn;
+    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_short_hdr_t hdr;
+    struct ibv_sge sge[2];
+    uct_daqiri_tx_t tx;
+    ucs_status_t status;
+
+    if (ucs_unlikely(length + sizeof(header) > iface->config.max_short)) {
+        return uct_daqiri_ep_bad_length("am_short", length + sizeof(header),
+                                        iface->config.max_short);
+    }
+    if (ucs_unlikely(id >= UCT_AM_ID_MAX)) {
+        return uct_daqiri_ep_bad_id(id);
+    }
+    status = uct_daqiri_ep_admit(ep, DQ_WR_MSG);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+
+    hdr.am        = header;
+    sge[0].addr   = (uintptr_t)&hdr;
+    sge[0].length = sizeof(hdr);
+    sge[1].addr   = (uintptr_t)payload;
+    sge[1].length = length;
+    tx.flags      = IBV_SEND_INLINE;
+    tx.signal     = 0;
+    tx.op.comp    = NULL;
+    tx.op.desc    = UCT_DAQIRI_NO_DESC;
+    status        = uct_daqiri_ep_post_am(conn, &hdr.msg, id, &tx, sge,
+                                          1 + (length > 0));
+    if (ucs_likely(status == UCS_OK)) {
+        uct_daqiri_ep_count(conn, &iface->count.am_short,
+                            length + sizeof(header));
+    }
+    return status;
+}
+
+
+/* Entries of an iov as sge[1..]; empty ones are left out. Returns how many. */
+static int uct_daqiri_ep_fill_sge(struct ibv_sge *sge, const uct_iov_t *iov,
+                                  size_t iovcnt, size_t *total_p)
+{
+    size_t total = 0;
+    int num      = 1;
+    size_t i, length;
+
+    for (i = 0; i < iovcnt; i++) {
+        length = uct_iov_get_length(&iov[i]);
+        if (length == 0) {
+            continue;
+        }
+        sge[num].addr   = (uintptr_t)iov[i].buffer;
+        sge[num].length = length;
+        sge[num].lkey   = (iov[i].memh == UCT_MEM_HANDLE_NULL)
+                                  ? 0
+                                  : ((struct ibv_mr*)iov[i].memh)->lkey;
+        total += length;
+        num++;
+    }
+    *total_p = total;
+    return num;
+}
+
+
+static ucs_status_t uct_daqiri_ep_bad_iov(size_t iovcnt, unsigned max)
+{
+    ucs_error("daqiri: an iov of %zu entries, where at most %u fit", iovcnt,
+              max);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
+ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
+                                        const uct_iov_t *iov, size_t iovcnt)
+{
+    uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn   = ep->conn;
+    uct_daqiri_iface_t *iface = conn->iface;
+    struct ibv_sge sge[UCT_DAQIRI_SGE_MAX];
+    uct_daqiri_tx_t tx = {
+        .flags = IBV_SEND_INLINE,
+        .op    = {.desc = UCT_DAQIRI_NO_DESC},
+    };
+    dq_msg_hdr_t hdr;
+    ucs_status_t status;
+    size_t length;
+    int num_sge;
+
+    if (ucs_unlikely(iovcnt >= iface->config.max_sge)) {
+        return uct_daqiri_ep_bad_iov(iovcnt, iface->config.max_sge - 1);
+    }
+    num_sge = uct_daqiri_ep_fill_sge(sge, iov, iovcnt, &length);
+    if (ucs_unlikely(length > iface->config.max_short)) {
+        return uct_daqiri_ep_bad_length("am_short_iov", length,
+                                        iface->config.max_short);
+    }
+    if (ucs_unlikely(id >= UCT_AM_ID_MAX)) {
+        return uct_daqiri_ep_bad_id(id);
+    }
+    status = uct_daqiri_ep_admit(ep, DQ_WR_MSG);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+
+    sge[0].addr   = (uintptr_t)&hdr;
+    sge[0].length = sizeof(hdr);
+    status = uct_daqiri_ep_post_am(conn, &hdr, id, &tx, sge, num_sge);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_daqiri_ep_count(conn, &iface->count.am_short, length);
+    }
+    return status;
+}
+
+
+ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                               uct_pack_callback_t pack_cb, void *arg,
+                               unsigned flags)
+{
+    uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn   = ep->conn;
+    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_tx_t tx        = {.flags = 0};
+    const uct_daqiri_buf_t *buf;
+    struct ibv_sge sge;
+    ucs_status_t status;
+    dq_msg_hdr_t *hdr;
+    size_t length;
+
+    (void)flags;
+    if (ucs_unlikely(id >= UCT_AM_ID_MAX)) {
+        return uct_daqiri_ep_bad_id(id);
+    }
+    status = uct_daqiri_ep_admit(ep, DQ_WR_MSG);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+    tx.op.desc = uct_daqiri_tx_desc(iface, &tx.signal);
+    if (ucs_unlikely(tx.op.desc == UCT_DAQIRI_NO_DESC)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    buf    = &iface->tx.pool.bufs[tx.op.desc];
+    hdr    = (dq_msg_hdr_t*)buf->buf - 1;
+    length = pack_cb(buf->buf, arg);
+    sge    = (struct ibv_sge){
+        .addr   = (uintptr_t)hdr,
+        .length = sizeof(*hdr) + length,
+        .lkey   = buf->lkey,
+    };
+    status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, &sge, 1);
+    if (ucs_unlikely(status != UCS_OK)) {
+        uct_daqiri_pool_put(&iface->tx.pool, tx.op.desc);
+        return status;
+    }
+    uct_daqiri_ep_count(conn, &iface->count.am_bcopy, length);
+    return length;
+}
+
+
+static ucs_status_t
+uct_daqiri_ep_check_zcopy(uct_daqiri_iface_t *iface, uint8_t id,
+                          unsigned header_length, size_t iovcnt, size_t total)
+{
+    size_t max = iface->config.seg_size - sizeof(dq_msg_hdr_t);
+
+    if (ucs_unlikely(iovcnt >= iface->config.max_sge)) {
+        return uct_daqiri_ep_bad_iov(iovcnt, iface->config.max_sge - 1);
+    }
+    if (ucs_unlikely(header_length + total > max)) {
+        return uct_daqiri_ep_bad_length("am_zcopy", header_length + total,
+                                        max);
+    }
+    return ucs_likely(id < UCT_AM_ID_MAX) ? UCS_OK : uct_daqiri_ep_bad_id(id);
+}
+
+
+ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
+                                    const void *header, unsigned header_length,
+                                    const uct_iov_t *iov, size_t iovcnt,
+                                    unsigned flags, uct_completion_t *comp)
+{
+    uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn   = ep->conn;
+    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_tx_t tx        = {.op = {.comp = comp, .ep = ep}};
+    struct ibv_sge sge[UCT_DAQIRI_SGE_MAX];
+    const uct_daqiri_buf_t *buf;
+    ucs_status_t status;
+    dq_msg_hdr_t *hdr;
+    size_t total = 0;
+    int num_sge  = 1;
+
+    (void)flags;
+    if (ucs_likely(iovcnt < iface->config.max_sge)) {
+        num_sge = uct_daqiri_ep_fill_sge(sge, iov, iovcnt, &total);
+    }
+    status = uct_daqiri_ep_check_zcopy(iface, id, header_length, iovcnt,
+                                       total);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+    status = uct_daqiri_ep_admit(ep, DQ_WR_MSG);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+    tx.op.desc = uct_daqiri_tx_desc(iface, &tx.signal);
+    if (ucs_unlikely(tx.op.desc == UCT_DAQIRI_NO_DESC)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    buf           = &iface->tx.pool.bufs[tx.op.desc];
+    hdr           = (dq_msg_hdr_t*)buf->buf - 1;
+    tx.signal    |= comp != NULL; /* somebody waits for it */
+    sge[0].addr   = (uintptr_t)hdr;
+    sge[0].length = sizeof(*hdr) + header_length;
+    sge[0].lkey   = buf->lkey;
+    memcpy(buf->buf, header, header_length);
+    status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, num_sge);
+    if (ucs_unlikely(status != UCS_OK)) {
+        uct_daqiri_pool_put(&iface->tx.pool, tx.op.desc);
+        return status;
+    }
+    uct_daqiri_ep_count(conn, &iface->count.am_zcopy, header_length + total);
+    return UCS_INPROGRESS;
+}
+
+
+/* ---- Flush, fence, check ---- */
+
+/* All endpoints of a conn share its QP: what is over for the QP is over for
+ * each of them. The probe is behind everything posted so far. */
+ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp)
+{
+    uct_daqiri_ep_t *ep     = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn = ep->conn;
+    ucs_status_t status;
+
+    if (flags & UCT_FLUSH_FLAG_CANCEL) {
+        uct_daqiri_tx_cancel(ep);
+        return UCS_OK;
+    }
+    if (dq_sq_in_use(&conn->sq) == 0) {
+        /* a peer that closed has taken all that was sent before */
+        return (conn->death.cause == DQ_CAUSE_PEER_GONE)
+                       ? UCS_OK : uct_daqiri_conn_status(conn);
+    }
+    status = uct_daqiri_ep_admit(ep, DQ_WR_RMA);
+    if (status == UCS_OK) {
+        status = uct_daqiri_tx_post_probe(conn, ep, comp);
+    }
+    return (status == UCS_OK) ? UCS_INPROGRESS : status;
+}
+
+
+ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags)
+{
+    (void)tl_ep;
+    (void)flags;
+    return UCS_OK; /* one RC QP: what is posted later is executed later */
+}
+
+
+ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp)
+{
+    uct_daqiri_ep_t *ep     = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn = ep->conn;
+    ucs_status_t status;
+
+    (void)flags;
+    (void)comp; /* UCT 1.13: must be NULL */
+    if ((conn->sq.gate == DQ_GATE_NOT_UP) || (dq_sq_in_use(&conn->sq) > 0)) {
+        return UCS_OK; /* something is on its way that will tell */
+    }
+    status = uct_daqiri_ep_admit(ep, DQ_WR_RMA);
+    return (status == UCS_OK) ? uct_daqiri_tx_post_probe(conn, ep, NULL)
+                              : status;
+}
+
+
+/* ---- Pending ---- */
+
+/* What the queue keeps in a request that is not ours. */
+typedef struct {
+    ucs_queue_elem_t queue;
+    uct_daqiri_ep_t  *ep;
+} uct_daqiri_pending_t;
+
+DQ_STATIC_ASSERT(sizeof(uct_daqiri_pending_t) <= UCT_PENDING_REQ_PRIV_LEN,
+                 "fits the private part of a request");
+
+
+static inline uct_daqiri_pending_t *
+uct_daqiri_pending(uct_pending_req_t *req)
+{
+    return (uct_daqiri_pending_t*)req->priv;
+}
+
+
+static inline uct_pending_req_t *
+uct_daqiri_pending_req(uct_daqiri_pending_t *pending)
+{
+    return ucs_container_of(pending, uct_pending_req_t, priv);
+}
+
+
+ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
+                                       unsigned flags)
+{
+    uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn   = ep->conn;
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    (void)flags;
+    /* BUSY must mean that a send would be admitted, or the caller spins */
+    if (ucs_queue_is_empty(&conn->pending) &&
+        (iface->tx.pool.count - iface->tx.pool.free_count <
+         iface->tx.pool.limit) &&
+        (dq_sq_admit(&conn->sq, &iface->tx.ledger, DQ_WR_MSG) ==
+         DQ_ADMIT_OK)) {
+        return UCS_ERR_BUSY;
+    }
+
+    uct_daqiri_pending(req)->ep = ep;
+    ucs_queue_push(&conn->pending, &uct_daqiri_pending(req)->queue);
+    if (!conn->is_pending) {
+        conn->is_pending = 1;
+        ucs_list_add_tail(&iface->tx.pending, &conn->pending_link);
+    }
+    return UCS_OK;
+}
+
+
+static void uct_daqiri_pending_leave(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_pending && ucs_queue_is_empty(&conn->pending)) {
+        conn->is_pending = 0;
+        ucs_list_del(&conn->pending_link);
+    }
+}
+
+
+void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
+                                 uct_pending_purge_callback_t cb, void *arg)
+{
+    uct_daqiri_ep_t *ep     = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn = ep->conn;
+    ucs_queue_head_t purged;
+    uct_daqiri_pending_t *pending;
+    ucs_queue_iter_t iter;
+
+    ucs_queue_head_init(&purged);
+    ucs_queue_for_each_safe(pending, iter, &conn->pending, queue) {
+        if (pending->ep == ep) {
+            ucs_queue_del_iter(&conn->pending, iter);
+            ucs_queue_push(&purged, &pending->queue);
+        }
+    }
+    uct_daqiri_pending_leave(conn);
+
+    while (!ucs_queue_is_empty(&purged)) {
+        pending = ucs_queue_pull_elem_non_empty(&purged, uct_daqiri_pending_t,
+                                                queue);
+        if (cb != NULL) {
+            cb(uct_daqiri_pending_req(pending), arg);
+        }
+    }
+}
+
+
+/* Tries the requests of one conn in order, a batch at most, so that the next
+ * conn has its turn. Returns how many went. */
+static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_pending_t *pending;
+    uct_pending_req_t *req;
+    ucs_status_t status;
+    unsigned count = 0;
+
+    while (!ucs_queue_is_empty(&conn->pending)) {
+        if (count == iface->config.batch) {
+            iface->tx.wake = 1;
+            break;
+        }
+        pending = ucs_queue_pull_elem_non_empty(&conn->pending,
+                                                uct_daqiri_pending_t, queue);
+        req     = uct_daqiri_pending_req(pending);
+        status  = req->func(req); /* on OK the request is gone */
+        if (status == UCS_OK) {
+            count++;
+            continue;
+        }
+        ucs_queue_push_head(&conn->pending, &pending->queue);
+        if (status == UCS_INPROGRESS) {
+            iface->tx.wake = 1; /* it went in part */
+            count++;
+        }
+        break;
+    }
+    return count;
+}
+
+
+unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+    ucs_list_link_t turn;
+    unsigned count = 0;
+
+    if (!iface->tx.wake) {
+        return 0;
+    }
+
+    iface->tx.wake = 0;
+    ucs_list_head_init(&turn);
+    ucs_list_splice_tail(&turn, &iface->tx.pending);
+    ucs_list_head_init(&iface->tx.pending);
+    while (!ucs_list_is_empty(&turn)) {
+        /* moved on first: the callbacks may purge any conn's requests */
+        conn = ucs_list_extract_head(&turn, uct_daqiri_conn_t, pending_link);
+        ucs_list_add_tail(&iface->tx.pending, &conn->pending_link);
+        if (conn->sq.gate == DQ_GATE_UP) {
+            iface->tx.dispatching  = conn;
+            count                 += uct_daqiri_dispatch_conn(conn);
+            iface->tx.dispatching  = NULL;
+        }
+        uct_daqiri_pending_leave(conn);
+    }
+    return count;
+}
+
+
+/* ---- Birth and death ---- */
+
+static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(params->iface,
+                                               uct_daqiri_iface_t);
+    ucs_status_t status;
+
+    if (!ucs_test_all_flags(params->field_mask,
+                            UCT_EP_PARAM_FIELD_DEV_ADDR |
+                            UCT_EP_PARAM_FIELD_IFACE_ADDR)) {
+        ucs_error("daqiri: an endpoint needs the peer's device and interface "
+                  "addresses");
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
+    status = uct_daqiri_cm_get(iface, (const void*)params->dev_addr,
+                               (const void*)params->iface_addr, &self->conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+    ucs_list_add_tail(&self->conn->eps, &self->conn_link);
+    self->is_reported = 0;
+    uct_daqiri_cm_command(self->conn, UCT_DAQIRI_CMD_OPEN);
+    return UCS_OK;
+}
+
+
+/* Requests in flight go on: their buffers belong to the conn, which stays.
+ * Only nobody is told any more. */
+static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_ep_t)
+{
+    uct_daqiri_ep_pending_purge(&self->super.super, NULL, NULL);
+    uct_daqiri_tx_cancel(self);
+    ucs_list_del(&self->conn_link);
+    uct_daqiri_conn_put(self->conn);
+}
+
+
+UCS_CLASS_DEFINE(uct_daqiri_ep_t, uct_base_ep_t);
+UCS_CLASS_DEFINE_NEW_FUNC(uct_daqiri_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DEFINE_DELETE_FUNC(uct_daqiri_ep_t, uct_ep_t);

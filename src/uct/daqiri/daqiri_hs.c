@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The handshake: what happened -> an event of dq_conn -> actions, performed
+ * here. Everything in this file runs on UCX's async thread, so that a peer
+ * that computes for a minute still answers; verbs that may block (address
+ * handles, INIT -> RTR) block nobody else here.
+ */
+#include "daqiri.h"
+
+#include <sys/timerfd.h>
+
+enum {
+    UCT_DAQIRI_WINDOW_MIN   = 16, /* however little memory is left           */
+    UCT_DAQIRI_WINDOW_SHARE = 8,  /* a conn takes this part of what is left  */
+    UCT_DAQIRI_BACKOFF_MAX  = 1,  /* seconds                                 */
+    UCT_DAQIRI_TICK_MS      = 5
+};
+
+
+static uint32_t uct_daqiri_hs_epoch(uct_daqiri_iface_t *iface)
+{
+    iface->cm.epoch++;
+    if (iface->cm.epoch == 0) {
+        iface->cm.epoch = 1; /* 0 is "none" */
+    }
+    return iface->cm.epoch;
+}
+
+
+/* ---- Timer: one for all, ticking while anybody waits ---- */
+
+static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface, long ms)
+{
+    const struct itimerspec tick = {
+        .it_value.tv_nsec    = ms * 1000000,
+        .it_interval.tv_nsec = ms * 1000000,
+    };
+
+    if (timerfd_settime(iface->cm.timer_fd, 0, &tick, NULL) != 0) {
+        ucs_warn("timerfd_settime() failed: %m");
+    }
+}
+
+
+static void uct_daqiri_hs_timer_arm(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    ucs_time_t now            = ucs_get_time();
+
+    if (conn->hs.is_timed) {
+        conn->hs.interval = ucs_min(conn->hs.interval * 2,
+                                    ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX));
+    } else {
+        if (ucs_list_is_empty(&iface->cm.timed)) {
+            uct_daqiri_hs_tick_set(iface, UCT_DAQIRI_TICK_MS);
+        }
+        ucs_list_add_tail(&iface->cm.timed, &conn->hs.timer_link);
+        conn->hs.is_timed = 1;
+        conn->hs.started  = now;
+        conn->hs.interval = iface->config.conn_retry;
+    }
+    conn->hs.next_try = now + conn->hs.interval;
+}
+
+
+static void uct_daqiri_hs_timer_stop(uct_daqiri_conn_t *conn)
+{
+    if (!conn->hs.is_timed) {
+        return;
+    }
+    ucs_list_del(&conn->hs.timer_link);
+    conn->hs.is_timed = 0;
+    if (ucs_list_is_empty(&conn->iface->cm.timed)) {
+        uct_daqiri_hs_tick_set(conn->iface, 0);
+    }
+}
+
+
+/* ---- RECVs behind what is promised to a new peer ---- */
+
+static uint32_t uct_daqiri_hs_window(uct_daqiri_iface_t *iface)
+{
+    uint32_t limit = iface->rx.pool.limit;
+    uint32_t left  = limit - ucs_min(limit, iface->cm.reserved);
+
+    return ucs_min(ucs_max(left / UCT_DAQIRI_WINDOW_SHARE,
+                           UCT_DAQIRI_WINDOW_MIN),
+                   iface->config.rx_window);
+}
+
+
+/* Takes @a count from the buffers that closed conns have left, if so many. */
+static int uct_daqiri_hs_take_spare(uct_daqiri_iface_t *iface, uint32_t count)
+{
+    uint32_t spare = __atomic_load_n(&iface->rx.spare, __ATOMIC_ACQUIRE);
+
+    while (spare >= count) {
+        if (__atomic_compare_exchange_n(&iface->rx.spare, &spare,
+                                        spare - count, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+static ucs_status_t uct_daqiri_hs_back_window(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t index[UCT_DAQIRI_BATCH_MAX];
+    uint32_t count = conn->hs.window;
+    uint32_t first, done, n, i;
+    ucs_status_t status;
+
+    if (uct_daqiri_hs_take_spare(iface, count)) {
+        return UCS_OK;
+    }
+    status = uct_daqiri_rx_make(iface, count, &first);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return UCS_OK; /* the memory limit: the window stays unbacked */
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (done = 0; done < count; done += n) {
+        n = ucs_min(count - done, UCT_DAQIRI_BATCH_MAX);
+        for (i = 0; i < n; i++) {
+            index[i] = first + done + i;
+        }
+        status = uct_daqiri_rx_post(iface, index, n);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    conn->hs.rx_first = first;
+    conn->hs.rx_count = count;
+    return UCS_OK;
+}
+
+
+/* ---- QP ---- */
+
+static ucs_status_t uct_daqiri_hs_enter_qpn(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t qpn              = conn->hs.qp->qp_num;
+    uct_daqiri_conn_t ***root = &iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW];
+    uct_daqiri_conn_t **leaf  = *root;
+
+    if (leaf == NULL) {
+        leaf = ucs_calloc(UCT_DAQIRI_QPN_LEAF, sizeof(*leaf), "daqiri_qpns");
+        if (leaf == NULL) {
+            return UCS_ERR_NO_MEMORY;
+        }
+        __atomic_store_n(root, leaf, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)], conn,
+                     __ATOMIC_RELEASE);
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_daqiri_hs_create_ah(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    struct ibv_ah_attr attr;
+
+    uct_daqiri_port_ah_attr(iface, &conn->peer_port, &attr);
+    conn->hs.ah = ibv_create_ah(uct_daqiri_iface_md(iface)->pd, &attr);
+    if (conn->hs.ah == NULL) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, "handshake", "ibv_create_ah",
+                            errno);
+        return UCS_ERR_UNREACHABLE;
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_daqiri_hs_qp_create(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    ucs_status_t status;
+
+    if (!conn->is_self && (conn->hs.ah == NULL)) {
+        status = uct_daqiri_hs_create_ah(conn);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    status = uct_daqiri_qp_create(iface, &conn->hs.qp, NULL);
+    if (status != UCS_OK) {
+        return status;
+    }
+    conn->hs.psn    = ucs_generate_uuid((uintptr_t)conn) & UCS_MASK(24);
+    conn->hs.window = uct_daqiri_hs_window(iface);
+    status          = uct_daqiri_hs_enter_qpn(conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_hs_back_window(conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    iface->cm.reserved += conn->hs.window;
+    uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_QP);
+    return UCS_OK;
+}
+
+
+void uct_daqiri_hs_release(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t qpn;
+    int ret;
+
+    if (conn->hs.qp != NULL) {
+        qpn = conn->hs.qp->qp_num;
+        ret = ibv_destroy_qp(conn->hs.qp);
+        if (ret != 0) {
+            ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s", qpn,
+                     strerror(ret));
+        }
+        __atomic_store_n(&iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW]
+                                     [qpn & (UCT_DAQIRI_QPN_LEAF - 1)],
+                         NULL, __ATOMIC_RELEASE);
+        iface->cm.reserved -= conn->hs.window;
+        conn->hs.qp         = NULL;
+    }
+    if (conn->hs.ah != NULL) {
+        ibv_destroy_ah(conn->hs.ah);
+        conn->hs.ah = NULL;
+    }
+}
+
+
+/* ---- Frames ---- */
+
+static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
+                                      dq_frame_kind_t kind)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    dq_frame_t frame          = {
+        .kind       = kind,
+        .dst_cookie = conn->peer_iface.cookie,
+        .src        = iface->config.addr,
+        .port       = iface->config.port_addr,
+        .epoch      = conn->hs.machine.epoch,
+        .peer_epoch = conn->hs.machine.peer_epoch,
+        .psn        = conn->hs.psn,
+        .credits    = conn->hs.window,
+        .pid        = iface->config.pid,
+    };
+
+    if (frame.epoch == 0) {
+        frame.epoch = uct_daqiri_hs_epoch(iface);
+    }
+    if (conn->hs.qp != NULL) {
+        frame.qpn = conn->hs.qp->qp_num;
+    }
+    memcpy(frame.host, iface->config.host, sizeof(frame.host));
+    return frame;
+}
+
+
+static void uct_daqiri_hs_send(uct_daqiri_conn_t *conn, dq_frame_kind_t kind)
+{
+    dq_frame_t frame;
+
+    if (conn->is_self || (conn->hs.ah == NULL)) {
+        return;
+    }
+    frame = uct_daqiri_hs_frame(conn, kind);
+    (void)uct_daqiri_ud_send(conn->iface, conn->hs.ah,
+                             conn->peer_iface.ud_qpn, &frame);
+}
+
+
+/* A REFUSE answers an attempt that our machine may never have taken up. */
+static void uct_daqiri_hs_refuse(uct_daqiri_conn_t *conn,
+                                 const dq_frame_t *request)
+{
+    dq_frame_t frame;
+
+    if (conn->hs.ah == NULL) {
+        return;
+    }
+    frame            = uct_daqiri_hs_frame(conn, DQ_FRAME_REFUSE);
+    frame.peer_epoch = request->epoch;
+    (void)uct_daqiri_ud_send(conn->iface, conn->hs.ah,
+                             conn->peer_iface.ud_qpn, &frame);
+}
+
+
+void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
+{
+    if ((conn->hs.machine.state == DQ_CONN_IDLE) ||
+        (conn->hs.machine.state == DQ_CONN_DEAD)) {
+        return;
+    }
+    uct_daqiri_hs_send(conn, DQ_FRAME_GONE);
+}
+
+
+/* ---- The machine ---- */
+
+static dq_cause_t uct_daqiri_hs_cause(dq_conn_event_t event)
+{
+    switch (event) {
+    case DQ_EV_EXPIRE:
+        return DQ_CAUSE_NO_ANSWER;
+    case DQ_EV_REFUSE:
+        return DQ_CAUSE_REFUSED;
+    case DQ_EV_GONE:
+        return DQ_CAUSE_PEER_GONE;
+    case DQ_EV_REQ:
+        return DQ_CAUSE_PEER_FORGOT;
+    default:
+        return DQ_CAUSE_VERB;
+    }
+}
+
+
+/* One action. Only making and connecting a QP can fail. */
+static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
+                                      const dq_frame_t *frame)
+{
+    switch (action) {
+    case DQ_ACT_QP_CREATE:
+        return uct_daqiri_hs_qp_create(conn);
+    case DQ_ACT_QP_CONNECT:
+        conn->hs.peer     = *frame;
+        conn->hs.has_peer = 1;
+        return uct_daqiri_qp_connect(conn->iface, conn->hs.qp, conn->hs.psn,
+                                     frame);
+    case DQ_ACT_SEND_REQ:
+        uct_daqiri_hs_send(conn, DQ_FRAME_REQ);
+        break;
+    case DQ_ACT_SEND_REP:
+        uct_daqiri_hs_send(conn, DQ_FRAME_REP);
+        break;
+    case DQ_ACT_SEND_RTU:
+        uct_daqiri_hs_send(conn, DQ_FRAME_RTU);
+        break;
+    case DQ_ACT_REFUSE:
+        uct_daqiri_hs_refuse(conn, frame);
+        break;
+    case DQ_ACT_TIMER_ARM:
+        uct_daqiri_hs_timer_arm(conn);
+        break;
+    case DQ_ACT_TIMER_STOP:
+        uct_daqiri_hs_timer_stop(conn);
+        break;
+    case DQ_ACT_TELL_UP:
+        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_UP);
+        break;
+    case DQ_ACT_TELL_DEAD:
+        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_DEAD);
+        break;
+    case DQ_ACT_COUNT_DUP:
+        conn->iface->count.frames_dup++;
+        break;
+    }
+    return UCS_OK;
+}
+
+
+static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
+                               const dq_frame_t *frame)
+{
+    dq_conn_state_t before = conn->hs.machine.state;
+    uint32_t actions, action;
+
+    if (before != DQ_CONN_DEAD) {
+        conn->hs.cause = uct_daqiri_hs_cause(event);
+    }
+    actions = dq_conn_step(&conn->hs.machine, event, frame,
+                           uct_daqiri_hs_epoch(conn->iface));
+    ucs_debug("conn %p: %s -> %s (%s)", conn, dq_conn_state_name(before),
+              dq_conn_state_name(conn->hs.machine.state),
+              dq_conn_event_name(event));
+
+    for (action = 1; action < DQ_ACT_LAST_BIT; action <<= 1) {
+        if (!(actions & action)) {
+            continue;
+        }
+        if (uct_daqiri_hs_act(conn, action, frame) != UCS_OK) {
+            uct_daqiri_hs_step(conn, DQ_EV_VERB_FAIL, NULL);
+            return;
+        }
+    }
+}
+
+
+/* To oneself there is nobody to ask: the QP is its own peer. */
+static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn)
+{
+    dq_frame_t frame;
+
+    if (conn->hs.machine.state != DQ_CONN_IDLE) {
+        return;
+    }
+    uct_daqiri_hs_step(conn, DQ_EV_OPEN, NULL);
+    if (conn->hs.machine.state == DQ_CONN_REQ_SENT) {
+        frame = uct_daqiri_hs_frame(conn, DQ_FRAME_REP);
+        uct_daqiri_hs_step(conn, DQ_EV_REP, &frame);
+    }
+}
+
+
+void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
+{
+    if (commands & UCT_DAQIRI_CMD_REAP) {
+        uct_daqiri_hs_timer_stop(conn);
+        uct_daqiri_hs_release(conn);
+        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_REAPED);
+        return;
+    }
+    if (commands & UCT_DAQIRI_CMD_OPEN) {
+        if (conn->is_self) {
+            uct_daqiri_hs_open_self(conn);
+        } else {
+            uct_daqiri_hs_step(conn, DQ_EV_OPEN, NULL);
+        }
+    }
+    if ((commands & UCT_DAQIRI_CMD_READY) &&
+        (conn->hs.machine.state == DQ_CONN_REP_SENT)) {
+        uct_daqiri_hs_step(conn, DQ_EV_RTU, NULL);
+    }
+    if (commands & UCT_DAQIRI_CMD_FAIL) {
+        uct_daqiri_hs_step(conn, DQ_EV_QP_ERROR, NULL);
+    }
+}
+
+
+void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
+                            size_t length)
+{
+    uct_daqiri_conn_t *conn;
+    dq_wire_status_t parsed;
+    dq_frame_t frame;
+
+    iface->count.frames_rx++;
+    parsed = dq_frame_parse(payload, length, iface->config.addr.cookie,
+                            &frame);
+    if (parsed != DQ_WIRE_OK) {
+        iface->count.frames_dropped[parsed]++;
+        return;
+    }
+
+    if (frame.kind == DQ_FRAME_REQ) {
+        if (uct_daqiri_cm_get(iface, &frame.port, &frame.src, &conn) !=
+            UCS_OK) {
+            return; /* no memory: the peer asks again */
+        }
+    } else {
+        conn = uct_daqiri_cm_find(iface, frame.src.uuid);
+    }
+    if ((conn == NULL) || conn->is_self) {
+        iface->count.frames_dup++;
+        return;
+    }
+    uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs.machine, &frame),
+                       &frame);
+}
+
+
+void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now = ucs_get_time();
+    uct_daqiri_conn_t *conn, *next;
+
+    ucs_list_for_each_safe(conn, next, &iface->cm.timed, hs.timer_link) {
+        if (now < conn->hs.next_try) {
+            continue;
+        }
+        uct_daqiri_hs_step(conn,
+                           (now - conn->hs.started >
+                            iface->config.conn_timeout) ? DQ_EV_EXPIRE
+                                                        : DQ_EV_TICK,
+                           NULL);
+    }
+}

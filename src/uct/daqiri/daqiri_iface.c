@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The interface: one port of one device, its queues and its progress.
+ */
+#include "daqiri.h"
+#include "dq/dq_time.h"
+
+
+/* Refill and deliver, complete, and what follows from both. Each queue is
+ * looked at in each call, a batch at most, so neither starves the other. */
+unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    unsigned received         = uct_daqiri_rx_poll(iface);
+    unsigned count            = received + uct_daqiri_tx_poll(iface);
+
+    if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
+        uct_daqiri_conn_absorb(iface);
+    }
+    if (ucs_unlikely(!ucs_list_is_empty(&iface->rx.owing))) {
+        count += uct_daqiri_rx_grant(iface);
+    }
+    if (ucs_unlikely(!ucs_list_is_empty(&iface->draining))) {
+        count += uct_daqiri_conn_drain(iface, received == 0);
+    }
+    if (!ucs_list_is_empty(&iface->tx.pending)) {
+        count += uct_daqiri_dispatch(iface);
+    }
+    return count;
+}
+
+
+/* Posts a probe behind a tail that would not complete by itself. */
+static int uct_daqiri_conn_is_flushed(uct_daqiri_conn_t *conn)
+{
+    if (dq_sq_in_use(&conn->sq) == 0) {
+        return 1;
+    }
+    if (dq_sq_tail_is_silent(&conn->sq) &&
+        (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
+         DQ_ADMIT_OK)) {
+        (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+    }
+    return 0;
+}
+
+
+ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                    uct_completion_t *comp)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    uct_daqiri_conn_t *conn;
+    int is_flushed = 1;
+
+    (void)flags;
+    if (comp != NULL) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (iface->tx.ledger.used == 0) {
+        return UCS_OK;
+    }
+
+    pthread_mutex_lock(&iface->cm.lock);
+    kh_foreach_value(&iface->cm.conns, conn, {
+        is_flushed &= uct_daqiri_conn_is_flushed(conn);
+    });
+    pthread_mutex_unlock(&iface->cm.lock);
+    return is_flushed ? UCS_OK : UCS_INPROGRESS;
+}
+
+
+/* ---- What UCP asks ---- */
+
+static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
+                                      uct_iface_attr_t *attr)
+{
+    size_t max = iface->config.seg_size - sizeof(dq_msg_hdr_t);
+
+    attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                      UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY |
+                      UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CB_SYNC |
+                      UCT_IFACE_FLAG_EP_CHECK;
+    if (iface->config.max_short >= sizeof(uint64_t)) {
+        attr->cap.flags |= UCT_IFACE_FLAG_AM_SHORT;
+    }
+
+    attr->cap.am.max_short       = iface->config.max_short;
+    attr->cap.am.max_bcopy       = max;
+    attr->cap.am.min_zcopy       = 0;
+    attr->cap.am.max_zcopy       = max;
+    attr->cap.am.max_hdr         = ucs_min(max / 2, 256);
+    attr->cap.am.max_iov         = iface->config.max_sge - 1;
+    attr->cap.am.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.am.align_mtu       = 128u << iface->config.mtu;
+}
+
+
+ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
+                                    uct_iface_attr_t *attr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    uct_base_iface_query(&iface->super, attr);
+    uct_daqiri_iface_query_am(iface, attr);
+    attr->device_addr_len     = sizeof(dq_port_addr_t);
+    attr->iface_addr_len      = sizeof(dq_iface_addr_t);
+    attr->bandwidth.dedicated = 0;
+    attr->bandwidth.shared    = uct_daqiri_port_bandwidth(
+            &iface->config.port);
+    /* a short message through a switchless link; CPU time of one post */
+    attr->latency             = ucs_linear_func_make(600e-9, 1e-9);
+    attr->overhead            = 75e-9;
+    attr->priority            = 0;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_iface_get_device_address(uct_iface_h tl_iface,
+                                                 uct_device_addr_t *addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    memcpy(addr, &iface->config.port_addr, sizeof(iface->config.port_addr));
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
+                                          uct_iface_addr_t *addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    memcpy(addr, &iface->config.addr, sizeof(iface->config.addr));
+    return UCS_OK;
+}
+
+
+int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
+                                  const uct_device_addr_t *dev_addr,
+                                  const uct_iface_addr_t *iface_addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    (void)iface_addr;
+    return uct_daqiri_port_is_reachable(&iface->config.port_addr,
+                                        (const dq_port_addr_t*)dev_addr);
+}
+
+
+/* ---- Birth ---- */
+
+static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
+                                       const uct_daqiri_iface_config_t *config,
+                                       const uct_iface_params_t *params)
+{
+    const struct ibv_device_attr *device = &uct_daqiri_iface_md(iface)->attr;
+
+    /* what the device has is a hint: some claim more than they give */
+    iface->config.sq_depth      = ucs_min(config->sq_depth,
+                                          (unsigned)device->max_qp_wr);
+    iface->config.max_sge       = ucs_min(config->max_sge,
+                                          (unsigned)device->max_sge);
+    iface->config.signal_every  = config->signal_every;
+    iface->config.rx_window     = config->rx_window;
+    iface->config.batch         = config->poll_batch;
+    iface->config.max_inline    = config->max_inline;
+    iface->config.seg_size      = config->seg_size;
+    iface->config.ack_timeout   = dq_ack_timeout_code(config->ack_timeout);
+    iface->config.retry_count   = config->retry_count;
+    iface->config.rnr_timer     = dq_rnr_timer_code(config->rnr_timeout);
+    iface->config.traffic_class = config->traffic_class;
+    iface->config.service_level = config->service_level;
+    iface->config.conn_timeout  = ucs_time_from_sec(config->conn_timeout);
+    iface->config.conn_retry    = ucs_time_from_sec(config->conn_retry);
+    iface->config.pid           = getpid();
+    iface->config.headroom      = ucs_max(
+            (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
+                    ? params->rx_headroom : 0,
+            sizeof(dq_msg_hdr_t));
+    iface->config.headroom      = ucs_align_up(iface->config.headroom, 8);
+    iface->config.addr.uuid     = ucs_generate_uuid((uintptr_t)iface);
+    iface->config.addr.cookie   = ucs_generate_uuid(~(uintptr_t)iface);
+    ucs_strncpy_zero(iface->config.host, ucs_get_host_name(),
+                     sizeof(iface->config.host));
+}
+
+
+static ucs_status_t uct_daqiri_iface_failed(uct_daqiri_iface_t *iface,
+                                            const char *verb)
+{
+    struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
+
+    uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR,
+                        ibv_get_device_name(context->device), verb, errno);
+    return UCS_ERR_IO_ERROR;
+}
+
+
+static ucs_status_t
+uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
+                             const uct_daqiri_iface_config_t *config)
+{
+    uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
+    uint32_t rx_buffers = ucs_min(config->rx_buffers,
+                                  ucs_min((unsigned)md->attr.max_srq_wr,
+                                          (unsigned)md->attr.max_cqe));
+    struct ibv_srq_init_attr srq_attr = {
+        .attr = {.max_wr = rx_buffers, .max_sge = 1},
+    };
+    const dq_facts_t no_srq = {
+        .cause   = DQ_CAUSE_NO_SRQ,
+        .subject = ibv_get_device_name(md->context->device),
+    };
+
+    if (md->attr.max_srq == 0) {
+        uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &no_srq);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    iface->tx.cq = ibv_create_cq(md->context,
+                                 ucs_min(config->cq_len,
+                                         (unsigned)md->attr.max_cqe),
+                                 NULL, NULL, 0);
+    if (iface->tx.cq == NULL) {
+        return uct_daqiri_iface_failed(iface, "ibv_create_cq");
+    }
+    /* what was asked for, not the more that some devices give: the option
+     * means what it says */
+    dq_cq_init(&iface->tx.ledger, ucs_min(config->cq_len,
+                                          (unsigned)iface->tx.cq->cqe));
+
+    iface->rx.cq = ibv_create_cq(md->context, rx_buffers, NULL, NULL, 0);
+    if (iface->rx.cq == NULL) {
+        return uct_daqiri_iface_failed(iface, "ibv_create_cq");
+    }
+    iface->rx.srq = ibv_create_srq(md->pd, &srq_attr);
+    if (iface->rx.srq == NULL) {
+        return uct_daqiri_iface_failed(iface, "ibv_create_srq");
+    }
+    dq_rx_init(&iface->rx.ledger, rx_buffers, iface->config.batch);
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
+                            const uct_daqiri_iface_config_t *config,
+                            const uct_iface_params_t *params)
+{
+    struct ibv_pd *pd = uct_daqiri_iface_md(iface)->pd;
+    size_t align      = UCS_SYS_CACHE_LINE_SIZE;
+    size_t offset     = 0;
+    ucs_status_t status;
+
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
+        align  = params->am_alignment;
+        offset = UCT_IFACE_PARAM_VALUE(params, am_align_offset,
+                                       AM_ALIGN_OFFSET, 0ul);
+    }
+
+    /* headroom, and in front of it where its release finds what it needs */
+    status = uct_daqiri_pool_init(&iface->rx.pool, "daqiri_rx", pd,
+                                  iface->rx.ledger.limit,
+                                  iface->config.headroom +
+                                  2 * sizeof(uint64_t),
+                                  iface->config.seg_size, align, offset);
+    if (status != UCS_OK) {
+        return status;
+    }
+    return uct_daqiri_pool_init(&iface->tx.pool, "daqiri_tx", pd,
+                                config->tx_buffers, sizeof(dq_msg_hdr_t),
+                                iface->config.seg_size,
+                                UCS_SYS_CACHE_LINE_SIZE, 0);
+}
+
+
+/* How much the device sends inline, it tells only with a QP. */
+static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
+{
+    ucs_status_t status;
+    struct ibv_qp *qp;
+    uint32_t max_inline;
+
+    status = uct_daqiri_qp_create(iface, &qp, &max_inline);
+    if (status != UCS_OK) {
+        return status;
+    }
+    ibv_destroy_qp(qp);
+
+    iface->config.max_inline = max_inline;
+    iface->config.max_short  = (max_inline < sizeof(dq_msg_hdr_t))
+                                       ? 0
+                                       : ucs_min(max_inline,
+                                                 iface->config.seg_size) -
+                                         sizeof(dq_msg_hdr_t);
+    return UCS_OK;
+}
+
+
+/* RECVs that no window promises: what is posted while others are handled. */
+static ucs_status_t uct_daqiri_iface_post_slack(uct_daqiri_iface_t *iface)
+{
+    uint32_t count = iface->rx.ledger.slack;
+    uint32_t first, i;
+    ucs_status_t status;
+
+    status = uct_daqiri_rx_make(iface, count, &first);
+    if (status != UCS_OK) {
+        return status;
+    }
+    for (i = 0; i < count; i++) {
+        uct_daqiri_pool_put(&iface->rx.pool, first + i);
+    }
+    dq_rx_grow(&iface->rx.ledger, count);
+    uct_daqiri_rx_refill(iface);
+    return UCS_OK;
+}
+
+
+static void uct_daqiri_iface_close_queues(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_pool_cleanup(&iface->tx.pool);
+    uct_daqiri_pool_cleanup(&iface->rx.pool);
+    if (iface->rx.srq != NULL) {
+        ibv_destroy_srq(iface->rx.srq);
+    }
+    if (iface->rx.cq != NULL) {
+        ibv_destroy_cq(iface->rx.cq);
+    }
+    if (iface->tx.cq != NULL) {
+        ibv_destroy_cq(iface->tx.cq);
+    }
+}
+
+
+static ucs_status_t
+uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
+                      const uct_daqiri_iface_config_t *config,
+                      const uct_iface_params_t *params)
+{
+    ucs_status_t status;
+
+    status = uct_daqiri_port_init(iface, params->mode.device.dev_name,
+                                  config->gid_index);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_open_queues(iface, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_open_pools(iface, config, params);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_learn_inline(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_post_slack(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+    return uct_daqiri_cm_init(iface);
+}
+
+
+static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
+                           uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *tl_config)
+{
+    const uct_daqiri_iface_config_t *config =
+            ucs_derived_of(tl_config, uct_daqiri_iface_config_t);
+    ucs_status_t status;
+
+    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
+        ucs_error("daqiri: only UCT_IFACE_OPEN_MODE_DEVICE is supported");
+        return UCS_ERR_UNSUPPORTED;
+    }
+    status = uct_daqiri_config_check(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_daqiri_iface_ops,
+                              &uct_daqiri_iface_internal_ops, md, worker,
+                              params, tl_config
+                              UCS_STATS_ARG(NULL)
+                              UCS_STATS_ARG(UCT_DAQIRI_NAME));
+
+    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
+           sizeof(*self) - sizeof(self->super));
+    ucs_list_head_init(&self->tx.pending);
+    ucs_list_head_init(&self->rx.owing);
+    ucs_list_head_init(&self->draining);
+    self->rx.release.cb = uct_daqiri_rx_release_desc;
+    uct_daqiri_iface_configure(self, config, params);
+
+    status = uct_daqiri_iface_open(self, config, params);
+    if (status != UCS_OK) {
+        uct_daqiri_iface_close_queues(self);
+        return status;
+    }
+    self->config.addr.ud_qpn = self->cm.ud.qp->qp_num;
+    return UCS_OK;
+}
+
+
+/* ---- Death ---- */
+
+/* Kills what is alive and waits, within a bound, for the NIC to let go. */
+static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t until = ucs_get_time() + ucs_time_from_sec(1.0);
+    uct_daqiri_conn_t *conn;
+
+    kh_foreach_value(&iface->cm.conns, conn, {
+        uct_daqiri_hs_say_gone(conn);
+        conn->sq.gate = DQ_GATE_DEAD;
+        if (conn->hs.qp != NULL) {
+            uct_daqiri_qp_to_err(conn->hs.qp);
+        }
+    });
+    while ((iface->tx.ledger.used > 0) && (ucs_get_time() < until)) {
+        iface->tx.looks = UINT_MAX; /* look at the CQ in any case */
+        uct_daqiri_tx_poll(iface);
+    }
+}
+
+
+static void uct_daqiri_iface_free_conns(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+    uint32_t commands;
+    unsigned i;
+
+    /* those that were being let go are in the mailbox, and nowhere else */
+    while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
+        if (commands & UCT_DAQIRI_CMD_REAP) {
+            uct_daqiri_hs_release(conn);
+            uct_daqiri_conn_free(conn);
+        }
+    }
+    kh_foreach_value(&iface->cm.conns, conn, {
+        uct_daqiri_hs_release(conn);
+        uct_daqiri_conn_free(conn);
+    });
+    for (i = 0; i < UCT_DAQIRI_QPN_ROOT; i++) {
+        ucs_free(iface->qpns[i]);
+    }
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
+{
+    uct_base_iface_progress_disable(&self->super.super,
+                                    UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_daqiri_cm_stop(self);
+    uct_daqiri_conn_absorb(self);
+    uct_daqiri_iface_drain(self);
+    uct_daqiri_stats_write(self);
+    uct_daqiri_iface_free_conns(self);
+    uct_daqiri_cm_cleanup(self);
+    uct_daqiri_iface_close_queues(self);
+}
+
+
+UCS_CLASS_DEFINE(uct_daqiri_iface_t, uct_base_iface_t);
+UCS_CLASS_DEFINE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,
+                          uct_worker_h, const uct_iface_params_t*,
+                          const uct_iface_config_t*);
+UCS_CLASS_DEFINE_DELETE_FUNC(uct_daqiri_iface_t, uct_iface_t);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory domain: one RDMA device, its protection domain, registration.
+ * A memory handle is the ibv_mr itself; a packed key is its rkey.
+ */
+#include "daqiri.h"
+
+
+static void uct_daqiri_say_no_device(int error)
+{
+    const dq_facts_t facts = {.cause = DQ_CAUSE_NO_DEVICE, .error = error};
+
+    uct_daqiri_log(uct_daqiri_is_asked_for() ? UCS_LOG_LEVEL_WARN
+                                             : UCS_LOG_LEVEL_DEBUG,
+                   &facts);
+}
+
+
+ucs_status_t uct_daqiri_query_md_resources(uct_component_t *component,
+                                           uct_md_resource_desc_t **md_p,
+                                           unsigned *num_md_p)
+{
+    uct_md_resource_desc_t *mds;
+    struct ibv_device **devices;
+    int count = 0, i;
+
+    devices = ibv_get_device_list(&count);
+    if ((devices == NULL) || (count == 0)) {
+        /* ENOSYS: a kernel without RDMA; that is no more than no device */
+        uct_daqiri_say_no_device(((devices == NULL) && (errno != ENOSYS))
+                                         ? errno : 0);
+        if (devices != NULL) {
+            ibv_free_device_list(devices);
+        }
+        return uct_md_query_empty_md_resource(md_p, num_md_p);
+    }
+
+    mds = ucs_calloc(count, sizeof(*mds), component->name);
+    if (mds == NULL) {
+        ibv_free_device_list(devices);
+        return UCS_ERR_NO_MEMORY;
+    }
+    for (i = 0; i < count; i++) {
+        ucs_strncpy_zero(mds[i].md_name, ibv_get_device_name(devices[i]),
+                         sizeof(mds[i].md_name));
+    }
+
+    ibv_free_device_list(devices);
+    *md_p     = mds;
+    *num_md_p = count;
+    return UCS_OK;
+}
+
+
+static struct ibv_context *uct_daqiri_md_open_device(const char *name)
+{
+    dq_facts_t facts = {.cause = DQ_CAUSE_DEVICE_OPEN, .subject = name};
+    struct ibv_context *context = NULL;
+    struct ibv_device **devices;
+    int i;
+
+    devices = ibv_get_device_list(NULL);
+    for (i = 0; (devices != NULL) && (devices[i] != NULL); i++) {
+        if (strcmp(ibv_get_device_name(devices[i]), name) == 0) {
+            context     = ibv_open_device(devices[i]);
+            facts.error = errno;
+            break;
+        }
+    }
+    if (devices != NULL) {
+        ibv_free_device_list(devices);
+    }
+    if (context == NULL) {
+        uct_daqiri_log(uct_daqiri_is_asked_for() ? UCS_LOG_LEVEL_WARN
+                                                 : UCS_LOG_LEVEL_DEBUG,
+                       &facts);
+    }
+    return context;
+}
+
+
+ucs_status_t uct_daqiri_md_open(uct_component_t *component,
+                                const char *md_name,
+                                const uct_md_config_t *config, uct_md_h *md_p)
+{
+    ucs_status_t status = UCS_ERR_IO_ERROR;
+    uct_daqiri_md_t *md;
+    int ret;
+
+    (void)config;
+    md = ucs_calloc(1, sizeof(*md), md_name);
+    if (md == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    md->super.ops       = &uct_daqiri_md_ops;
+    md->super.component = component;
+    md->context         = uct_daqiri_md_open_device(md_name);
+    if (md->context == NULL) {
+        status = UCS_ERR_NO_DEVICE;
+        goto err_free;
+    }
+
+    ret = ibv_query_device(md->context, &md->attr);
+    if (ret != 0) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, md_name, "ibv_query_device",
+                            ret);
+        goto err_close;
+    }
+    md->pd = ibv_alloc_pd(md->context);
+    if (md->pd == NULL) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, md_name, "ibv_alloc_pd",
+                            errno);
+        goto err_close;
+    }
+
+    *md_p = &md->super;
+    return UCS_OK;
+
+err_close:
+    ibv_close_device(md->context);
+err_free:
+    ucs_free(md);
+    return status;
+}
+
+
+void uct_daqiri_md_close(uct_md_h tl_md)
+{
+    uct_daqiri_md_t *md = ucs_derived_of(tl_md, uct_daqiri_md_t);
+    int ret;
+
+    ret = ibv_dealloc_pd(md->pd);
+    if (ret != 0) {
+        ucs_warn("ibv_dealloc_pd() failed: %s", strerror(ret));
+    }
+    ibv_close_device(md->context);
+    ucs_free(md);
+}
+
+
+static int uct_daqiri_access_flags(unsigned uct_flags)
+{
+    int access = IBV_ACCESS_LOCAL_WRITE;
+
+    if (uct_flags & UCT_MD_MEM_ACCESS_REMOTE_PUT) {
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    }
+    if (uct_flags & UCT_MD_MEM_ACCESS_REMOTE_GET) {
+        access |= IBV_ACCESS_REMOTE_READ;
+    }
+    if (uct_flags & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC) {
+        access |= IBV_ACCESS_REMOTE_ATOMIC;
+    }
+    return access;
+}
+
+
+ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
+                                size_t length, unsigned uct_flags,
+                                struct ibv_mr **mr_p)
+{
+    struct ibv_mr *mr;
+
+    mr = ibv_reg_mr(md->pd, address, length,
+                    uct_daqiri_access_flags(uct_flags));
+    if (mr == NULL) {
+        uct_daqiri_log_verb((uct_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS)
+                                    ? UCS_LOG_LEVEL_DEBUG
+                                    : UCS_LOG_LEVEL_ERROR,
+                            ibv_get_device_name(md->context->device),
+                            "ibv_reg_mr", errno);
+        return (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+    }
+    *mr_p = mr;
+    return UCS_OK;
+}
+
+
+/* Ports that are not active are left out; a word if that leaves none. */
+ucs_status_t uct_daqiri_query_devices(uct_md_h tl_md,
+                                      uct_tl_device_resource_t **devices_p,
+                                      unsigned *num_devices_p)
+{
+    uct_daqiri_md_t *md = ucs_derived_of(tl_md, uct_daqiri_md_t);
+    const char *name    = ibv_get_device_name(md->context->device);
+    dq_facts_t facts    = {.cause = DQ_CAUSE_PORT_DOWN, .subject = name};
+    uct_tl_device_resource_t *devices;
+    struct ibv_port_attr port;
+    unsigned count = 0;
+    int num;
+
+    devices = ucs_calloc(md->attr.phys_port_cnt, sizeof(*devices), name);
+    if (devices == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    for (num = 1; num <= md->attr.phys_port_cnt; num++) {
+        if ((ibv_query_port(md->context, num, &port) != 0) ||
+            (port.state != IBV_PORT_ACTIVE)) {
+            continue;
+        }
+        snprintf(devices[count].name, sizeof(devices[count].name), "%s:%d",
+                 name, num);
+        devices[count].type       = UCT_DEVICE_TYPE_NET;
+        devices[count].sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+        count++;
+    }
+
+    *devices_p     = devices;
+    *num_devices_p = count;
+    if (count == 0) {
+        uct_daqiri_log(uct_daqiri_is_asked_for() ? UCS_LOG_LEVEL_WARN
+                                                 : UCS_LOG_LEVEL_DEBUG,
+                       &facts);
+        ucs_free(devices);
+        return UCS_ERR_NO_DEVICE;
+    }
+    return UCS_OK;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The receive line: poll, refill, parse, deliver, grant. The ibv_post_srq_recv
+ * is here.
+ *
+ * A buffer as the device and UCP see it; `point` is what the pool hands out:
+ *
+ *              UCP's headroom (rx_headroom)         point
+ *         |<-------------------------------------->|
+ *   [index][release]. . . . . . . . . . . [ header ][ data ... ]
+ *                  ^desc                  ^the RECV starts here
+ *
+ * UCP may keep the buffer; then it writes into the headroom, and only there.
+ */
+#include "daqiri.h"
+
+
+static void *uct_daqiri_rx_desc(uct_daqiri_iface_t *iface, void *point)
+{
+    return UCS_PTR_BYTE_OFFSET(point, -(ptrdiff_t)iface->config.headroom);
+}
+
+
+static uint64_t *uct_daqiri_rx_desc_index(void *desc)
+{
+    return (uint64_t*)desc - 2;
+}
+
+
+ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
+                                uint32_t *first_p)
+{
+    ucs_status_t status;
+    uint32_t index;
+    void *desc;
+
+    status = uct_daqiri_pool_grow(&iface->rx.pool, count, first_p);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (index = *first_p; index < *first_p + count; index++) {
+        desc = uct_daqiri_rx_desc(iface, iface->rx.pool.bufs[index].buf);
+        *uct_daqiri_rx_desc_index(desc) = index;
+        uct_recv_desc(desc)             = &iface->rx.release;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface,
+                                const uint32_t *index, uint32_t count)
+{
+    struct ibv_recv_wr wr[UCT_DAQIRI_BATCH_MAX];
+    struct ibv_sge sge[UCT_DAQIRI_BATCH_MAX];
+    struct ibv_recv_wr *bad_wr;
+    const uct_daqiri_buf_t *buf;
+    uint32_t i;
+    int ret;
+
+    for (i = 0; i < count; i++) {
+        buf    = &iface->rx.pool.bufs[index[i]];
+        sge[i] = (struct ibv_sge){
+            .addr   = (uintptr_t)buf->buf - sizeof(dq_msg_hdr_t),
+            .length = iface->config.seg_size,
+            .lkey   = buf->lkey,
+        };
+        wr[i]  = (struct ibv_recv_wr){
+            .wr_id   = index[i],
+            .next    = &wr[i + 1],
+            .sg_list = &sge[i],
+            .num_sge = 1,
+        };
+    }
+    wr[count - 1].next = NULL;
+
+    ret = ibv_post_srq_recv(iface->rx.srq, wr, &bad_wr);
+    if (ucs_unlikely(ret != 0)) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME,
+                            "ibv_post_srq_recv", ret);
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+/* Handlers keep buffers: make others, as far as the limit allows. */
+static void uct_daqiri_rx_grow(uct_daqiri_iface_t *iface)
+{
+    uint32_t count = ucs_max(dq_rx_short(&iface->rx.ledger),
+                             (uint32_t)UCT_DAQIRI_BATCH_MAX);
+    uint32_t first, i;
+
+    count = ucs_min(count, dq_rx_room(&iface->rx.ledger));
+    if ((count == 0) ||
+        (uct_daqiri_rx_make(iface, count, &first) != UCS_OK)) {
+        return;
+    }
+    dq_rx_grow(&iface->rx.ledger, count);
+    for (i = 0; i < count; i++) {
+        uct_daqiri_pool_put(&iface->rx.pool, first + i);
+    }
+}
+
+
+void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_pool_t *pool = &iface->rx.pool;
+    uint32_t due, count;
+
+    if (ucs_unlikely(dq_rx_short(&iface->rx.ledger) > 0)) {
+        uct_daqiri_rx_grow(iface);
+    }
+
+    due = dq_rx_due(&iface->rx.ledger);
+    while (due > 0) {
+        count = ucs_min(due, UCT_DAQIRI_BATCH_MAX);
+        if (uct_daqiri_rx_post(iface,
+                               &pool->free_stack[pool->free_count - count],
+                               count) != UCS_OK) {
+            return;
+        }
+        pool->free_count -= count;
+        dq_rx_posted(&iface->rx.ledger, count);
+        due -= count;
+    }
+}
+
+
+static void uct_daqiri_rx_release(uct_daqiri_iface_t *iface, uint32_t index)
+{
+    dq_rx_release(&iface->rx.ledger);
+    uct_daqiri_pool_put(&iface->rx.pool, index);
+}
+
+
+void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc)
+{
+    uct_daqiri_iface_t *iface = ucs_container_of(self, uct_daqiri_iface_t,
+                                                 rx.release);
+
+    dq_rx_release_held(&iface->rx.ledger);
+    uct_daqiri_pool_put(&iface->rx.pool, *uct_daqiri_rx_desc_index(desc));
+    uct_daqiri_rx_refill(iface);
+}
+
+
+/* ---- Credits ---- */
+
+static void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn, uint32_t count)
+{
+    if (conn->sq.gate == DQ_GATE_NOT_UP) {
+        conn->early += count;
+        return;
+    }
+    if (ucs_unlikely(dq_sq_credit(&conn->sq, count) != 0)) {
+        conn->iface->count.rx_dropped[DQ_WIRE_BAD_FIELD]++;
+        return;
+    }
+    conn->iface->tx.wake = 1;
+}
+
+
+static void uct_daqiri_rx_use_window(uct_daqiri_conn_t *conn)
+{
+    dq_rx_use(&conn->iface->rx.ledger, &conn->window);
+    if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->is_owing)) {
+        conn->is_owing = 1;
+        ucs_list_add_tail(&conn->iface->rx.owing, &conn->owing_link);
+    }
+}
+
+
+static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
+                                             uint32_t count)
+{
+    uct_daqiri_tx_t tx = {
+        .wr_class = DQ_WR_GRANT,
+        .opcode   = IBV_WR_SEND_WITH_IMM,
+        .flags    = IBV_SEND_INLINE,
+        .imm      = count,
+        .op       = {.desc = UCT_DAQIRI_NO_DESC},
+    };
+    dq_msg_hdr_t hdr;
+    struct ibv_sge sge = {.addr = (uintptr_t)&hdr, .length = sizeof(hdr)};
+
+    dq_msg_pack(&hdr, DQ_MSG_GRANT, 0, 0);
+    conn->iface->count.credit_frames_tx++;
+    return uct_daqiri_tx_post(conn, &tx, &sge, 1);
+}
+
+
+unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn, *next;
+    unsigned sent = 0;
+    uint32_t count;
+
+    ucs_list_for_each_safe(conn, next, &iface->rx.owing, owing_link) {
+        if ((conn->sq.gate == DQ_GATE_DEAD) ||
+            !dq_rx_grant_is_due(&conn->window)) {
+            conn->is_owing = 0;
+            ucs_list_del(&conn->owing_link);
+            continue;
+        }
+        count = dq_min(dq_rx_grantable(&iface->rx.ledger, &conn->window),
+                       DQ_WIRE_MAX_CREDIT);
+        if ((count == 0) ||
+            (dq_sq_admit(&conn->sq, &iface->tx.ledger, DQ_WR_GRANT) !=
+             DQ_ADMIT_OK)) {
+            continue;
+        }
+        if (uct_daqiri_rx_send_grant(conn, count) == UCS_OK) {
+            dq_rx_grant(&iface->rx.ledger, &conn->window, count);
+            sent++;
+        }
+    }
+    return sent;
+}
+
+
+/* ---- Messages ---- */
+
+static void uct_daqiri_rx_on_error(uct_daqiri_iface_t *iface,
+                                   const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+    const dq_facts_t facts  = {
+        .cause      = (dq_cause_t)wc->status,
+        .subject    = UCT_DAQIRI_NAME ", receiving",
+        .qpn        = wc->qp_num,
+        .vendor_err = wc->vendor_err,
+    };
+
+    uct_daqiri_rx_release(iface, wc->wr_id);
+    if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+        iface->count.rx_flushed++;
+        return;
+    }
+    if (conn != NULL) {
+        uct_daqiri_conn_fail(conn, &facts);
+    }
+}
+
+
+/* The upcall. A handler may keep the buffer while promises can be renewed
+ * without it; past that UCP copies. */
+static void uct_daqiri_rx_deliver(uct_daqiri_iface_t *iface, uint32_t index,
+                                  uint8_t am_id, void *data, size_t length)
+{
+    unsigned flags = dq_rx_may_hold(&iface->rx.ledger)
+                             ? UCT_CB_PARAM_FLAG_DESC : 0;
+    ucs_status_t status;
+
+    iface->count.am_rx++;
+    iface->count.am_rx_bytes += length;
+    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, data,
+                       length, "RX: AM");
+    status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_daqiri_rx_release(iface, index);
+    } else {
+        dq_rx_hold(&iface->rx.ledger);
+    }
+}
+
+
+static void uct_daqiri_rx_drop(uct_daqiri_iface_t *iface, uint32_t index,
+                               uint64_t *counter)
+{
+    (*counter)++;
+    uct_daqiri_rx_release(iface, index);
+}
+
+
+static void uct_daqiri_rx_on_message(uct_daqiri_iface_t *iface,
+                                     uct_daqiri_conn_t *conn,
+                                     const struct ibv_wc *wc)
+{
+    void *data              = iface->rx.pool.bufs[wc->wr_id].buf;
+    const dq_msg_hdr_t *hdr = (const dq_msg_hdr_t*)data - 1;
+    dq_wire_status_t parsed = dq_msg_parse(hdr, wc->byte_len);
+
+    if (ucs_unlikely(parsed != DQ_WIRE_OK)) {
+        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.rx_dropped[parsed]);
+        return;
+    }
+    if (wc->wc_flags & IBV_WC_WITH_IMM) {
+        uct_daqiri_rx_credit(conn, ntohl(wc->imm_data));
+    }
+    if (hdr->kind == DQ_MSG_GRANT) {
+        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.credit_frames_rx);
+        return;
+    }
+    if (ucs_unlikely(hdr->seq != conn->rx_seq)) {
+        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.rx_out_of_order);
+        return;
+    }
+    conn->rx_seq++;
+    uct_daqiri_rx_deliver(iface, wc->wr_id, hdr->am_id, data,
+                          wc->byte_len - sizeof(*hdr));
+}
+
+
+static void uct_daqiri_rx_on_wc(uct_daqiri_iface_t *iface,
+                                const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn;
+
+    if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {
+        uct_daqiri_rx_on_error(iface, wc);
+        return;
+    }
+    conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+    if (ucs_unlikely(conn == NULL)) {
+        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.stray_completions);
+        return;
+    }
+    if (ucs_unlikely(conn->sq.gate == DQ_GATE_NOT_UP)) {
+        uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_READY);
+    }
+    uct_daqiri_rx_use_window(conn);
+    uct_daqiri_rx_on_message(iface, conn, wc);
+}
+
+
+unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface)
+{
+    struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
+    int count, i;
+
+    count = ibv_poll_cq(iface->rx.cq, iface->config.batch, wc);
+    if (count <= 0) {
+        return 0;
+    }
+
+    /* A message of a conn that we have not heard of yet came on RECVs that
+     * the ledger does not know: what the async thread told goes first. */
+    if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
+        uct_daqiri_conn_absorb(iface);
+    }
+
+    dq_rx_taken(&iface->rx.ledger, count);
+    uct_daqiri_rx_refill(iface);
+    for (i = 0; i < count; i++) {
+        uct_daqiri_rx_on_wc(iface, &wc[i]);
+    }
+    DQ_ASSERT(dq_rx_check(&iface->rx.ledger));
+    return count;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The send line: post, poll, retire, complete. The one ibv_post_send() of the
+ * RC QPs is here. Whether a request may be posted was asked before
+ * (dq_sq_admit); from here on, what the ledger says is what the NIC owns.
+ */
+#include "daqiri.h"
+#include "dq/dq_time.h"
+
+enum {
+    /* Progress calls between two looks at the CQ while nothing signalled is
+     * outstanding: only an error can be there. */
+    UCT_DAQIRI_TX_LOOK_EVERY = 64
+};
+
+
+void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
+                         dq_facts_t *facts)
+{
+    const uct_daqiri_iface_t *iface = conn->iface;
+
+    *facts = (dq_facts_t){
+        .cause          = cause,
+        .subject        = UCT_DAQIRI_NAME,
+        .qpn            = (conn->qp != NULL) ? conn->qp->qp_num : 0,
+        .peer_qpn       = conn->hs.peer.qpn,
+        .peer_host      = conn->hs.peer.host,
+        .peer_pid       = conn->hs.peer.pid,
+        .outstanding    = dq_sq_in_use(&conn->sq),
+        .depth          = conn->sq.depth,
+        .ack_timeout_ms = dq_ack_timeout_seconds(iface->config.ack_timeout) *
+                          1e3,
+        .rnr_timer_ms   = dq_rnr_timer_seconds(iface->config.rnr_timer) * 1e3,
+        .retry_cnt      = iface->config.retry_count,
+    };
+}
+
+
+static int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_pool_t *pool = &iface->tx.pool;
+    uint32_t count, first, i;
+
+    count = ucs_min(pool->limit - pool->count,
+                    (uint32_t)UCT_DAQIRI_BATCH_MAX);
+    if ((count == 0) || (uct_daqiri_pool_grow(pool, count, &first) != UCS_OK)) {
+        return 0;
+    }
+    for (i = 0; i < count; i++) {
+        uct_daqiri_pool_put(pool, first + i);
+    }
+    return 1;
+}
+
+
+/*
+ * Silent tails hold buffers until something behind them completes. From half
+ * of the limit on every request is signalled, so tails never hold more than
+ * half, and the pool never waits for ever: the rule of the CQ, once more.
+ */
+uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p)
+{
+    uct_daqiri_pool_t *pool = &iface->tx.pool;
+
+    if (ucs_unlikely(pool->free_count == 0) && !uct_daqiri_tx_grow(iface)) {
+        iface->count.refused_no_buffer++;
+        return UCT_DAQIRI_NO_DESC;
+    }
+    *is_scarce_p = (pool->count - pool->free_count) * 2 >= pool->limit;
+    return pool->free_stack[--pool->free_count];
+}
+
+
+/* The ledger let it through and the device did not: its state is not what we
+ * believe, so the QP is given up. Never the process. */
+static ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
+                                          const uct_daqiri_tx_t *tx, int error)
+{
+    dq_facts_t facts;
+
+    dq_sq_unpost(&conn->sq, &conn->iface->tx.ledger, 1,
+                 tx->wr_class != DQ_WR_RMA);
+    conn->iface->count.posts_refused++;
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
+    facts.error = error;
+    uct_daqiri_conn_fail(conn, &facts);
+    return uct_daqiri_conn_status(conn);
+}
+
+
+ucs_status_t uct_daqiri_tx_post(uct_daqiri_conn_t *conn,
+                                const uct_daqiri_tx_t *tx,
+                                struct ibv_sge *sge, int num_sge)
+{
+    struct ibv_send_wr wr; /* only what the opcode reads is filled in */
+    struct ibv_send_wr *bad_wr;
+    dq_ticket_t ticket;
+    int ret;
+
+    ticket = dq_sq_post(&conn->sq, &conn->iface->tx.ledger, tx->wr_class,
+                        tx->signal);
+
+    wr.wr_id      = ticket.id;
+    wr.next       = NULL;
+    wr.sg_list    = sge;
+    wr.num_sge    = num_sge;
+    wr.opcode     = tx->opcode;
+    wr.send_flags = tx->flags | (ticket.signal ? IBV_SEND_SIGNALED : 0);
+    if (tx->opcode == IBV_WR_SEND_WITH_IMM) {
+        wr.imm_data = htonl(tx->imm);
+    } else if (tx->opcode == IBV_WR_RDMA_WRITE) {
+        wr.wr.rdma.remote_addr = 0;
+        wr.wr.rdma.rkey        = 0;
+    }
+
+    ret = ibv_post_send(conn->qp, &wr, &bad_wr);
+    if (ucs_unlikely(ret != 0)) {
+        return uct_daqiri_tx_refused(conn, tx, ret);
+    }
+    conn->ops[ticket.id & conn->sq.mask] = tx->op;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
+                                      uct_daqiri_ep_t *ep,
+                                      uct_completion_t *comp)
+{
+    const uct_daqiri_tx_t tx = {
+        .wr_class = DQ_WR_RMA,
+        .opcode   = IBV_WR_RDMA_WRITE,
+        .signal   = 1,
+        .op       = {.comp = comp, .ep = ep, .desc = UCT_DAQIRI_NO_DESC},
+    };
+
+    return uct_daqiri_tx_post(conn, &tx, NULL, 0);
+}
+
+
+/*
+ * Everything up to id is over. Completions may post: each runs only after the
+ * ledger has retired its own request, and a slot is copied before it may be
+ * taken again.
+ */
+static void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn, uint32_t id,
+                                 ucs_status_t status)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    dq_cq_t *cq               = &iface->tx.ledger;
+    uint32_t next             = conn->sq.retired;
+    uct_daqiri_op_t op;
+
+    while (next != id + 1) {
+        op = conn->ops[next & conn->sq.mask];
+        next++;
+        if (op.desc != UCT_DAQIRI_NO_DESC) {
+            uct_daqiri_pool_put(&iface->tx.pool, op.desc);
+        }
+        if (ucs_unlikely(op.comp != NULL)) {
+            dq_sq_retire(&conn->sq, cq, next - 1);
+            uct_invoke_completion(op.comp, status);
+        }
+    }
+    if (conn->sq.retired != next) {
+        dq_sq_retire(&conn->sq, cq, id);
+    }
+    DQ_ASSERT(dq_sq_check(&conn->sq, cq));
+}
+
+
+static int uct_daqiri_tx_is_owned(const uct_daqiri_conn_t *conn, uint32_t id)
+{
+    return (id - conn->sq.retired) < dq_sq_in_use(&conn->sq);
+}
+
+
+/* Of an error completion only wr_id, status, qp_num and vendor_err hold. */
+static void uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn,
+                                   const struct ibv_wc *wc)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t id               = wc->wr_id;
+    dq_facts_t facts;
+
+    if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+        iface->count.tx_flushed++;
+    } else {
+        iface->count.tx_errors++;
+    }
+
+    uct_daqiri_tx_facts(conn, (dq_cause_t)wc->status, &facts);
+    facts.vendor_err = wc->vendor_err;
+    uct_daqiri_conn_fail(conn, &facts);
+    conn->is_err = 1; /* a QP that fails a request is in ERR */
+
+    if (id != conn->sq.retired) {
+        uct_daqiri_tx_retire(conn, id - 1, UCS_OK); /* RC is ordered */
+    }
+    uct_daqiri_tx_retire(conn, id, uct_daqiri_conn_status(conn));
+}
+
+
+static void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface,
+                                const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+
+    if (ucs_unlikely((conn == NULL) ||
+                     !uct_daqiri_tx_is_owned(conn, wc->wr_id))) {
+        iface->count.stray_completions++;
+        return;
+    }
+    if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {
+        uct_daqiri_tx_on_error(conn, wc);
+        return;
+    }
+    uct_daqiri_tx_retire(conn, wc->wr_id, UCS_OK);
+}
+
+
+/* Is there a point in looking? Whatever is signalled will complete; without
+ * it, what is in use can only fail, and that may wait a little. */
+static int uct_daqiri_tx_is_worth_a_look(uct_daqiri_iface_t *iface)
+{
+    if (iface->tx.ledger.signals > 0) {
+        return 1;
+    }
+    if (ucs_likely(iface->tx.ledger.used == 0)) {
+        return 0;
+    }
+    if (!ucs_list_is_empty(&iface->draining)) {
+        return 1;
+    }
+    return (++iface->tx.looks % UCT_DAQIRI_TX_LOOK_EVERY) == 0;
+}
+
+
+unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
+{
+    struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
+    int count, i;
+
+    if (!uct_daqiri_tx_is_worth_a_look(iface)) {
+        return 0;
+    }
+
+    count = ibv_poll_cq(iface->tx.cq, iface->config.batch, wc);
+    if (count <= 0) {
+        return 0;
+    }
+    iface->tx.wake = 1;
+    for (i = 0; i < count; i++) {
+        uct_daqiri_tx_on_wc(iface, &wc[i]);
+    }
+    return count;
+}
+
+
+void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn)
+{
+    if (dq_sq_in_use(&conn->sq) > 0) {
+        uct_daqiri_tx_retire(conn, conn->sq.posted - 1,
+                             uct_daqiri_conn_status(conn));
+    }
+}
+
+
+void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+    uct_completion_t *comp;
+    uct_daqiri_op_t *op;
+    uint32_t id;
+
+    for (id = conn->sq.retired; id != conn->sq.posted; id++) {
+        op = &conn->ops[id & conn->sq.mask];
+        if ((op->comp == NULL) || (op->ep != ep)) {
+            continue;
+        }
+        comp     = op->comp;
+        op->comp = NULL;
+        uct_invoke_completion(comp, UCS_ERR_CANCELED);
+    }
+}
