@@ -6,13 +6,20 @@
 #include "daqiri.h"
 
 
+/* UCX asks for the devices several times; once is enough for the answer. */
 static void uct_daqiri_say_no_device(int error)
 {
-    const dq_facts_t facts = {.cause = DQ_CAUSE_NO_DEVICE, .error = error};
+    static int is_said     = 0;
+    const dq_facts_t facts = {
+        .cause   = DQ_CAUSE_NO_DEVICE,
+        .subject = UCT_DAQIRI_NAME,
+        .error   = error,
+    };
 
-    uct_daqiri_log(uct_daqiri_is_asked_for() ? UCS_LOG_LEVEL_WARN
-                                             : UCS_LOG_LEVEL_DEBUG,
+    uct_daqiri_log((uct_daqiri_is_asked_for() && !is_said)
+                           ? UCS_LOG_LEVEL_WARN : UCS_LOG_LEVEL_DEBUG,
                    &facts);
+    is_said = 1;
 }
 
 
