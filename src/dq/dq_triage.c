@@ -180,7 +180,9 @@ static void dq_triage_numbers(const dq_facts_t *facts, dq_text_t *text)
         dq_text_add(text, " to qp 0x%x", facts->peer_qpn);
     }
     if (facts->peer_host != NULL) {
-        dq_text_add(text, " of %s pid %u", facts->peer_host, facts->peer_pid);
+        dq_text_add(text, "%s %s pid %u",
+                    (facts->peer_qpn != 0) ? " of" : "; peer",
+                    facts->peer_host, facts->peer_pid);
     }
     if (facts->vendor_err != 0) {
         dq_text_add(text, "; vendor error 0x%x", facts->vendor_err);
