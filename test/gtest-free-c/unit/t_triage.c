@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Triage: the messages themselves, word for word; that no check is printed
+ * without the fact behind it; that whatever the size of the buffer, what is in
+ * it is the beginning of the message.
+ */
+#include "t_unit.h"
+#include "dq/dq_triage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_OTHER = DQ_CAUSE_NO_DEVICE };
+
+
+static const char *message(const dq_facts_t *facts)
+{
+    static char buf[2 * DQ_TRIAGE_MESSAGE_MAX];
+
+    ck_assert_ptr_eq(dq_triage_message(facts, buf, sizeof(buf)), buf);
+    return buf;
+}
+
+
+static int is_cause(int cause)
+{
+    return ((cause >= 0) && (cause <= DQ_CAUSE_GENERAL)) ||
+           ((cause >= FIRST_OTHER) && (cause < DQ_CAUSE_LAST));
+}
+
+
+/* As much as can be known at once. */
+static dq_facts_t all_facts(int cause)
+{
+    return (dq_facts_t){
+        .cause          = (dq_cause_t)cause,
+        .error          = ENOMEM,
+        .verb           = "ibv_create_qp",
+        .subject        = "mlx5_bond_0:1",
+        .detail         = "what was asked for",
+        .vendor_err     = 0x81,
+        .qpn            = 0xabcdef,
+        .peer_qpn       = 0x123456,
+        .peer_host      = "a-host-with-a-long-name",
+        .peer_pid       = 4294967295u,
+        .outstanding    = 32767,
+        .depth          = 32768,
+        .ack_timeout_ms = 8796093.0,
+        .rnr_timer_ms   = 655.36,
+        .retry_cnt      = 6,
+        .waited_ms      = 3600000,
+        .memlock_limit  = 8 << 20,
+    };
+}
+
+
+/* ---- Word for word ---- */
+
+typedef struct {
+    dq_facts_t facts;
+    const char *text;
+} golden_t;
+
+static const golden_t golden[] = {
+    {{.cause = DQ_CAUSE_RETRY_EXC}, "the peer's device does not answer"},
+
+    {{.cause = DQ_CAUSE_RETRY_EXC, .qpn = 0x11, .peer_qpn = 0x2a,
+      .peer_host = "n7", .peer_pid = 99, .vendor_err = 0x81, .outstanding = 12,
+      .depth = 256, .ack_timeout_ms = 536.87, .retry_cnt = 6},
+     "the peer's device does not answer; qp 0x11 to qp 0x2a of n7 pid 99; "
+     "vendor error 0x81; 12 work requests outstanding of 256\n"
+     "  waited 536.9 ms for each of 7 tries (UCX_DAQIRI_TIMEOUT, "
+     "UCX_DAQIRI_RETRY_COUNT)\n"
+     "  check that pid 99 still runs on n7, and the link and MTU between the "
+     "two hosts"},
+
+    {{.cause = DQ_CAUSE_RNR_RETRY_EXC, .rnr_timer_ms = 0.64},
+     "the peer has no receive buffer posted\n"
+     "  the peer asked to wait 0.64 ms each time (UCX_DAQIRI_RNR_TIMEOUT)"},
+
+    {{.cause = DQ_CAUSE_VERB, .verb = "ibv_reg_mr", .error = ENOMEM,
+      .memlock_limit = 65536},
+     "a verb failed: ibv_reg_mr(): Cannot allocate memory\n"
+     "  locked memory is limited to 64 KiB (ulimit -l): RDMA needs more, "
+     "usually \"unlimited\""},
+
+    {{.cause = DQ_CAUSE_DEVICE_OPEN, .subject = "mlx5_0", .error = EACCES},
+     "mlx5_0: the RDMA device cannot be opened: Permission denied\n"
+     "  check the permissions of /dev/infiniband/uverbs*"},
+
+    {{.cause = DQ_CAUSE_NO_DEVICE},
+     "this machine has no RDMA device\n"
+     "  \"daqiri run COMMAND\" uses softverbs, the user-space device that "
+     "comes with daqiri"},
+
+    {{.cause = DQ_CAUSE_PORT_DOWN, .subject = "mlx5_0:1", .detail = "DOWN"},
+     "mlx5_0:1: the port is not active (DOWN)"},
+
+    {{.cause = DQ_CAUSE_BAD_OPTION, .subject = "UCX_DAQIRI_SQ_DEPTH",
+      .detail = "1 is not within 4 and 32768"},
+     "UCX_DAQIRI_SQ_DEPTH: an option is out of range "
+     "(1 is not within 4 and 32768)"},
+
+    {{.cause = DQ_CAUSE_NO_ANSWER, .waited_ms = 60000, .peer_host = "n7",
+      .peer_pid = 3},
+     "the peer did not answer the handshake; peer n7 pid 3; gave up after "
+     "60000 ms\n"
+     "  check that the peer process still runs, and that UD datagrams pass "
+     "(UCX_DAQIRI_CONN_TIMEOUT)"},
+
+    {{.cause = DQ_CAUSE_UCX_VERSION, .detail = "1.18.1 instead of 1.13.1"},
+     "the plugin was built for another UCX and stays out of this job "
+     "(1.18.1 instead of 1.13.1)\n"
+     "  build daqiri against the UCX that this job loads (./configure, make)"},
+};
+
+
+START_TEST(test_golden)
+{
+    ck_assert_str_eq(message(&golden[_i].facts), golden[_i].text);
+}
+END_TEST
+
+
+/* ---- Every cause ---- */
+
+START_TEST(test_every_cause_has_a_sentence)
+{
+    dq_facts_t facts = {.cause = DQ_CAUSE_NONE};
+    char *seen[DQ_CAUSE_LAST] = {NULL};
+    int cause, other;
+
+    for (cause = 0; cause < DQ_CAUSE_LAST; cause++) {
+        if (!is_cause(cause)) {
+            continue;
+        }
+        facts.cause = (dq_cause_t)cause;
+        seen[cause] = strdup(message(&facts));
+        ck_assert_msg(strstr(seen[cause], "unknown error") == NULL,
+                      "cause %d has no sentence", cause);
+        ck_assert_int_gt(strlen(seen[cause]), 5);
+        ck_assert_int_lt(dq_triage_class(facts.cause), DQ_CLASS_LAST);
+        for (other = 0; other < cause; other++) {
+            ck_assert_msg((seen[other] == NULL) ||
+                                  (strcmp(seen[other], seen[cause]) != 0),
+                          "causes %d and %d read alike", other, cause);
+        }
+    }
+    for (cause = 0; cause < DQ_CAUSE_LAST; cause++) {
+        free(seen[cause]);
+    }
+}
+END_TEST
+
+
+START_TEST(test_unknown_causes)
+{
+    static const int strange[] = {-1, DQ_CAUSE_GENERAL + 1, FIRST_OTHER - 1,
+                                  DQ_CAUSE_LAST, 255, 1 << 30};
+    dq_facts_t facts = {.cause = DQ_CAUSE_NONE};
+    size_t i;
+
+    for (i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+        facts.cause = (dq_cause_t)strange[i];
+        ck_assert_str_eq(message(&facts), "unknown error");
+        ck_assert_int_eq(dq_triage_class(facts.cause), DQ_CLASS_UNKNOWN);
+        ck_assert(!dq_triage_new_qp_helps(facts.cause));
+    }
+}
+END_TEST
+
+
+/* Whose doing it is, and whether to try again: what the transport acts on. */
+START_TEST(test_judgement)
+{
+    static const struct {
+        dq_cause_t cause;
+        dq_class_t class_id;
+        int        helps;
+    } want[] = {
+        {DQ_CAUSE_LOC_LEN, DQ_CLASS_LOCAL, 0},
+        {DQ_CAUSE_LOC_PROT, DQ_CLASS_LOCAL, 0},
+        {DQ_CAUSE_WR_FLUSH, DQ_CLASS_FLUSH, 1},
+        {DQ_CAUSE_REM_ACCESS, DQ_CLASS_PEER, 0},
+        {DQ_CAUSE_REM_INV_REQ, DQ_CLASS_PEER, 0},
+        {DQ_CAUSE_RETRY_EXC, DQ_CLASS_PATH, 1},
+        {DQ_CAUSE_RNR_RETRY_EXC, DQ_CLASS_PEER, 1},
+        {DQ_CAUSE_FATAL, DQ_CLASS_LOCAL, 1},
+        {DQ_CAUSE_PEER_GONE, DQ_CLASS_PEER, 0},
+        {DQ_CAUSE_REFUSED, DQ_CLASS_PEER, 0},
+        {DQ_CAUSE_NO_ANSWER, DQ_CLASS_PATH, 0},
+        {DQ_CAUSE_BAD_OPTION, DQ_CLASS_CONFIG, 0},
+        {DQ_CAUSE_NO_DEVICE, DQ_CLASS_CONFIG, 0},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        ck_assert_int_eq(dq_triage_class(want[i].cause), want[i].class_id);
+        ck_assert_int_eq(dq_triage_new_qp_helps(want[i].cause),
+                         want[i].helps);
+    }
+    for (i = FIRST_OTHER; i < DQ_CAUSE_LAST; i++) {
+        ck_assert_int_ne(dq_triage_class((dq_cause_t)i), DQ_CLASS_FLUSH);
+        ck_assert_int_ne(dq_triage_class((dq_cause_t)i), DQ_CLASS_UNKNOWN);
+    }
+}
+END_TEST
+
+
+START_TEST(test_class_names)
+{
+    int i, j;
+
+    for (i = 0; i < DQ_CLASS_LAST; i++) {
+        ck_assert_str_ne(dq_class_name((dq_class_t)i), "?");
+        for (j = 0; j < i; j++) {
+            ck_assert_str_ne(dq_class_name((dq_class_t)i),
+                             dq_class_name((dq_class_t)j));
+        }
+    }
+    ck_assert_str_eq(dq_class_name(DQ_CLASS_LAST), "?");
+    ck_assert_str_eq(dq_class_name((dq_class_t)-1), "?");
+}
+END_TEST
+
+
+/* ---- No check without its fact ---- */
+
+/* Words that may be there only if this field is known. */
+typedef struct {
+    const char *words;
+    size_t     at, length; /* of the field in dq_facts_t                     */
+} guard_t;
+
+#define GUARD(_words, _field) \
+    {_words, offsetof(dq_facts_t, _field), sizeof(((dq_facts_t*)0)->_field)}
+
+static const guard_t guards[] = {
+    GUARD("mlx5_bond_0", subject),
+    GUARD("what was asked for", detail),
+    GUARD("ibv_create_qp", verb),
+    GUARD("Cannot allocate memory", error),
+    GUARD("locked memory", error),
+    GUARD("locked memory", memlock_limit),
+    GUARD("vendor error", vendor_err),
+    GUARD("qp 0xabcdef", qpn),
+    GUARD("qp 0x123456", peer_qpn),
+    GUARD("a-host-with", peer_host),
+    GUARD("outstanding", depth),
+    GUARD("gave up after", waited_ms),
+    GUARD("UCX_DAQIRI_TIMEOUT", ack_timeout_ms),
+    GUARD("UCX_DAQIRI_RNR_TIMEOUT", rnr_timer_ms),
+    GUARD("still runs on", peer_host),
+};
+
+
+START_TEST(test_no_check_without_its_fact)
+{
+    const guard_t *guard = &guards[_i];
+    dq_facts_t facts;
+    int cause, seen = 0;
+
+    for (cause = 0; cause < DQ_CAUSE_LAST; cause++) {
+        if (!is_cause(cause)) {
+            continue;
+        }
+        facts = all_facts(cause);
+        seen += (strstr(message(&facts), guard->words) != NULL);
+        memset((char*)&facts + guard->at, 0, guard->length);
+        ck_assert_msg(strstr(message(&facts), guard->words) == NULL,
+                      "cause %d says \"%s\" without knowing it", cause,
+                      guard->words);
+    }
+    ck_assert_int_gt(seen, 0);
+}
+END_TEST
+
+
+/* With nothing known, a message is one sentence; only these few causes are a
+ * fact that a check follows from. */
+START_TEST(test_bare_causes)
+{
+    dq_facts_t facts = {.cause = DQ_CAUSE_NONE};
+    int cause, says_more;
+
+    for (cause = 0; cause < DQ_CAUSE_LAST; cause++) {
+        facts.cause = (dq_cause_t)cause;
+        says_more   = (cause == DQ_CAUSE_NO_DEVICE) ||
+                      (cause == DQ_CAUSE_NO_ANSWER) ||
+                      (cause == DQ_CAUSE_UCX_VERSION);
+        ck_assert_int_eq(strchr(message(&facts), '\n') != NULL, says_more);
+    }
+}
+END_TEST
+
+
+START_TEST(test_memlock_limits)
+{
+    dq_facts_t facts = {.cause = DQ_CAUSE_VERB, .error = ENOMEM};
+
+    facts.memlock_limit = UINT64_MAX; /* no limit: not the reason */
+    ck_assert_ptr_null(strstr(message(&facts), "locked"));
+    facts.memlock_limit = UINT64_MAX - 1;
+    ck_assert_ptr_nonnull(strstr(message(&facts), "18014398509481983 KiB"));
+    facts.memlock_limit = 8 << 20;
+    ck_assert_ptr_nonnull(strstr(message(&facts), "8192 KiB"));
+    facts.error = EINVAL; /* nor for any other errno */
+    ck_assert_ptr_null(strstr(message(&facts), "locked"));
+}
+END_TEST
+
+
+START_TEST(test_permissions)
+{
+    dq_facts_t facts = {.cause = DQ_CAUSE_DEVICE_OPEN};
+
+    facts.error = EPERM;
+    ck_assert_ptr_nonnull(strstr(message(&facts), "uverbs"));
+    facts.error = ENODEV;
+    ck_assert_ptr_null(strstr(message(&facts), "uverbs"));
+}
+END_TEST
+
+
+/* Checks are lines of their own, each indented by two. */
+START_TEST(test_shape)
+{
+    dq_facts_t facts;
+    const char *line;
+    int cause;
+
+    for (cause = 0; cause < DQ_CAUSE_LAST; cause++) {
+        facts = all_facts(cause);
+        line  = message(&facts);
+        ck_assert_int_ne(line[0], '\n');
+        ck_assert_int_ne(line[strlen(line) - 1], '\n');
+        while ((line = strchr(line, '\n')) != NULL) {
+            line++;
+            ck_assert_msg(strncmp(line, "  ", 2) == 0 && (line[2] != ' '),
+                          "cause %d: a check begins \"%.10s\"", cause, line);
+        }
+    }
+}
+END_TEST
+
+
+/* ---- Room ---- */
+
+START_TEST(test_longest_fits)
+{
+    dq_facts_t facts;
+    int cause;
+
+    for (cause = 0; cause < DQ_CAUSE_LAST; cause++) {
+        facts = all_facts(cause);
+        ck_assert_uint_lt(strlen(message(&facts)), DQ_TRIAGE_MESSAGE_MAX);
+    }
+}
+END_TEST
+
+
+START_TEST(test_every_truncation)
+{
+    dq_facts_t facts = all_facts(DQ_CAUSE_RETRY_EXC);
+    char *whole      = strdup(message(&facts));
+    size_t length    = strlen(whole);
+    size_t size, want;
+    char *buf;
+
+    for (size = 0; size <= length + 2; size++) {
+        buf = malloc(size + 1);
+        ck_assert_ptr_nonnull(buf);
+        memset(buf, '#', size + 1);
+        T_NEED(dq_triage_message(&facts, buf, size) == buf);
+        T_NEED_EQ(buf[size], '#');
+        if (size > 0) {
+            want = (size - 1 < length) ? size - 1 : length;
+            T_NEED_EQ(strnlen(buf, size), want);
+            T_NEED(strncmp(buf, whole, want) == 0);
+        }
+        free(buf);
+    }
+    free(whole);
+}
+END_TEST
+
+
+static Suite *suite_triage(void)
+{
+    Suite *suite = suite_create("triage");
+    TCase *words = tcase_create("words");
+
+    tcase_set_timeout(words, T_TIMEOUT);
+    tcase_add_loop_test(words, test_golden, 0,
+                        sizeof(golden) / sizeof(golden[0]));
+    tcase_add_test(words, test_every_cause_has_a_sentence);
+    tcase_add_test(words, test_unknown_causes);
+    tcase_add_test(words, test_judgement);
+    tcase_add_test(words, test_class_names);
+    tcase_add_loop_test(words, test_no_check_without_its_fact, 0,
+                        sizeof(guards) / sizeof(guards[0]));
+    tcase_add_test(words, test_bare_causes);
+    tcase_add_test(words, test_memlock_limits);
+    tcase_add_test(words, test_permissions);
+    tcase_add_test(words, test_shape);
+    tcase_add_test(words, test_longest_fits);
+    tcase_add_test(words, test_every_truncation);
+    suite_add_tcase(suite, words);
+    return suite;
+}
+
+T_MAIN(suite_triage)
