@@ -137,9 +137,10 @@ static inline int dq_rx_may_hold(const dq_rx_t *rx)
 }
 
 /*
- * Open a window of @a size, DQ_WINDOW_MIN at least. Returns non-zero if it is backed: a RECV stands
- * behind each of its credits, and there are buffers enough to renew all backed
- * windows in full at the same time, so that none waits for another.
+ * Open a window of @a size, DQ_WINDOW_MIN at least. Returns non-zero if it is
+ * backed: a RECV stands behind each of its credits, and there are buffers
+ * enough to renew all backed windows in full at the same time, so that none
+ * waits for another.
  */
 int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size);
 
