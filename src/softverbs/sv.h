@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device inside one process.
+ *
+ * A `node` is this process on the fabric: its shared segment, its keeper
+ * thread, and the segments of the peers it talks to. Contexts, made by
+ * ibv_open_device(), share the node; the last one closed takes it down.
+ *
+ * Who does the work. There is no NIC, so the work is done inside the caller's
+ * verbs: ibv_post_send() writes into the receiver's ring, or copies with
+ * process_vm_writev(), before it returns; ibv_poll_cq() moves records from the
+ * rings of the CQ's queue pairs into RECVs. What could not be done at once
+ * (ring full, RNR, no answer) waits on the node's stuck list, which every
+ * ibv_poll_cq() pushes on; the keeper thread does it for programs that sleep.
+ *
+ * Threads. Every verb may be called from any thread. Locks, outermost first:
+ *
+ *     sv_context.lock     control verbs of a context: counts of objects
+ *     ibv_qp.mutex        modify, query and destroy of one QP
+ *     sv_node.objects_lock    list of CQs (keeper)
+ *     sv_cq.rx_lock       receiving on all QPs that receive into this CQ
+ *     sv_qp.tx.lock       send queue of one QP, and its connection
+ *     sv_node.stuck_lock  stuck list; its holder may only *try* the two above
+ *     sv_rq.post_lock, sv_rq.take_lock
+ *     sv_cq.lock          completion ring
+ *     sv_node.lock        own tables, peers, descriptors of peers' channels
+ *     sv_async.lock       asynchronous events
+ *
+ * Between processes there is one lock, for senders of datagrams and for
+ * atomics; it says who holds it, and is taken over from the dead.
+ */
+#ifndef SV_H
+#define SV_H
+
+#include <infiniband/verbs.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stddef.h>
+
+#include "sv_atomic.h"
+#include "sv_wire.h"
+
+#define SV_EXPORT __attribute__((visibility("default")))
+
+#define SV_DEVICE_NAME    "softverbs0"
+#define SV_LID            1
+#define SV_GUID           0x0273667462730001ull
+
+/* Limits of the device, as ibv_query_device() tells them. */
+enum {
+    SV_LIMIT_WR     = 16384, /* depth of a send, receive or shared queue */
+    SV_LIMIT_SGE    = 16,
+    SV_LIMIT_INLINE = 256,
+    SV_LIMIT_CQE    = 1 << 17,
+    SV_LIMIT_PD     = 1024,
+    SV_LIMIT_AH     = 65536,
+    SV_LIMIT_RD     = 16,
+    SV_UD_MTU       = 4096,
+    SV_GRH_BYTES    = 40
+};
+#define SV_LIMIT_MSG      (1u << 30)
+
+struct sv_node;
+struct sv_qp;
+struct sv_cq;
+
+/* ---- fabric: own segment and those of peers ---- */
+
+/* A table of the own segment: which entries are in use. Pages are reserved
+ * as they are first needed and never given back. */
+struct sv_table {
+    uint64_t          offset;
+    uint32_t          stride;
+    uint32_t          max;
+    uint32_t          next;  /* where to look first */
+    uint32_t          used;
+    uint8_t          *taken; /* one byte an entry */
+    _Atomic uint32_t *ready; /* in the segment's head */
+};
+
+/* Descriptor of a pipe in another process, found by inode. */
+struct sv_pipe {
+    uint64_t ino;
+    int      fd;
+};
+
+/* A mapped segment: a peer's, or our own (self). Kept while referenced. */
+struct sv_peer {
+    struct sv_peer     *next;
+    unsigned            refs;  /* under sv_node.lock */
+    uint32_t            slot;
+    int                 fd;
+    uint8_t            *base;
+    struct sv_shm_head *head;  /* == base */
+    bool                self;
+    bool                fence; /* see sv_light_barrier() */
+    struct sv_pipe     *pipes;
+    unsigned            num_pipes;
+};
+
+/* What sleeps on one completion channel or async file descriptor. */
+struct sv_async {
+    struct sv_spin    lock;
+    struct sv_event  *first;
+    struct sv_event **last;
+    int               fd; /* eventfd that counts the events in the list */
+};
+
+struct sv_node {
+    char                    path[64];
+    uint32_t                slot;
+    uint32_t                lock_id;   /* who we are in cross-process locks */
+    struct sv_peer         *self;
+    struct sv_shm_head     *head;
+    unsigned                refs;      /* contexts, under the list's mutex */
+
+    pthread_mutex_t         lock;
+    struct sv_table         qp_table;
+    struct sv_table         cq_table;
+    struct sv_table         srq_table;
+    struct sv_table         mr_table;
+    uint32_t                serial;    /* of the next QP number */
+    uint16_t               *mr_gen;    /* generation of each MR entry's key */
+    struct sv_cq          **cqs;       /* by index of CQ entry */
+    struct sv_peer         *peers;
+    _Atomic uint32_t        next_pdn;
+
+    struct sv_spin          stuck_lock;
+    struct sv_qp           *stuck;     /* list through sv_tx.stuck_next */
+    _Atomic uint32_t        num_stuck;
+
+    pthread_mutex_t         objects_lock;
+    struct sv_cq           *all_cqs;   /* list through sv_cq.next */
+    struct sv_qp          **qps;       /* by index of QP entry */
+
+    pthread_t               keeper;
+    _Atomic uint32_t        keeper_sleeps;
+    atomic_bool             keeper_stop;
+    struct robust_list_head robust;
+};
+
+/* The node of this process, made by the first caller. NULL and errno. */
+struct sv_node *sv_node_get(void);
+void sv_node_put(struct sv_node *node);
+
+/* The segment behind a slot, or NULL: nobody there, or not for us. */
+struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot);
+void sv_peer_put(struct sv_node *node, struct sv_peer *peer);
+
+/* False as soon as the kernel has begun to tear the process down. */
+static inline bool sv_peer_alive(const struct sv_peer *peer)
+{
+    uint32_t life = atomic_load_explicit(&peer->head->life,
+                                         memory_order_relaxed);
+
+    return (life & (FUTEX_OWNER_DIED | SV_LIFE_CLOSED)) == 0;
+}
+
+/* Entries of the own segment. Index, or -1 and errno: ENOMEM when the table or
+ * /dev/shm is full. Callers hold sv_node.lock. */
+int sv_table_take(struct sv_node *node, struct sv_table *table);
+int sv_table_take_at(struct sv_node *node, struct sv_table *table,
+                     uint32_t index);
+void sv_table_give(struct sv_table *table, uint32_t index);
+
+/* Makes bytes of a ring block safe to touch. 0, or -1: no room. */
+int sv_ring_reserve(struct sv_peer *peer, uint32_t index, uint32_t bytes);
+void sv_ring_release(struct sv_node *node, uint32_t index);
+
+static inline struct sv_shm_qp *sv_peer_qp(struct sv_peer *peer, uint32_t index)
+{
+    return (struct sv_shm_qp*)(peer->base + SV_OFF_QP) + index;
+}
+
+static inline struct sv_shm_cq *sv_peer_cq(struct sv_peer *peer, uint32_t index)
+{
+    return (struct sv_shm_cq*)(peer->base + SV_OFF_CQ) + index;
+}
+
+static inline struct sv_shm_srq *
+sv_peer_srq(struct sv_peer *peer, uint32_t index)
+{
+    return (struct sv_shm_srq*)(peer->base + SV_OFF_SRQ) + index;
+}
+
+static inline struct sv_shm_mr *sv_peer_mr(struct sv_peer *peer, uint32_t index)
+{
+    return (struct sv_shm_mr*)(peer->base + SV_OFF_MR) + index;
+}
+
+static inline uint8_t *sv_peer_ring(struct sv_peer *peer, uint32_t index)
+{
+    return peer->base + SV_OFF_RING + (uint64_t)index * SV_RING_BYTES;
+}
+
+/* Lock between processes. False after about a millisecond in which its living
+ * holder did not give it back (it may be stopped in a debugger). */
+bool sv_shm_lock(struct sv_node *node, _Atomic uint32_t *word);
+void sv_shm_unlock(_Atomic uint32_t *word);
+
+/* Waits until the sender of a QP entry is not in the middle of something, or is
+ * dead. False: it still is after limit_ns; it may be stopped. */
+bool sv_busy_wait(struct sv_node *node, struct sv_shm_qp *shm,
+                  uint64_t limit_ns);
+
+/* Copies between local pieces and a peer's memory. 0, or -1 and errno:
+ * ESRCH the process is gone, EFAULT one of the two sides is not mapped. */
+int sv_peer_write(struct sv_peer *peer, uint64_t to, const struct ibv_sge *sge,
+                  int num_sge);
+int sv_peer_read(struct sv_peer *peer, uint64_t from, const struct ibv_sge *sge,
+                 int num_sge);
+
+/* ---- keeper: the thread of the node ---- */
+
+int sv_keeper_start(struct sv_node *node);
+void sv_keeper_stop(struct sv_node *node);
+
+/* Makes the keeper of a node look around. */
+void sv_keeper_ring(struct sv_shm_head *head);
+
+/* Called when the stuck list becomes longer. */
+void sv_keeper_nudge(struct sv_node *node);
+
+/* ---- objects ---- */
+
+struct sv_context {
+    struct sv_node      *node;
+    struct sv_context   *next;     /* all of the process */
+    pthread_mutex_t      lock;
+    struct sv_async      async;
+    bool                 orphaned; /* inherited by a fork: dead */
+    _Atomic uint32_t     num_pd;
+    _Atomic uint32_t     num_ah;
+    uint32_t             num_cq;   /* under lock */
+    struct verbs_context vctx; /* last: its tail is struct ibv_context */
+};
+
+struct sv_pd {
+    struct ibv_pd   base;
+    uint32_t        pdn;   /* unique in the process */
+    _Atomic uint32_t users; /* MRs, QPs, SRQs, AHs */
+};
+
+struct sv_mr {
+    struct ibv_mr base;
+    uint32_t      index;
+};
+
+struct sv_ah {
+    struct ibv_ah base;
+    uint16_t      dlid;
+    uint8_t       sl;
+    bool          global;
+};
+
+struct sv_channel {
+    struct ibv_comp_channel base; /* base.fd: the end that is read */
+    int                     write_fd;
+    uint64_t                ino;
+};
+
+/* A queue of RECVs: of one QP, or an SRQ. A slot is occupied from post until
+ * its completion is polled. */
+struct sv_rwqe {
+    uint64_t       wr_id;
+    uint32_t       num_sge;
+    struct ibv_sge sge[];
+};
+
+struct sv_rq {
+    struct sv_spin    post_lock;
+    struct sv_spin    take_lock;
+    uint8_t          *wqes;
+    uint32_t          stride;
+    uint32_t          mask;
+    uint32_t          depth;
+    uint32_t          max_sge;
+    uint32_t          pdn;
+    struct sv_node   *node;
+    uint32_t          posted;     /* under post_lock */
+    _Atomic uint32_t  ready;      /* == posted, for the taker */
+    uint32_t          taken;      /* under take_lock */
+    _Atomic uint32_t  freed;      /* advanced by polling */
+    atomic_bool       starved;    /* a message waits for a RECV */
+    _Atomic uint32_t *shm_posted; /* what senders see */
+    _Atomic uint32_t *shm_min_len;
+};
+
+struct sv_srq {
+    struct ibv_srq     base;
+    struct sv_rq       rq;
+    uint32_t           index;
+    struct sv_shm_srq *shm;
+    _Atomic uint32_t   limit;  /* armed SRQ limit; under rq.take_lock */
+    uint32_t           async_sent;
+    _Atomic uint32_t   users;
+};
+
+enum sv_cqe_kind {
+    SV_CQE_SEND,
+    SV_CQE_RECV
+};
+
+struct sv_cqe {
+    struct ibv_wc wc;
+    struct sv_qp *qp;   /* whose queue slot is freed by polling */
+    uint32_t      kind; /* enum sv_cqe_kind */
+    uint32_t      slot; /* SEND: send queue position after this WR */
+};
+
+/* One QP that receives into a CQ: where its next record will appear. */
+struct sv_scan {
+    const _Atomic uint64_t *tag;
+    uint64_t                expect;
+    struct sv_qp           *qp;
+};
+
+struct sv_cq {
+    struct ibv_cq     base;
+    struct sv_spin    rx_lock;
+    struct sv_scan   *scan;
+    unsigned          num_scan;
+    unsigned          scan_room;
+    unsigned          scan_start;
+
+    struct sv_spin    lock;
+    struct sv_cqe    *ring;
+    uint32_t          mask;
+    _Atomic uint32_t  head;       /* next to be polled */
+    _Atomic uint32_t  tail;
+    uint32_t          size;       /* cqe as asked for */
+    bool              overrun;
+    unsigned          empty_polls;
+
+    uint32_t          index;      /* CQ entry, 0 without channel */
+    struct sv_shm_cq *shm;
+    uint32_t          events_sent; /* under sv_node.lock */
+    uint32_t          async_sent;  /* under sv_async.lock, as in QP and SRQ */
+    _Atomic uint32_t  users;
+    struct sv_cq     *next;
+};
+
+enum sv_wait {
+    SV_WAIT_NONE,
+    SV_WAIT_RING,    /* the receiver has to make room */
+    SV_WAIT_RNR,     /* the receiver has no RECV, timer runs */
+    SV_WAIT_ACK,     /* nobody answers, timer runs */
+    SV_WAIT_VERDICT, /* the receiver has to say whether the message fitted */
+    SV_WAIT_ROOM     /* UD: as SV_WAIT_RING, but not for long */
+};
+
+enum sv_stage {
+    SV_STAGE_NEW,
+    SV_STAGE_CLAIMED, /* a RECV of the peer is ours */
+    SV_STAGE_SENT     /* in the ring, waiting for the verdict */
+};
+
+struct sv_swqe {
+    uint64_t wr_id;
+    uint32_t opcode;  /* enum ibv_wr_opcode */
+    uint32_t flags;   /* enum ibv_send_flags */
+    uint32_t total;
+    uint32_t sent;
+    uint32_t imm;
+    uint16_t num_sge;
+    uint8_t  stage;   /* enum sv_stage */
+    bool     resolved; /* sge are checked and hold real addresses */
+    uint64_t end;     /* ring position behind the message */
+    union {
+        struct {
+            uint64_t addr;
+            uint64_t compare_add;
+            uint64_t swap;
+            uint32_t rkey;
+        } rdma;
+        struct {
+            uint32_t qpn;
+            uint32_t qkey;
+            uint16_t dlid;
+            uint8_t  sl;
+            bool     global;
+        } ud;
+    };
+    struct ibv_sge sge[]; /* max_sge of them, then max_inline bytes */
+};
+
+#define SV_UD_PEERS 8
+
+/* Send side of a QP. All under lock but `freed`. */
+struct sv_tx {
+    struct sv_spin     lock;
+    uint8_t           *wqes;
+    uint32_t           stride;
+    uint32_t           mask;
+    uint32_t           depth;
+    uint32_t           max_sge;
+    uint32_t           max_inline;
+    uint32_t           posted;
+    uint32_t           done;    /* completed, well or badly */
+    _Atomic uint32_t   freed;   /* slots given back by polling */
+
+    struct sv_peer    *peer;    /* RC: connection, once reached */
+    struct sv_shm_qp  *rem;
+    struct sv_shm_cq  *rem_cq;
+    struct sv_shm_srq *rem_srq;
+    uint32_t           epoch;   /* 0: not reached yet */
+    uint8_t           *ring;
+    uint64_t           key;
+    uint32_t           ring_bytes;
+    uint64_t           tail;
+    uint64_t           head;    /* last seen */
+    uint64_t           prodded_at; /* tail for which the receiver was woken */
+    uint32_t           claimed; /* RECVs used of the peer's own queue */
+    uint32_t           credit;  /* RECVs known to be posted there */
+    uint32_t           min_len; /* shortest of those */
+
+    bool               drain_event; /* tell when SQD has drained */
+    enum sv_wait       wait;
+    uint64_t           deadline;
+    uint32_t           tries;
+    bool               stuck;   /* on the stuck list, under its lock */
+    struct sv_qp      *stuck_next;
+
+    struct sv_peer    *ud_peers[SV_UD_PEERS];
+};
+
+/* Receive side of a QP. All under rx_lock of the receive CQ. */
+struct sv_rx {
+    bool            open;
+    uint8_t        *ring;
+    uint64_t        key;
+    uint32_t        ring_bytes; /* 0 until the first record */
+    uint64_t        pos;
+    uint64_t        published;
+    unsigned        scan;       /* index in the CQ's scan array */
+    uint32_t        consumed;   /* SRQ: RECVs taken for this QP */
+    bool            busy;       /* a message is being received */
+    uint32_t        got;
+    uint32_t        sge;
+    uint32_t        sge_offset;
+    struct sv_rwqe *cur;        /* copy of its RECV */
+};
+
+struct sv_qp {
+    struct ibv_qp          base;
+    struct sv_context     *ctx;
+    struct sv_node        *node;
+    _Atomic uint32_t       state;  /* enum ibv_qp_state */
+    bool                   sq_sig_all;
+    uint32_t               pdn;
+    uint32_t               index;  /* of the QP entry */
+    struct sv_shm_qp      *shm;
+    struct sv_tx           tx;
+    struct sv_rq           rq;     /* unused with an SRQ */
+    struct sv_rq          *recvs;  /* &rq, or the SRQ's */
+    struct sv_rx           rx;
+    atomic_bool            rx_flush_due; /* ERR came from the send side */
+    uint32_t               epoch;
+    uint32_t               async_sent;
+    bool                   comm_established;
+    struct ibv_qp_attr     attr;   /* as set, under base.mutex */
+    struct ibv_qp_init_attr init;
+};
+
+static inline struct sv_context *sv_context(struct ibv_context *ibctx)
+{
+    return (struct sv_context*)((char*)ibctx -
+                                offsetof(struct sv_context, vctx.context));
+}
+
+static inline struct sv_pd *sv_pd(struct ibv_pd *pd)
+{
+    return (struct sv_pd*)pd;
+}
+
+static inline struct sv_cq *sv_cq(struct ibv_cq *cq)
+{
+    return (struct sv_cq*)cq;
+}
+
+static inline struct sv_srq *sv_srq(struct ibv_srq *srq)
+{
+    return (struct sv_srq*)srq;
+}
+
+static inline struct sv_qp *sv_qp(struct ibv_qp *qp)
+{
+    return (struct sv_qp*)qp;
+}
+
+static inline uint32_t sv_roundup_pow2(uint32_t value)
+{
+    return (value <= 1) ? 1 : 1u << (32 - __builtin_clz(value - 1));
+}
+
+uint64_t sv_now_ns(void);
+uint64_t sv_random(void);
+
+/* One sentence on stderr, "softverbs: ..." */
+void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Runs in the child of a fork: the device stays with the parent. */
+void sv_contexts_orphan(void);
+
+/* ---- device ---- */
+
+void sv_device_gid(union ibv_gid *gid_p);
+int sv_query_port(struct ibv_context *context, uint8_t port_num,
+                  struct ibv_port_attr *attr, size_t length);
+
+/* ---- events ---- */
+
+int sv_async_init(struct sv_async *async);
+void sv_async_cleanup(struct sv_async *async);
+void sv_async_raise(struct sv_context *ctx, enum ibv_event_type type,
+                    void *element);
+/* Before an element goes: forgets its unread events and waits until the read
+ * ones are acknowledged. The other arguments are the element's own. */
+void sv_async_forget(struct sv_context *ctx, void *element,
+                     pthread_mutex_t *mutex, pthread_cond_t *cond,
+                     const uint32_t *acked, const uint32_t *sent);
+
+/* Gives a CQ its place in the shared table, where peers find its channel. */
+int sv_cq_bind_channel(struct sv_cq *cq, struct sv_channel *channel);
+void sv_cq_unbind_channel(struct sv_cq *cq);
+
+/* A completion came into a CQ of this process, or into one of a peer. */
+void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
+                  struct sv_shm_cq *shm, bool solicited);
+
+/* ---- memory ---- */
+
+/* Sum of the lengths, or -1 if a piece is not covered by its lkey. The pieces'
+ * addresses, which count from their MR's iova, are stored in `out` as real
+ * ones; out may be sge itself, or NULL. */
+int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
+                       const struct ibv_sge *sge, uint32_t num_sge, int access,
+                       struct ibv_sge *out);
+
+/* Address in the peer behind (rkey, addr), or 0: access denied. */
+uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
+                      uint64_t addr, uint64_t length, int access);
+
+/* ---- completion queues ---- */
+
+void sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe, bool notify);
+void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp);
+/* Receives whatever there is, for a program that is asleep. */
+void sv_cq_drain(struct sv_cq *cq);
+int sv_cq_scan_add(struct sv_cq *cq, struct sv_qp *qp);
+/* The QP takes no packets; its line is not looked at. Needs rx_lock. */
+void sv_cq_scan_stop(struct sv_cq *cq, struct sv_qp *qp);
+void sv_cq_scan_remove(struct sv_cq *cq, struct sv_qp *qp);
+int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
+int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+
+/* ---- receive queues ---- */
+
+int sv_rq_init(struct sv_rq *rq, struct sv_node *node, uint32_t pdn,
+               uint32_t depth, uint32_t max_sge);
+void sv_rq_cleanup(struct sv_rq *rq);
+/* Empty, as new. Nobody posts or takes meanwhile. */
+void sv_rq_reset(struct sv_rq *rq);
+/* 0, or an errno with the culprit in *bad. */
+int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
+               struct ibv_recv_wr **bad);
+/* Copies the oldest RECV; false: there is none. */
+bool sv_rq_take(struct sv_rq *rq, struct sv_rwqe *wqe);
+int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+                 struct ibv_recv_wr **bad);
+int sv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad);
+
+/* ---- queue pairs ---- */
+
+int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+                 struct ibv_send_wr **bad);
+
+static inline struct sv_swqe *sv_tx_wqe(struct sv_tx *tx, uint32_t position)
+{
+    return (struct sv_swqe*)(tx->wqes +
+                             (size_t)(position & tx->mask) * tx->stride);
+}
+
+/* Executes what is in the send queue as far as it goes. Needs tx.lock. */
+void sv_tx_run(struct sv_qp *qp);
+/* Completes everything in the send queue with FLUSH_ERR. Needs tx.lock. */
+void sv_tx_flush(struct sv_qp *qp);
+/* In SQD: raises the event that was asked for once nothing is under way. Needs
+ * tx.lock. */
+void sv_tx_drained(struct sv_qp *qp);
+/* Lets go of the peers. Needs tx.lock. */
+void sv_tx_disconnect(struct sv_qp *qp);
+/* Puts a QP with work left on the stuck list. Needs tx.lock. */
+void sv_tx_enlist(struct sv_qp *qp);
+/* Tries every QP on the stuck list. */
+void sv_tx_push_stuck(struct sv_node *node);
+void sv_tx_unlist(struct sv_qp *qp);
+
+/* Receiving; all need rx_lock of the receive CQ. */
+/* Receives up to `limit` messages and returns how many. notify: this is not
+ * the program polling, so completions are worth an event. */
+unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify);
+/* Begins to take packets; cannot while a sender is stopped in the middle of an
+ * old one. */
+bool sv_rx_can_open(struct sv_qp *qp);
+void sv_rx_open(struct sv_qp *qp);
+/* Takes no more packets, delivers what is there. -1: a sender is stopped in the
+ * middle of one. */
+int sv_rx_close(struct sv_qp *qp);
+/* Completes all RECVs of the QP with FLUSH_ERR. */
+void sv_rx_flush(struct sv_qp *qp);
+/* Both of these if the send side said that they are due (rx_flush_due). */
+void sv_rx_settle(struct sv_qp *qp);
+
+/* Needs rx_lock of the receive CQ. */
+void sv_qp_to_err(struct sv_qp *qp);
+/* The context is closed under QPs that the program did not destroy: they take
+ * no part in the fabric any more. */
+void sv_qp_close_all(struct sv_context *ctx);
+/* A peer asked for something that kills the QP at this index. */
+void sv_qp_remote_fault(struct sv_node *node, uint32_t index);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Locks and barriers.
+ *
+ * sv_spin guards a few dozen instructions inside one process; whoever has to
+ * wait for long gives the CPU away, because the holder may be waiting for it.
+ *
+ * The heavy barrier pairs with compiler barriers. Two sides that each store
+ * and then load what the other stores (sender: "I am writing" / "are you still
+ * open?"; owner: "closed" / "is anybody writing?") need a full barrier on both
+ * sides. The sender's side is every message and the owner's is once in a
+ * while, so the owner pays for both: membarrier() makes every running thread
+ * of every registered process execute one. A sender whose own kernel refuses
+ * the registration, or whose peer's does, fences for itself (sv_light_barrier).
+ */
+#ifndef SV_ATOMIC_H
+#define SV_ATOMIC_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define sv_likely(_x)    __builtin_expect(!!(_x), 1)
+#define sv_unlikely(_x)  __builtin_expect(!!(_x), 0)
+
+struct sv_spin {
+    atomic_bool held;
+};
+
+static inline void sv_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+static inline bool sv_spin_try(struct sv_spin *spin)
+{
+    return !atomic_load_explicit(&spin->held, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&spin->held, true, memory_order_acquire);
+}
+
+static inline void sv_spin_lock(struct sv_spin *spin)
+{
+    unsigned tries = 0;
+
+    while (!sv_spin_try(spin)) {
+        if (++tries % 128 == 0) {
+            sched_yield();
+        } else {
+            sv_relax();
+        }
+    }
+}
+
+static inline void sv_spin_unlock(struct sv_spin *spin)
+{
+    atomic_store_explicit(&spin->held, false, memory_order_release);
+}
+
+/* Registers this process; false if the kernel will not. Once per process. */
+bool sv_barrier_init(void);
+
+/* The rare side. May take 10 us. */
+void sv_heavy_barrier(void);
+
+/* The frequent side; `fence` says that somebody has no membarrier. */
+static inline void sv_light_barrier(bool fence)
+{
+    if (sv_unlikely(fence)) {
+        atomic_thread_fence(memory_order_seq_cst);
+    } else {
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+}
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completion channels and asynchronous events.
+ *
+ * A channel is a pipe. Whoever puts a completion into an armed CQ, in this
+ * process or another, disarms it and writes 8 bytes that name the CQ. A peer
+ * opens the pipe as /proc/<pid>/fd/<n>, after looking at the inode, because by
+ * then the number may belong to some other file of the program. It opens it
+ * for reading, too: a pipe without readers would kill the writer by SIGPIPE.
+ *
+ * Asynchronous events arise in this process only: a list, and an eventfd that
+ * counts it.
+ */
+#include "sv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct sv_event {
+    struct sv_event       *next;
+    struct ibv_async_event event;
+};
+
+/* What goes through a channel's pipe. */
+struct sv_wakeup {
+    uint32_t index;  /* CQ entry */
+    uint32_t cookie; /* tells this CQ from a former one at the same entry */
+};
+
+static uint32_t sv_next_cookie;
+
+/* ---- channels ---- */
+
+SV_EXPORT struct ibv_comp_channel *
+ibv_create_comp_channel(struct ibv_context *context)
+{
+    struct sv_channel *channel;
+    struct stat st;
+    int fds[2];
+
+    channel = calloc(1, sizeof(*channel));
+    if (channel == NULL) {
+        return NULL;
+    }
+
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        free(channel);
+        return NULL;
+    }
+
+    /* A program that never reads its events must not block its peers. */
+    fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    fstat(fds[0], &st);
+    channel->base.context = context;
+    channel->base.fd      = fds[0];
+    channel->write_fd     = fds[1];
+    channel->ino          = st.st_ino;
+    return &channel->base;
+}
+
+SV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
+{
+    struct sv_channel *channel = (struct sv_channel*)ibchannel;
+    struct sv_context *ctx     = sv_context(ibchannel->context);
+    int refs;
+
+    pthread_mutex_lock(&ctx->lock);
+    refs = ibchannel->refcnt;
+    pthread_mutex_unlock(&ctx->lock);
+    if (refs > 0) {
+        return EBUSY;
+    }
+
+    close(channel->base.fd);
+    close(channel->write_fd);
+    free(channel);
+    return 0;
+}
+
+/* Gives a CQ its entry in the shared table. Needs ctx->lock. */
+int sv_cq_bind_channel(struct sv_cq *cq, struct sv_channel *channel)
+{
+    struct sv_node *node = sv_context(cq->base.context)->node;
+    int index;
+
+    pthread_mutex_lock(&node->lock);
+    index = sv_table_take(node, &node->cq_table);
+    if (index >= 0) {
+        cq->index        = index;
+        cq->shm          = sv_peer_cq(node->self, index);
+        cq->shm->pipe_fd = channel->write_fd;
+        cq->shm->pipe_ino = channel->ino;
+        cq->shm->cookie  = ++sv_next_cookie;
+        node->cqs[index] = cq;
+        atomic_store(&cq->shm->armed, SV_ARMED_NO);
+    }
+    pthread_mutex_unlock(&node->lock);
+    if (index < 0) {
+        return -1;
+    }
+
+    ++channel->base.refcnt;
+    return 0;
+}
+
+void sv_cq_unbind_channel(struct sv_cq *cq)
+{
+    struct sv_node *node = sv_context(cq->base.context)->node;
+
+    if (cq->index == 0) {
+        return;
+    }
+
+    atomic_store(&cq->shm->armed, SV_ARMED_NO);
+    pthread_mutex_lock(&node->lock);
+    node->cqs[cq->index] = NULL;
+    sv_table_give(&node->cq_table, cq->index);
+    pthread_mutex_unlock(&node->lock);
+    --cq->base.channel->refcnt;
+}
+
+/* Descriptor of a peer's pipe, opened once. Needs node->lock; -1: gone. */
+static int sv_peer_pipe(struct sv_peer *peer, const struct sv_shm_cq *shm)
+{
+    struct sv_pipe *pipes;
+    struct stat st;
+    char path[64];
+    unsigned i;
+    int fd;
+
+    for (i = 0; i < peer->num_pipes; ++i) {
+        if (peer->pipes[i].ino == shm->pipe_ino) {
+            return peer->pipes[i].fd;
+        }
+    }
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%u", peer->head->pid,
+             shm->pipe_fd);
+    if ((stat(path, &st) != 0) || !S_ISFIFO(st.st_mode) ||
+        (st.st_ino != shm->pipe_ino)) {
+        return -1;
+    }
+
+    fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    if ((fstat(fd, &st) != 0) || (st.st_ino != shm->pipe_ino)) {
+        close(fd);
+        return -1;
+    }
+
+    pipes = realloc(peer->pipes, (peer->num_pipes + 1) * sizeof(*pipes));
+    if (pipes == NULL) {
+        close(fd);
+        return -1;
+    }
+
+    peer->pipes                      = pipes;
+    pipes[peer->num_pipes].ino       = shm->pipe_ino;
+    pipes[peer->num_pipes++].fd      = fd;
+    return fd;
+}
+
+/* The slow half: the CQ is armed. Only the one who disarms it writes. */
+static void sv_cq_fire(struct sv_node *node, struct sv_peer *peer,
+                       struct sv_shm_cq *shm, uint32_t armed)
+{
+    struct sv_wakeup wakeup;
+    int fd;
+
+    wakeup.index  = shm - sv_peer_cq(peer, 0);
+    wakeup.cookie = shm->cookie;
+    if (!atomic_compare_exchange_strong(&shm->armed, &armed, SV_ARMED_NO)) {
+        return;
+    }
+
+    if (peer->self) {
+        fd = shm->pipe_fd;
+        (void)!write(fd, &wakeup, sizeof(wakeup));
+        return;
+    }
+
+    pthread_mutex_lock(&node->lock);
+    fd = sv_peer_pipe(peer, shm);
+    if (fd >= 0) {
+        (void)!write(fd, &wakeup, sizeof(wakeup));
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
+void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
+                  struct sv_shm_cq *shm, bool solicited)
+{
+    uint32_t armed;
+
+    sv_light_barrier(peer->fence);
+    armed = atomic_load_explicit(&shm->armed, memory_order_relaxed);
+    if (sv_likely(armed == SV_ARMED_NO)) {
+        return;
+    }
+
+    if (solicited || (armed == SV_ARMED_ANY)) {
+        sv_cq_fire(node, peer, shm, armed);
+    }
+}
+
+int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+    struct sv_cq *cq = sv_cq(ibcq);
+    uint32_t armed   = SV_ARMED_NO;
+
+    if (cq->index == 0) {
+        return 0;
+    }
+
+    /* Asking for less while armed for more keeps the more. */
+    if (!solicited_only) {
+        atomic_store(&cq->shm->armed, SV_ARMED_ANY);
+    } else {
+        atomic_compare_exchange_strong(&cq->shm->armed, &armed,
+                                       SV_ARMED_SOLICITED);
+    }
+
+    /* From here on either a sender sees that we are armed, or the caller, who
+     * polls once more before sleeping, sees what it sent. */
+    sv_heavy_barrier();
+    return 0;
+}
+
+SV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
+                               struct ibv_cq **cq_p, void **cq_context_p)
+{
+    struct sv_node *node = sv_context(channel->context)->node;
+    struct sv_wakeup wakeup;
+    struct sv_cq *cq;
+    ssize_t n;
+
+    for (;;) {
+        n = read(channel->fd, &wakeup, sizeof(wakeup));
+        if (n != (ssize_t)sizeof(wakeup)) {
+            return -1;
+        }
+
+        pthread_mutex_lock(&node->lock);
+        cq = (wakeup.index < SV_CQ_MAX) ? node->cqs[wakeup.index] : NULL;
+        if ((cq != NULL) && (cq->shm->cookie == wakeup.cookie)) {
+            ++cq->events_sent;
+            pthread_mutex_unlock(&node->lock);
+            *cq_p         = &cq->base;
+            *cq_context_p = cq->base.cq_context;
+            return 0;
+        }
+        pthread_mutex_unlock(&node->lock);
+        /* The CQ was destroyed with this event unread. */
+    }
+}
+
+SV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+    pthread_mutex_lock(&cq->mutex);
+    cq->comp_events_completed += nevents;
+    pthread_cond_signal(&cq->cond);
+    pthread_mutex_unlock(&cq->mutex);
+}
+
+/* ---- asynchronous events ---- */
+
+int sv_async_init(struct sv_async *async)
+{
+    async->first = NULL;
+    async->last  = &async->first;
+    async->fd    = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    return (async->fd < 0) ? -1 : 0;
+}
+
+void sv_async_cleanup(struct sv_async *async)
+{
+    struct sv_event *event;
+
+    while ((event = async->first) != NULL) {
+        async->first = event->next;
+        free(event);
+    }
+    close(async->fd);
+}
+
+void sv_async_raise(struct sv_context *ctx, enum ibv_event_type type,
+                    void *element)
+{
+    struct sv_async *async = &ctx->async;
+    struct sv_event *event = calloc(1, sizeof(*event));
+    uint64_t one           = 1;
+
+    if (event == NULL) {
+        sv_say("out of memory, an asynchronous event (%d) is lost", type);
+        return;
+    }
+
+    event->event.event_type = type;
+    event->event.element.qp = element;
+    sv_spin_lock(&async->lock);
+    *async->last = event;
+    async->last  = &event->next;
+    sv_spin_unlock(&async->lock);
+    (void)!write(async->fd, &one, sizeof(one));
+}
+
+/* Where an object keeps the books on its asynchronous events. */
+struct sv_books {
+    pthread_mutex_t *mutex;
+    pthread_cond_t  *cond;
+    uint32_t        *acked;
+    uint32_t        *sent;
+};
+
+static bool sv_event_books(const struct ibv_async_event *event,
+                           struct sv_books *books_p)
+{
+    struct ibv_qp *qp;
+    struct ibv_cq *cq;
+    struct ibv_srq *srq;
+
+    switch (event->event_type) {
+    case IBV_EVENT_CQ_ERR:
+        cq       = event->element.cq;
+        *books_p = (struct sv_books){&cq->mutex, &cq->cond,
+                                     &cq->async_events_completed,
+                                     &sv_cq(cq)->async_sent};
+        return true;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        qp       = event->element.qp;
+        *books_p = (struct sv_books){&qp->mutex, &qp->cond,
+                                     &qp->events_completed,
+                                     &sv_qp(qp)->async_sent};
+        return true;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        srq      = event->element.srq;
+        *books_p = (struct sv_books){&srq->mutex, &srq->cond,
+                                     &srq->events_completed,
+                                     &sv_srq(srq)->async_sent};
+        return true;
+    default:
+        return false; /* of the port or the device: nobody waits */
+    }
+}
+
+SV_EXPORT int ibv_get_async_event(struct ibv_context *context,
+                                  struct ibv_async_event *event_p)
+{
+    struct sv_async *async = &sv_context(context)->async;
+    struct sv_books books;
+    struct sv_event *event;
+    uint64_t one;
+
+    do {
+        if (read(async->fd, &one, sizeof(one)) != (ssize_t)sizeof(one)) {
+            return -1;
+        }
+
+        sv_spin_lock(&async->lock);
+        event = async->first;
+        if (event != NULL) {
+            async->first = event->next;
+            if (async->first == NULL) {
+                async->last = &async->first;
+            }
+            /* Counted under this lock, so that a destroy which no longer
+             * finds the event in the list knows that it was handed out. */
+            if (sv_event_books(&event->event, &books)) {
+                ++*books.sent;
+            }
+        }
+        sv_spin_unlock(&async->lock);
+    } while (event == NULL); /* taken back by sv_async_forget() */
+
+    *event_p = event->event;
+    free(event);
+    return 0;
+}
+
+SV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+{
+    struct sv_books books;
+
+    if (!sv_event_books(event, &books)) {
+        return;
+    }
+
+    pthread_mutex_lock(books.mutex);
+    ++*books.acked;
+    pthread_cond_signal(books.cond);
+    pthread_mutex_unlock(books.mutex);
+}
+
+/* Takes the events of an element out of the list; returns how many. */
+static unsigned sv_async_take_back(struct sv_async *async, void *element)
+{
+    struct sv_event **pp = &async->first;
+    struct sv_event *event;
+    unsigned count = 0;
+
+    while ((event = *pp) != NULL) {
+        if (event->event.element.qp == element) {
+            *pp = event->next;
+            free(event);
+            ++count;
+        } else {
+            pp = &event->next;
+        }
+    }
+    async->last = pp;
+    return count;
+}
+
+void sv_async_forget(struct sv_context *ctx, void *element,
+                     pthread_mutex_t *mutex, pthread_cond_t *cond,
+                     const uint32_t *acked, const uint32_t *sent)
+{
+    struct sv_async *async = &ctx->async;
+    struct pollfd pfd      = {.fd = async->fd, .events = POLLIN};
+    unsigned count;
+    uint32_t given;
+    uint64_t one;
+
+    sv_spin_lock(&async->lock);
+    count = sv_async_take_back(async, element);
+    given = *sent;
+    sv_spin_unlock(&async->lock);
+
+    for (; (count > 0) && (poll(&pfd, 1, 0) == 1); --count) {
+        (void)!read(async->fd, &one, sizeof(one));
+    }
+
+    pthread_mutex_lock(mutex);
+    while (*acked != given) {
+        pthread_cond_wait(cond, mutex);
+    }
+    pthread_mutex_unlock(mutex);
+}

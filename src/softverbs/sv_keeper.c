@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The keeper: one thread per node, asleep nearly always. It does three things
+ * that the program's own threads cannot be relied on for.
+ *
+ * - It marks the process's death. The `life` word of the segment is on this
+ *   thread's robust list (see set_robust_list(2)), so the kernel marks it when
+ *   the process ends in whatever way, before anybody can see it as ended.
+ *   Peers then find out with a plain load.
+ * - It pushes the stuck list, for programs that sleep on a channel or compute
+ *   while their sends wait for room, for a RECV or for an answer. The timers
+ *   of a program that polls do not depend on it.
+ * - It answers the doorbell: a peer has met a fault that must kill a QP here,
+ *   or has a long message for a program that is asleep.
+ *
+ * The list of robust futexes belongs to the C library, which lets its own
+ * robust mutexes die with their thread. This thread never takes one, so it may
+ * tell the kernel about a list of its own.
+ */
+#include "sv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How often the stuck list is pushed while there is one, and for how many
+ * rounds after it became empty the keeper stays awake to be cheap to nudge. */
+#define SV_KEEPER_TICK_NS    1000000u
+#define SV_KEEPER_LINGER     64
+
+static void sv_futex_wait(_Atomic uint32_t *word, uint32_t value,
+                          const struct timespec *timeout)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT, value, timeout, NULL, 0);
+}
+
+static void sv_futex_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void sv_keeper_ring(struct sv_shm_head *head)
+{
+    atomic_fetch_add(&head->doorbell, 1);
+    sv_futex_wake(&head->doorbell);
+}
+
+void sv_keeper_nudge(struct sv_node *node)
+{
+    if (atomic_load(&node->keeper_sleeps) != 0) {
+        sv_keeper_ring(node->head);
+    }
+}
+
+/* Requests of peers that our QPs do not survive. */
+static void sv_keeper_faults(struct sv_node *node)
+{
+    uint32_t ready = atomic_load(&node->head->qp_ready);
+    struct sv_shm_qp *shm;
+    uint32_t i;
+
+    for (i = 0; i < ready; ++i) {
+        shm = sv_peer_qp(node->self, i);
+        if (atomic_load_explicit(&shm->fault, memory_order_relaxed) != 0) {
+            sv_qp_remote_fault(node, i);
+        }
+    }
+}
+
+static void sv_keeper_drain(struct sv_node *node)
+{
+    struct sv_cq *cq;
+
+    pthread_mutex_lock(&node->objects_lock);
+    for (cq = node->all_cqs; cq != NULL; cq = cq->next) {
+        sv_cq_drain(cq);
+    }
+    pthread_mutex_unlock(&node->objects_lock);
+}
+
+static void sv_keeper_enlist(struct sv_node *node)
+{
+    struct robust_list_head *list = &node->robust;
+    struct sv_shm_head *head      = node->head;
+    struct robust_list *entry     = (struct robust_list*)&head->robust_next;
+
+    list->futex_offset    = offsetof(struct sv_shm_head, life) -
+                            offsetof(struct sv_shm_head, robust_next);
+    list->list_op_pending = NULL;
+    list->list.next       = entry;
+    entry->next           = &list->list;
+    syscall(SYS_set_robust_list, list, sizeof(*list));
+    atomic_store(&head->life, (uint32_t)syscall(SYS_gettid));
+}
+
+static void *sv_keeper_main(void *arg)
+{
+    const struct timespec tick = {0, SV_KEEPER_TICK_NS};
+    struct sv_node *node       = arg;
+    struct sv_shm_head *head   = node->head;
+    uint32_t served            = atomic_load(&head->doorbell);
+    unsigned linger            = 0;
+    uint32_t seen;
+
+    sv_keeper_enlist(node);
+    sv_futex_wake(&head->life);
+
+    while (!atomic_load(&node->keeper_stop)) {
+        seen = atomic_load(&head->doorbell);
+        if (seen != served) {
+            served = seen;
+            sv_keeper_faults(node);
+            sv_keeper_drain(node);
+        }
+
+        if (atomic_load(&node->num_stuck) > 0) {
+            linger = SV_KEEPER_LINGER;
+            sv_tx_push_stuck(node);
+        }
+
+        if (linger > 0) {
+            --linger;
+            sv_futex_wait(&head->doorbell, seen, &tick);
+            continue;
+        }
+
+        /* Whoever adds to the stuck list after this store rings the bell. */
+        atomic_store(&node->keeper_sleeps, 1);
+        if (atomic_load(&node->num_stuck) == 0) {
+            sv_futex_wait(&head->doorbell, seen, NULL);
+        }
+        atomic_store(&node->keeper_sleeps, 0);
+    }
+
+    atomic_store(&head->life, SV_LIFE_CLOSED);
+    node->robust.list.next = &node->robust.list;
+    return NULL;
+}
+
+int sv_keeper_start(struct sv_node *node)
+{
+    sigset_t all, before;
+    int ret;
+
+    /* Signals are for the program's own threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    ret = pthread_create(&node->keeper, NULL, sv_keeper_main, node);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (ret != 0) {
+        errno = ret;
+        return -1;
+    }
+
+    pthread_setname_np(node->keeper, "softverbs");
+    while (atomic_load(&node->head->life) == 0) {
+        sv_futex_wait(&node->head->life, 0, NULL);
+    }
+    return 0;
+}
+
+void sv_keeper_stop(struct sv_node *node)
+{
+    atomic_store(&node->keeper_stop, true);
+    sv_keeper_ring(node->head);
+    pthread_join(node->keeper, NULL);
+}

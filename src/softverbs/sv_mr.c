@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory regions. lkey and rkey are the same number and name an entry in the
+ * segment's MR table, which peers read to judge their own requests.
+ *
+ * Deregistration. A peer looks the key up and copies while the `busy` word of
+ * the QP it talks to is set. ibv_dereg_mr() takes the key away, makes that
+ * visible everywhere, and waits until each busy word of the process has been
+ * seen clear once: whoever sets it later finds no key.
+ */
+#include "sv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+/* A copy of 1 GiB takes a fraction of this; a peer that is stopped inside one
+ * may take for ever, and must not stop us. */
+#define SV_DEREG_WAIT_NS    2000000000ull
+
+#define SV_ACCESS_KNOWN                                                   \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                   \
+     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+#define SV_ACCESS_NEEDS_LOCAL_WRITE                                       \
+    (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Mapped from end to end? MS_ASYNC asks just that and does nothing more. */
+static bool sv_range_is_mapped(const void *addr, size_t length)
+{
+    uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(SV_PAGE - 1);
+    uintptr_t end   = (uintptr_t)addr + length;
+
+    if (end < (uintptr_t)addr) {
+        return false;
+    }
+    return (length == 0) || (msync((void*)start, end - start, MS_ASYNC) == 0);
+}
+
+static void sv_mr_publish(struct sv_node *node, struct sv_mr *mr,
+                          uint64_t iova, int access)
+{
+    struct sv_shm_mr *shm = sv_peer_mr(node->self, mr->index);
+    uint16_t gen          = ++node->mr_gen[mr->index];
+
+    if (gen == 0) {
+        gen = ++node->mr_gen[mr->index];
+    }
+
+    mr->base.lkey = mr->base.rkey = ((uint32_t)mr->index << 16) | gen;
+    shm->access = access;
+    shm->pdn    = sv_pd(mr->base.pd)->pdn;
+    shm->iova   = iova;
+    shm->addr   = (uintptr_t)mr->base.addr;
+    shm->length = mr->base.length;
+    atomic_store_explicit(&shm->key, mr->base.lkey, memory_order_release);
+}
+
+static struct ibv_mr *sv_mr_reg(struct ibv_pd *pd, void *addr, size_t length,
+                                uint64_t iova, unsigned access)
+{
+    struct sv_node *node = sv_context(pd->context)->node;
+    struct sv_mr *mr;
+    int index;
+
+    access &= ~IBV_ACCESS_OPTIONAL_RANGE;
+    if (((access & ~SV_ACCESS_KNOWN) != 0) ||
+        (((access & SV_ACCESS_NEEDS_LOCAL_WRITE) != 0) &&
+         ((access & IBV_ACCESS_LOCAL_WRITE) == 0))) {
+        errno = EINVAL;
+        return NULL;
+    }
+
+    if (!sv_range_is_mapped(addr, length)) {
+        errno = EFAULT;
+        return NULL;
+    }
+
+    mr = calloc(1, sizeof(*mr));
+    if (mr == NULL) {
+        return NULL;
+    }
+
+    mr->base.context = pd->context;
+    mr->base.pd      = pd;
+    mr->base.addr    = addr;
+    mr->base.length  = length;
+    pthread_mutex_lock(&node->lock);
+    index = sv_table_take(node, &node->mr_table);
+    if (index >= 0) {
+        mr->index       = index;
+        mr->base.handle = index;
+        sv_mr_publish(node, mr, iova, access);
+    }
+    pthread_mutex_unlock(&node->lock);
+    if (index < 0) {
+        free(mr);
+        errno = ENOMEM;
+        return NULL;
+    }
+
+    atomic_fetch_add(&sv_pd(pd)->users, 1);
+    return &mr->base;
+}
+
+SV_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr,
+                                    size_t length, int access)
+{
+    return sv_mr_reg(pd, addr, length, (uintptr_t)addr, access);
+}
+
+SV_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr,
+                                         size_t length, uint64_t iova,
+                                         int access)
+{
+    return sv_mr_reg(pd, addr, length, iova, access);
+}
+
+SV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
+                                          size_t length, uint64_t iova,
+                                          unsigned int access)
+{
+    return sv_mr_reg(pd, addr, length, iova, access);
+}
+
+/* Until nobody is inside a request that began before the heavy barrier. */
+static void sv_wait_for_senders(struct sv_node *node)
+{
+    uint32_t ready = atomic_load(&node->head->qp_ready);
+    uint32_t i;
+
+    for (i = 0; i < ready; ++i) {
+        sv_busy_wait(node, sv_peer_qp(node->self, i), SV_DEREG_WAIT_NS);
+    }
+}
+
+SV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
+{
+    struct sv_mr *mr      = (struct sv_mr*)ibmr;
+    struct sv_node *node  = sv_context(ibmr->context)->node;
+    struct sv_shm_mr *shm = sv_peer_mr(node->self, mr->index);
+
+    atomic_store(&shm->key, 0);
+    if ((shm->access & ~IBV_ACCESS_LOCAL_WRITE) != 0) {
+        sv_heavy_barrier();
+        sv_wait_for_senders(node);
+    }
+
+    pthread_mutex_lock(&node->lock);
+    sv_table_give(&node->mr_table, mr->index);
+    pthread_mutex_unlock(&node->lock);
+    atomic_fetch_sub(&sv_pd(ibmr->pd)->users, 1);
+    free(mr);
+    return 0;
+}
+
+int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
+                       const struct ibv_sge *sge, uint32_t num_sge, int access,
+                       struct ibv_sge *out)
+{
+    uint32_t ready = atomic_load_explicit(&node->head->mr_ready,
+                                          memory_order_relaxed);
+    struct sv_shm_mr *shm;
+    int64_t total = 0;
+    uint64_t offset;
+    uint32_t i;
+
+    for (i = 0; i < num_sge; ++i) {
+        if (sge[i].length == 0) {
+            continue;
+        }
+        if ((sge[i].lkey >> 16) >= ready) {
+            return -1;
+        }
+
+        shm = sv_peer_mr(node->self, sge[i].lkey >> 16);
+        if (atomic_load_explicit(&shm->key, memory_order_acquire) !=
+            sge[i].lkey) {
+            return -1;
+        }
+
+        offset = sge[i].addr - shm->iova;
+        if ((shm->pdn != pdn) || ((shm->access & access) != (unsigned)access) ||
+            (offset > shm->length) || (sge[i].length > shm->length - offset)) {
+            return -1;
+        }
+
+        total += sge[i].length;
+        if (out != NULL) {
+            out[i].addr = shm->addr + offset;
+        }
+    }
+    return total;
+}
+
+uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
+                      uint64_t addr, uint64_t length, int access)
+{
+    struct sv_shm_mr *shm;
+    uint64_t offset;
+
+    if ((rkey >> 16) >= atomic_load_explicit(&peer->head->mr_ready,
+                                             memory_order_relaxed)) {
+        return 0;
+    }
+
+    shm = sv_peer_mr(peer, rkey >> 16);
+    if (atomic_load_explicit(&shm->key, memory_order_acquire) != rkey) {
+        return 0;
+    }
+
+    offset = addr - shm->iova;
+    if ((shm->pdn != pdn) || ((shm->access & access) != (unsigned)access) ||
+        (offset > shm->length) || (length > shm->length - offset)) {
+        return 0;
+    }
+    return shm->addr + offset;
+}

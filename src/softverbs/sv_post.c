@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ibv_post_send() and ibv_post_recv(): check, copy into the queue, run.
+ *
+ * What is checked here is what a device can know without looking at memory:
+ * state, room, counts, opcode. Keys and ranges are found out by executing, and
+ * are answered by a completion.
+ */
+#include "sv.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool sv_opcode_is_known(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
+{
+    switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+        return true;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return type == IBV_QPT_RC;
+    default:
+        return false;
+    }
+}
+
+static bool sv_opcode_reads_locally(enum ibv_wr_opcode opcode)
+{
+    return (opcode != IBV_WR_RDMA_READ) &&
+           (opcode != IBV_WR_ATOMIC_CMP_AND_SWP) &&
+           (opcode != IBV_WR_ATOMIC_FETCH_AND_ADD);
+}
+
+static uint64_t sv_sge_sum(const struct ibv_sge *sge, int num_sge)
+{
+    uint64_t sum = 0;
+    int i;
+
+    for (i = 0; i < num_sge; ++i) {
+        sum += sge[i].length;
+    }
+    return sum;
+}
+
+/* 0 or an errno. Needs tx.lock. */
+static int sv_send_check(struct sv_qp *qp, const struct ibv_send_wr *wr)
+{
+    struct sv_tx *tx = &qp->tx;
+
+    if (tx->posted - atomic_load_explicit(&tx->freed, memory_order_acquire) ==
+        tx->depth) {
+        return ENOMEM;
+    }
+    if (!sv_opcode_is_known(qp->base.qp_type, wr->opcode) ||
+        (wr->num_sge < 0) || ((uint32_t)wr->num_sge > tx->max_sge)) {
+        return EINVAL;
+    }
+    if (((wr->send_flags & IBV_SEND_INLINE) != 0) &&
+        (!sv_opcode_reads_locally(wr->opcode) ||
+         (sv_sge_sum(wr->sg_list, wr->num_sge) > tx->max_inline))) {
+        return EINVAL;
+    }
+    if ((qp->base.qp_type == IBV_QPT_UD) && (wr->wr.ud.ah == NULL)) {
+        return EINVAL;
+    }
+    return 0;
+}
+
+static void sv_send_copy_inline(struct sv_tx *tx, struct sv_swqe *wqe,
+                                const struct ibv_send_wr *wr)
+{
+    uint8_t *inlined = (uint8_t*)&wqe->sge[tx->max_sge];
+    uint32_t total   = 0;
+    int i;
+
+    for (i = 0; i < wr->num_sge; ++i) {
+        memcpy(inlined + total, (void*)(uintptr_t)wr->sg_list[i].addr,
+               wr->sg_list[i].length);
+        total += wr->sg_list[i].length;
+    }
+
+    wqe->sge[0].addr   = (uintptr_t)inlined;
+    wqe->sge[0].length = total;
+    wqe->num_sge       = 1;
+    wqe->total         = total;
+    wqe->resolved      = true;
+}
+
+static void sv_send_copy_target(struct sv_qp *qp, struct sv_swqe *wqe,
+                                const struct ibv_send_wr *wr)
+{
+    const struct sv_ah *ah;
+
+    if (qp->base.qp_type == IBV_QPT_UD) {
+        ah             = (const struct sv_ah*)wr->wr.ud.ah;
+        wqe->ud.qpn    = wr->wr.ud.remote_qpn;
+        /* With the top bit set, the sender's own Q_Key is meant. */
+        wqe->ud.qkey   = (wr->wr.ud.remote_qkey >> 31) ?
+                                 atomic_load(&qp->shm->qkey) :
+                                 wr->wr.ud.remote_qkey;
+        wqe->ud.dlid   = ah->dlid;
+        wqe->ud.sl     = ah->sl;
+        wqe->ud.global = ah->global;
+        return;
+    }
+
+    if ((wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) ||
+        (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)) {
+        wqe->rdma.addr        = wr->wr.atomic.remote_addr;
+        wqe->rdma.rkey        = wr->wr.atomic.rkey;
+        wqe->rdma.compare_add = wr->wr.atomic.compare_add;
+        wqe->rdma.swap        = wr->wr.atomic.swap;
+        return;
+    }
+
+    wqe->rdma.addr = wr->wr.rdma.remote_addr;
+    wqe->rdma.rkey = wr->wr.rdma.rkey;
+}
+
+static void sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
+{
+    struct sv_tx *tx    = &qp->tx;
+    struct sv_swqe *wqe = sv_tx_wqe(tx, tx->posted++);
+
+    wqe->wr_id    = wr->wr_id;
+    wqe->opcode   = wr->opcode;
+    wqe->flags    = wr->send_flags;
+    wqe->imm      = wr->imm_data;
+    wqe->sent     = 0;
+    wqe->total    = 0;
+    wqe->stage    = SV_STAGE_NEW;
+    wqe->resolved = false;
+    sv_send_copy_target(qp, wqe, wr);
+    if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
+        sv_send_copy_inline(tx, wqe, wr);
+        return;
+    }
+
+    wqe->num_sge = wr->num_sge;
+    memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(*wr->sg_list));
+}
+
+/* What follows a post, in the state in which the QP then is. Needs tx.lock. */
+static void sv_send_go(struct sv_qp *qp)
+{
+    struct sv_tx *tx = &qp->tx;
+
+    sv_tx_run(qp);
+    switch (atomic_load_explicit(&qp->state, memory_order_relaxed)) {
+    case IBV_QPS_ERR:
+    case IBV_QPS_SQE:
+        sv_tx_flush(qp);
+        break;
+    default:
+        if (tx->done != tx->posted) {
+            sv_tx_enlist(qp);
+        }
+        break;
+    }
+}
+
+int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+                 struct ibv_send_wr **bad)
+{
+    struct sv_qp *qp = sv_qp(ibqp);
+    uint32_t state;
+    int ret = 0;
+
+    sv_spin_lock(&qp->tx.lock);
+    state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+    if (sv_unlikely((state == IBV_QPS_RESET) || (state == IBV_QPS_INIT) ||
+                    (state == IBV_QPS_RTR))) {
+        ret = EINVAL;
+    }
+
+    for (; (ret == 0) && (wr != NULL); wr = wr->next) {
+        ret = sv_send_check(qp, wr);
+        if (sv_unlikely(ret != 0)) {
+            break;
+        }
+        sv_send_copy(qp, wr);
+    }
+    if (sv_unlikely(ret != 0)) {
+        *bad = wr;
+    }
+
+    sv_send_go(qp);
+    sv_spin_unlock(&qp->tx.lock);
+
+    if (sv_unlikely(atomic_load_explicit(&qp->rx_flush_due,
+                                         memory_order_relaxed))) {
+        sv_spin_lock(&sv_cq(ibqp->recv_cq)->rx_lock);
+        sv_rx_settle(qp);
+        sv_spin_unlock(&sv_cq(ibqp->recv_cq)->rx_lock);
+    }
+    return ret;
+}
+
+int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+                 struct ibv_recv_wr **bad)
+{
+    struct sv_qp *qp = sv_qp(ibqp);
+    struct sv_cq *cq = sv_cq(ibqp->recv_cq);
+    int ret;
+
+    if (sv_unlikely((ibqp->srq != NULL) ||
+                    (atomic_load(&qp->state) == IBV_QPS_RESET))) {
+        *bad = wr;
+        return EINVAL;
+    }
+
+    ret = sv_rq_post(&qp->rq, wr, bad);
+    if (sv_unlikely(atomic_load(&qp->state) == IBV_QPS_ERR)) {
+        /* Whoever failed the QP may have flushed just before this post. */
+        sv_spin_lock(&cq->rx_lock);
+        sv_rx_settle(qp);
+        sv_rx_flush(qp);
+        sv_spin_unlock(&cq->rx_lock);
+    }
+    return ret;
+}

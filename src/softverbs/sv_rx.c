@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Receiving: from records in our ring to RECVs and completions.
+ *
+ * Everything here runs under rx_lock of the receive CQ, called from its
+ * ibv_poll_cq(), from the keeper, or from a state change of the QP.
+ */
+#include "sv.h"
+
+#include <string.h>
+
+/* How long a sender may be in the middle of a record when we close. Longer
+ * means that it is stopped; the entry is then not used again until it leaves. */
+#define SV_CLOSE_WAIT_NS    20000000u
+
+enum sv_rx_result {
+    SV_RX_PART,    /* a record, more of the message to come */
+    SV_RX_MESSAGE, /* a completion was made */
+    SV_RX_STALLED, /* no RECV: the record stays where it is */
+    SV_RX_FAILED   /* the QP is in ERR now */
+};
+
+static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
+                           const struct sv_rec *rec, bool notify)
+{
+    struct sv_cqe cqe = {.qp = qp, .kind = SV_CQE_RECV};
+    struct ibv_wc *wc = &cqe.wc;
+
+    wc->wr_id  = qp->rx.cur->wr_id;
+    wc->status = status;
+    wc->qp_num = qp->base.qp_num;
+    wc->opcode = IBV_WC_RECV;
+    if (rec != NULL) {
+        wc->byte_len = rec->total;
+        wc->src_qp   = rec->src_qpn;
+        wc->slid     = SV_LID;
+        wc->sl       = rec->sl;
+        if ((rec->flags & SV_REC_WRITE) != 0) {
+            wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+        }
+        if ((rec->flags & SV_REC_IMM) != 0) {
+            wc->wc_flags |= IBV_WC_WITH_IMM;
+            wc->imm_data  = rec->imm;
+        }
+        if ((rec->flags & SV_REC_GRH) != 0) {
+            wc->wc_flags |= IBV_WC_GRH;
+        }
+        if (qp->base.qp_type == IBV_QPT_UD) {
+            wc->byte_len += SV_GRH_BYTES;
+        }
+    }
+
+    qp->rx.busy = false;
+    sv_cq_push(sv_cq(qp->base.recv_cq), &cqe, notify);
+}
+
+/* ---- closing and opening ---- */
+
+/* Where the next record will appear, for the CQ's scan. */
+static void sv_rx_expect(struct sv_qp *qp)
+{
+    struct sv_scan *scan = &sv_cq(qp->base.recv_cq)->scan[qp->rx.scan];
+    uint64_t offset      = (qp->rx.ring_bytes == 0) ? 0 :
+                           qp->rx.pos & (qp->rx.ring_bytes - 1);
+
+    scan->tag    = &((struct sv_rec*)(qp->rx.ring + offset))->tag;
+    scan->expect = qp->rx.pos ^ qp->rx.key;
+}
+
+void sv_rx_flush(struct sv_qp *qp)
+{
+    if (qp->rx.busy) {
+        sv_rx_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL, true);
+    }
+
+    if (qp->base.srq != NULL) {
+        sv_async_raise(qp->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
+        return; /* RECVs of an SRQ are for the others */
+    }
+
+    while (sv_rq_take(qp->recvs, qp->rx.cur)) {
+        sv_rx_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL, true);
+    }
+}
+
+/* Gives back what the sender claimed in the SRQ and did not use. */
+static void sv_rx_return_claims(struct sv_qp *qp)
+{
+    uint32_t claims;
+
+    if ((qp->base.srq == NULL) || (qp->base.qp_type != IBV_QPT_RC)) {
+        return;
+    }
+
+    claims = atomic_load(&qp->shm->claims);
+    atomic_fetch_sub(&sv_srq(qp->base.srq)->shm->claimed,
+                     claims - qp->rx.consumed);
+    atomic_store(&qp->shm->claims, 0);
+    qp->rx.consumed = 0;
+}
+
+int sv_rx_close(struct sv_qp *qp)
+{
+    int ret = 0;
+
+    if (!qp->rx.open) {
+        return 0;
+    }
+
+    atomic_store(&qp->shm->accept, 0);
+    sv_heavy_barrier();
+    if (qp->base.qp_type == IBV_QPT_UD) {
+        /* Senders look at accept again under the lock. */
+        if (sv_shm_lock(qp->node, &qp->shm->lock)) {
+            sv_shm_unlock(&qp->shm->lock);
+        } else {
+            ret = -1;
+        }
+    } else if (!sv_busy_wait(qp->node, qp->shm, SV_CLOSE_WAIT_NS)) {
+        ret = -1;
+    }
+
+    sv_rx_run(qp, UINT32_MAX, true);
+    qp->rx.open = false;
+    sv_cq_scan_stop(sv_cq(qp->base.recv_cq), qp);
+    sv_rx_return_claims(qp);
+    return ret;
+}
+
+bool sv_rx_can_open(struct sv_qp *qp)
+{
+    return (atomic_load(&qp->shm->busy) == 0) &&
+           (atomic_load(&qp->shm->lock) == 0);
+}
+
+void sv_rx_open(struct sv_qp *qp)
+{
+    struct sv_shm_qp *shm = qp->shm;
+    struct sv_rx *rx      = &qp->rx;
+    bool is_ud            = (qp->base.qp_type == IBV_QPT_UD);
+
+    rx->key        = sv_random();
+    rx->ring       = sv_peer_ring(qp->node->self, qp->index);
+    rx->ring_bytes = is_ud ? SV_RING_BYTES : 0;
+    rx->pos        = 0;
+    rx->published  = 0;
+    rx->busy       = false;
+    rx->consumed   = 0;
+    rx->open       = true;
+    /* Position 0 with what is already there must not look like a record. */
+    if (*(uint64_t*)rx->ring == rx->key) {
+        ++rx->key;
+    }
+
+    shm->key = rx->key;
+    atomic_store(&shm->head, 0);
+    atomic_store(&shm->tail, 0);
+    atomic_store(&shm->jam_head, 0);
+    atomic_store(&shm->nak, SV_NAK_NONE);
+    atomic_store(&shm->ring_bytes, rx->ring_bytes);
+    atomic_store(&shm->claims, 0);
+    atomic_store(&shm->fault, 0);
+    sv_rx_expect(qp);
+    atomic_store(&shm->accept, ++qp->epoch);
+}
+
+void sv_rx_settle(struct sv_qp *qp)
+{
+    if (atomic_exchange(&qp->rx_flush_due, false)) {
+        sv_rx_close(qp);
+        sv_rx_flush(qp);
+    }
+}
+
+/* ---- failing ---- */
+
+static enum sv_rx_result sv_rx_fail(struct sv_qp *qp, enum ibv_wc_status status,
+                                    enum sv_nak nak)
+{
+    atomic_store(&qp->shm->nak, nak);
+    atomic_store(&qp->state, IBV_QPS_ERR);
+    /* What is left in the ring came after the message that failed. */
+    qp->rx.pos = UINT64_MAX;
+    sv_rx_complete(qp, status, NULL, true);
+    sv_rx_close(qp);
+    sv_rx_flush(qp);
+
+    sv_spin_lock(&qp->tx.lock);
+    sv_tx_flush(qp);
+    sv_spin_unlock(&qp->tx.lock);
+    return SV_RX_FAILED;
+}
+
+/* ---- records ---- */
+
+static void sv_rx_limit_event(struct sv_qp *qp)
+{
+    struct sv_srq *srq = sv_srq(qp->base.srq);
+    bool reached;
+
+    sv_spin_lock(&srq->rq.take_lock);
+    reached = (srq->limit != 0) &&
+              (atomic_load(&srq->rq.ready) - srq->rq.taken < srq->limit);
+    if (reached) {
+        srq->limit = 0;
+    }
+    sv_spin_unlock(&srq->rq.take_lock);
+    if (reached) {
+        sv_async_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+    }
+}
+
+/* Datagrams are not announced by a sender's claim; take one of the RECVs that
+ * no sender has claimed. */
+static bool sv_rx_claim(struct sv_qp *qp)
+{
+    struct sv_shm_srq *shm;
+    uint32_t claimed;
+
+    if ((qp->base.srq == NULL) || (qp->base.qp_type != IBV_QPT_UD)) {
+        return true;
+    }
+
+    shm     = sv_srq(qp->base.srq)->shm;
+    claimed = atomic_load(&shm->claimed);
+    do {
+        if ((int32_t)(atomic_load(&shm->posted) - claimed) <= 0) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&shm->claimed, &claimed,
+                                           claimed + 1));
+    return true;
+}
+
+/* Takes a RECV; false: none, and whoever posts one will wake the keeper. */
+static bool sv_rx_take(struct sv_qp *qp)
+{
+    struct sv_rq *rq = qp->recvs;
+
+    if (!sv_rx_claim(qp) || !sv_rq_take(rq, qp->rx.cur)) {
+        if (!atomic_exchange(&rq->starved, true)) {
+            sv_heavy_barrier();
+        }
+        return false;
+    }
+
+    ++qp->rx.consumed;
+    qp->rx.busy       = true;
+    qp->rx.got        = 0;
+    qp->rx.sge        = 0;
+    qp->rx.sge_offset = 0;
+    if (sv_unlikely(qp->base.srq != NULL) &&
+        (sv_srq(qp->base.srq)->limit != 0)) {
+        sv_rx_limit_event(qp);
+    }
+    return true;
+}
+
+/* Puts bytes behind those that the RECV already has. */
+static void sv_rx_place(struct sv_rx *rx, const uint8_t *from, uint32_t bytes)
+{
+    const struct ibv_sge *sge;
+    uint32_t n;
+
+    while (bytes > 0) {
+        sge = &rx->cur->sge[rx->sge];
+        n   = sge->length - rx->sge_offset;
+        n   = (n < bytes) ? n : bytes;
+        memcpy((char*)(uintptr_t)sge->addr + rx->sge_offset, from, n);
+        from           += n;
+        bytes          -= n;
+        rx->sge_offset += n;
+        if (rx->sge_offset == sge->length) {
+            ++rx->sge;
+            rx->sge_offset = 0;
+        }
+    }
+}
+
+/* The 40 bytes before a datagram: a global route header, all of this host. */
+static void sv_rx_place_grh(struct sv_qp *qp, const struct sv_rec *rec)
+{
+    uint8_t grh[SV_GRH_BYTES] = {0};
+    union ibv_gid gid;
+
+    if ((rec->flags & SV_REC_GRH) != 0) {
+        sv_device_gid(&gid);
+        grh[0] = 0x60;
+        grh[4] = (rec->total + 4) >> 8;
+        grh[5] = (rec->total + 4) & 0xff;
+        grh[6] = 0x1b;
+        grh[7] = 64;
+        memcpy(grh + 8, &gid, sizeof(gid));
+        memcpy(grh + 24, &gid, sizeof(gid));
+    }
+    sv_rx_place(&qp->rx, grh, sizeof(grh));
+}
+
+static enum sv_rx_result sv_rx_begin(struct sv_qp *qp, const struct sv_rec *rec)
+{
+    struct sv_rwqe *cur = qp->rx.cur;
+    bool is_ud          = (qp->base.qp_type == IBV_QPT_UD);
+    int64_t room, need;
+
+    if (!sv_rx_take(qp)) {
+        return SV_RX_STALLED;
+    }
+
+    if ((rec->flags & SV_REC_WRITE) != 0) {
+        return SV_RX_PART; /* the data is in place already */
+    }
+
+    need = rec->total + (is_ud ? SV_GRH_BYTES : 0);
+    room = sv_sge_resolve(qp->node, qp->pdn, cur->sge, cur->num_sge,
+                          IBV_ACCESS_LOCAL_WRITE, cur->sge);
+    if (sv_unlikely(room < 0)) {
+        return sv_rx_fail(qp, IBV_WC_LOC_PROT_ERR, SV_NAK_OPERATIONAL);
+    }
+    if (sv_unlikely(room < need)) {
+        return sv_rx_fail(qp, IBV_WC_LOC_LEN_ERR, SV_NAK_INVALID_REQUEST);
+    }
+
+    if (is_ud) {
+        sv_rx_place_grh(qp, rec);
+    }
+    return SV_RX_PART;
+}
+
+static enum sv_rx_result
+sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, bool notify)
+{
+    enum sv_rx_result result;
+
+    if ((rec->flags & SV_REC_FIRST) != 0) {
+        result = sv_rx_begin(qp, rec);
+        if (result != SV_RX_PART) {
+            return result;
+        }
+    }
+
+    if ((rec->flags & SV_REC_WRITE) == 0) {
+        sv_rx_place(&qp->rx, (const uint8_t*)(rec + 1), rec->bytes);
+    }
+    if ((rec->flags & SV_REC_LAST) == 0) {
+        return SV_RX_PART;
+    }
+
+    sv_rx_complete(qp, IBV_WC_SUCCESS, rec, notify);
+    return SV_RX_MESSAGE;
+}
+
+/* Tells the sender how far we are, if that is at least `step` bytes further
+ * than it was told last. */
+static inline void sv_rx_publish(struct sv_qp *qp, uint32_t step)
+{
+    if (qp->rx.pos - qp->rx.published >= step) {
+        qp->rx.published = qp->rx.pos;
+        atomic_store_explicit(&qp->shm->head, qp->rx.pos, memory_order_release);
+    }
+}
+
+unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
+{
+    struct sv_rx *rx  = &qp->rx;
+    unsigned messages = 0;
+    enum sv_rx_result result;
+    const struct sv_rec *rec;
+    uint32_t offset;
+
+    if (!rx->open || (rx->pos == UINT64_MAX)) {
+        return 0;
+    }
+
+    if (sv_unlikely(atomic_load(&qp->state) == IBV_QPS_RTR) &&
+        !qp->comm_established) {
+        qp->comm_established = true;
+        sv_async_raise(qp->ctx, IBV_EVENT_COMM_EST, qp);
+    }
+
+    while (messages < limit) {
+        offset = (rx->ring_bytes == 0) ? 0 : rx->pos & (rx->ring_bytes - 1);
+        rec    = (struct sv_rec*)(rx->ring + offset);
+        if (atomic_load_explicit(&rec->tag, memory_order_acquire) !=
+            (rx->pos ^ rx->key)) {
+            break;
+        }
+
+        if (sv_unlikely(rx->ring_bytes == 0)) {
+            rx->ring_bytes = atomic_load(&qp->shm->ring_bytes);
+        }
+        if ((rec->flags & SV_REC_PAD) != 0) {
+            rx->pos += rx->ring_bytes - offset;
+            continue;
+        }
+
+        result = sv_rx_record(qp, rec, notify);
+        if (result == SV_RX_FAILED) {
+            return messages + 1;
+        }
+        if (result == SV_RX_STALLED) {
+            break;
+        }
+
+        rx->pos  += sv_rec_span(rec->bytes);
+        messages += (result == SV_RX_MESSAGE);
+        sv_rx_publish(qp, SV_RING_BYTES / 16);
+    }
+
+    sv_rx_publish(qp, 1);
+    sv_rx_expect(qp);
+    return messages;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What processes see of each other: the layout of a node's shared segment.
+ *
+ * A process that opens the device owns one segment, a sparse file in /dev/shm
+ * named softverbs-<uid>.<slot>; the slot is in the upper bits of its queue
+ * pair numbers, so a QP number alone says which file to map.
+ *
+ *     0        head        who owns this segment, is it alive, how full
+ *     4K       QP table    one entry of 4 lines for each inbound side of a QP
+ *     ..       CQ table    is anybody waiting on this CQ, and where to wake him
+ *     ..       SRQ table   how many RECVs are posted, how many are spoken for
+ *     ..       MR table    what a remote key may reach
+ *     ..       rings       one block for each QP entry: what senders write
+ *
+ * Only pages that the owner has reserved with fallocate() may be touched, by
+ * anybody: a store into a hole of a full tmpfs is a SIGBUS. The head says how
+ * many entries of each table are reserved.
+ *
+ * A ring is a sequence of records, each a header and its payload, starting on
+ * a cache line. A record is published by storing its tag last. The tag is the
+ * record's position (bytes since the ring was opened) XOR a random key that
+ * changes with each opening: nothing has to be erased, and whatever a former
+ * lap or a former connection left behind never looks like a record.
+ *
+ *     owner reads at  pos = head         sender writes at  pos = tail
+ *          v                                  v
+ *     [hdr|payload....][hdr|payload][hdr|pay..]--- free ---
+ *
+ * All counters run free; differences are taken modulo their width. A field
+ * has one writer, named in its comment; "owner" is the segment's process and
+ * "sender" the process whose QP is connected to this entry.
+ */
+#ifndef SV_WIRE_H
+#define SV_WIRE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SV_MAGIC      0x7362726576746673ull /* "sftverbs" in memory */
+#define SV_VERSION    1u
+#define SV_LINE       64u
+#define SV_PAGE       4096u
+
+/* A QP number is slot << SV_SERIAL_BITS | serial, and serial modulo SV_QP_MAX
+ * is its index in the QP table. Serials are handed out in a circle, so that a
+ * number comes back only after 16384 others. Slot 0 is not used: QP numbers
+ * 0 and 1 are special. */
+enum {
+    SV_SLOT_BITS   = 10,
+    SV_SERIAL_BITS = 14,
+    SV_SLOT_MAX    = (1 << SV_SLOT_BITS) - 1,
+    SV_SERIAL_MASK = (1 << SV_SERIAL_BITS) - 1,
+    SV_QP_MAX      = 4096,
+    SV_CQ_MAX      = 4096,
+    SV_SRQ_MAX     = 4096,
+    SV_MR_MAX      = 65536
+};
+
+/* Ring sizes were measured: 128 KiB with 16 KiB fragments is the knee of the
+ * curve. An RC ring starts with one reserved page; its sender reserves the
+ * rest before its first record, and makes do with the page if it cannot. */
+#define SV_RING_BYTES    (128u << 10)
+#define SV_RING_SMALL    SV_PAGE
+#define SV_FRAG_MAX      (16u << 10)
+
+/* struct sv_shm_head.life: the thread id of the owner's keeper thread while it
+ * lives. The word is on that thread's robust list, so the kernel itself sets
+ * FUTEX_OWNER_DIED in it, whatever the process dies of. */
+#define SV_LIFE_CLOSED   0x20000000u
+
+struct sv_shm_head {
+    uint64_t         magic;
+    uint32_t         version;
+    uint32_t         slot;
+    int32_t          pid;
+    uint32_t         needs_fence; /* owner has no membarrier: fence for it */
+    uint64_t         start_time;  /* clock ticks since boot, tells pids apart */
+    uint64_t         pid_ns;      /* inode of the owner's PID namespace */
+    _Atomic uint32_t ready;       /* 1: all of the above is valid */
+    _Atomic uint32_t qp_ready;    /* entries of each table that are reserved */
+    _Atomic uint32_t cq_ready;
+    _Atomic uint32_t srq_ready;
+    _Atomic uint32_t mr_ready;
+
+    /* Read by every sender for every message, written when the owner dies. */
+    _Alignas(SV_LINE) uintptr_t robust_next; /* kernel's list, owner's memory */
+    _Atomic uint32_t life;
+
+    /* Futex: bumped by whoever wants the owner's keeper to look around. */
+    _Alignas(SV_LINE) _Atomic uint32_t doorbell;
+
+    /* Atomics of all peers on memory of this process exclude each other. */
+    _Alignas(SV_LINE) _Atomic uint32_t atomic_lock;
+};
+
+/* Verdicts of the receiver on a message, struct sv_shm_qp.nak. */
+enum sv_nak {
+    SV_NAK_NONE,
+    SV_NAK_INVALID_REQUEST, /* message longer than its RECV */
+    SV_NAK_OPERATIONAL      /* receiver could not use its RECV */
+};
+
+struct sv_shm_qp {
+    /* Line 0: the owner's terms. Written while accept is 0 and busy is 0. */
+    _Atomic uint32_t qpn;         /* 0: entry is free */
+    _Atomic uint32_t accept;      /* epoch while packets are taken, else 0 */
+    _Atomic uint32_t dest_qpn;    /* RC: the only QP that is listened to */
+    uint32_t         type;        /* enum ibv_qp_type */
+    uint32_t         rq_psn;
+    _Atomic uint32_t qkey;        /* UD */
+    uint64_t         key;
+    uint32_t         cq;          /* CQ entry of the receive CQ, 0: no events */
+    uint32_t         srq;         /* SRQ entry, or SV_NO_SRQ */
+    uint32_t         pdn;
+    _Atomic uint32_t access;      /* enum ibv_access_flags of the QP */
+    _Atomic uint32_t min_rnr;     /* code of the RNR timer */
+    uint32_t         last_epoch;  /* of the entry's former QP */
+
+    /* Line 1: the sender's. busy brackets all that it does to the owner. */
+    _Alignas(SV_LINE) _Atomic uint32_t busy;
+    _Atomic uint32_t ring_bytes;  /* 0 until the first record */
+    _Atomic uint32_t claims;      /* SRQ: RECVs claimed for this QP */
+    _Atomic uint32_t fault;       /* a request that must kill the owner's QP */
+
+    /* Line 2: the owner's, hot. */
+    _Alignas(SV_LINE) _Atomic uint64_t head;
+    _Atomic uint32_t posted;      /* RECVs posted on the QP's own queue */
+    _Atomic uint32_t min_len;     /* shortest of all RECVs posted so far */
+    _Atomic uint32_t nak;         /* enum sv_nak */
+
+    /* Line 3: all UD senders', under lock. */
+    _Alignas(SV_LINE) _Atomic uint32_t lock;
+    _Atomic uint64_t tail;
+    _Atomic uint64_t jam_head;    /* head at which waiting was given up */
+};
+
+#define SV_NO_SRQ    UINT32_MAX
+
+/* struct sv_shm_cq.armed */
+enum sv_armed {
+    SV_ARMED_NO,
+    SV_ARMED_SOLICITED,
+    SV_ARMED_ANY
+};
+
+/* Entry 0 belongs to no CQ and is never armed. */
+struct sv_shm_cq {
+    _Alignas(SV_LINE) _Atomic uint32_t armed; /* owner sets, who fires clears */
+    uint32_t pipe_fd;             /* the owner's end, for /proc/<pid>/fd */
+    uint64_t pipe_ino;            /* so that nobody writes to a reused fd */
+    uint32_t cookie;              /* goes through the pipe, names the CQ */
+};
+
+struct sv_shm_srq {
+    _Alignas(SV_LINE) _Atomic uint32_t posted;  /* owner */
+    _Atomic uint32_t min_len;                   /* owner */
+    _Alignas(SV_LINE) _Atomic uint32_t claimed; /* whoever takes a RECV */
+};
+
+/* A key is index << 16 | generation; generation 0 is never given out. */
+struct sv_shm_mr {
+    _Alignas(SV_LINE) _Atomic uint32_t key;     /* 0: nothing here */
+    uint32_t access;
+    uint32_t pdn;
+    uint64_t iova;
+    uint64_t addr;
+    uint64_t length;
+};
+
+enum sv_rec_flags {
+    SV_REC_FIRST     = 1 << 0,
+    SV_REC_LAST      = 1 << 1,
+    SV_REC_IMM       = 1 << 2,
+    SV_REC_SOLICITED = 1 << 3,
+    SV_REC_WRITE     = 1 << 4, /* the notice of a WRITE_WITH_IMM, no payload */
+    SV_REC_GRH       = 1 << 5, /* UD: sent with a global route */
+    SV_REC_PAD       = 1 << 6  /* nothing up to the end of the ring */
+};
+
+struct sv_rec {
+    _Atomic uint64_t tag;      /* position ^ key, stored last */
+    uint32_t         bytes;    /* payload in this record */
+    uint32_t         total;    /* payload of the whole message */
+    uint32_t         src_qpn;
+    uint32_t         imm;
+    uint16_t         flags;    /* enum sv_rec_flags */
+    uint8_t          sl;
+    uint8_t          reserved[5];
+};
+
+_Static_assert(sizeof(struct sv_rec) == 32, "half a line is for payload");
+_Static_assert(sizeof(struct sv_shm_qp) == 4 * SV_LINE, "four lines");
+_Static_assert(sizeof(struct sv_shm_cq) == SV_LINE, "one line");
+_Static_assert(sizeof(struct sv_shm_srq) == 2 * SV_LINE, "two lines");
+_Static_assert(sizeof(struct sv_shm_mr) == SV_LINE, "one line");
+_Static_assert(sizeof(struct sv_shm_head) <= SV_PAGE, "one page");
+
+#define SV_OFF_QP      ((uint64_t)SV_PAGE)
+#define SV_OFF_CQ      (SV_OFF_QP + SV_QP_MAX * sizeof(struct sv_shm_qp))
+#define SV_OFF_SRQ     (SV_OFF_CQ + SV_CQ_MAX * sizeof(struct sv_shm_cq))
+#define SV_OFF_MR      (SV_OFF_SRQ + SV_SRQ_MAX * sizeof(struct sv_shm_srq))
+#define SV_OFF_RING    (SV_OFF_MR + SV_MR_MAX * sizeof(struct sv_shm_mr))
+#define SV_SEG_BYTES   (SV_OFF_RING + (uint64_t)SV_QP_MAX * SV_RING_BYTES)
+
+static inline uint32_t sv_qpn_slot(uint32_t qpn)
+{
+    return qpn >> SV_SERIAL_BITS;
+}
+
+static inline uint32_t sv_qpn_index(uint32_t qpn)
+{
+    return qpn & (SV_QP_MAX - 1);
+}
+
+static inline uint32_t sv_rec_span(uint32_t bytes)
+{
+    return (sizeof(struct sv_rec) + bytes + SV_LINE - 1) & ~(SV_LINE - 1);
+}
+
+#endif
