@@ -176,7 +176,7 @@ struct uct_daqiri_conn {
     int                is_owing;   /* on iface->rx.owing                     */
     int                is_self;
     int                is_draining; /* on iface->draining                    */
-    ucs_list_link_t    pending_link, owing_link, drain_link;
+    ucs_list_link_t    iface_link, pending_link, owing_link, drain_link;
     ucs_time_t         drain_until;
     ucs_list_link_t    eps;
     dq_facts_t         death;      /* why it died, once the gate is DEAD     */
@@ -263,6 +263,7 @@ struct uct_daqiri_iface {
     uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
 
     uct_daqiri_counters_t count;
+    ucs_list_link_t       conns;       /* that have a QP                     */
     ucs_list_link_t       draining;    /* conns that die                     */
 
     struct {
@@ -437,6 +438,8 @@ void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep);
 
 unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface);
 void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface);
+/* Posts @a count of the free buffers; there are so many. */
+void uct_daqiri_rx_post_free(uct_daqiri_iface_t *iface, uint32_t count);
 /* Credit grants that no message carried in time. */
 unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface);
 /* Makes buffers that UCP may keep; as uct_daqiri_pool_grow(). Any thread. */

@@ -68,14 +68,30 @@ ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn)
 
 /* ---- What the async thread told ---- */
 
-/* The conn has a QP, and RECVs posted for its peer to use. */
+/* Free buffers that closed conns have left go behind a window that came
+ * without buffers of its own. */
+static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
+{
+    dq_rx_t *ledger   = &conn->iface->rx.ledger;
+    uint32_t standing = ledger->posted + ledger->owed;
+    uint32_t wanted   = ledger->reserved + conn->hs.window;
+
+    if (standing < wanted) {
+        uct_daqiri_rx_post_free(conn->iface,
+                                ucs_min(wanted - standing, ledger->free));
+    }
+}
+
+
+/* The conn has a QP, and RECVs for its peer to use. */
 static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
     conn->qp = conn->hs.qp;
+    ucs_list_add_tail(&iface->conns, &conn->iface_link);
     dq_rx_grow_posted(&iface->rx.ledger, conn->hs.rx_count);
-    uct_daqiri_rx_refill(iface);
+    uct_daqiri_conn_back_window(conn);
     if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.window) &&
         (iface->rx.ledger.overcommit == conn->hs.window)) {
         ucs_warn("daqiri: %u receive buffers are not enough for so many "
@@ -219,6 +235,9 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_reap(uct_daqiri_conn_t *conn)
 {
+    if (conn->qp != NULL) {
+        ucs_list_del(&conn->iface_link);
+    }
     uct_daqiri_cm_forget(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_REAP);
 }

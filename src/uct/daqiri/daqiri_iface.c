@@ -60,11 +60,9 @@ ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
         return UCS_OK;
     }
 
-    pthread_mutex_lock(&iface->cm.lock);
-    kh_foreach_value(&iface->cm.conns, conn, {
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
         is_flushed &= uct_daqiri_conn_is_flushed(conn);
-    });
-    pthread_mutex_unlock(&iface->cm.lock);
+    }
     return is_flushed ? UCS_OK : UCS_INPROGRESS;
 }
 
@@ -162,7 +160,9 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
                                           (unsigned)device->max_sge);
     iface->config.signal_every  = config->signal_every;
     iface->config.rx_window     = config->rx_window;
-    iface->config.batch         = config->poll_batch;
+    /* the slack is two batches: leave windows the larger part */
+    iface->config.batch         = ucs_min(config->poll_batch,
+                                          config->rx_buffers / 8);
     iface->config.max_inline    = config->max_inline;
     iface->config.seg_size      = config->seg_size;
     iface->config.ack_timeout   = dq_ack_timeout_code(config->ack_timeout);
@@ -393,6 +393,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
            sizeof(*self) - sizeof(self->super));
     ucs_list_head_init(&self->tx.pending);
     ucs_list_head_init(&self->rx.owing);
+    ucs_list_head_init(&self->conns);
     ucs_list_head_init(&self->draining);
     self->rx.release.cb = uct_daqiri_rx_release_desc;
     uct_daqiri_iface_configure(self, config, params);

@@ -103,27 +103,30 @@ static void uct_daqiri_rx_grow(uct_daqiri_iface_t *iface)
 }
 
 
-void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface)
+void uct_daqiri_rx_post_free(uct_daqiri_iface_t *iface, uint32_t count)
 {
     uct_daqiri_pool_t *pool = &iface->rx.pool;
-    uint32_t due, count;
+    uint32_t n;
 
+    while (count > 0) {
+        n = ucs_min(count, UCT_DAQIRI_BATCH_MAX);
+        if (uct_daqiri_rx_post(iface, &pool->free_stack[pool->free_count - n],
+                               n) != UCS_OK) {
+            return;
+        }
+        pool->free_count -= n;
+        dq_rx_posted(&iface->rx.ledger, n);
+        count -= n;
+    }
+}
+
+
+void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface)
+{
     if (ucs_unlikely(dq_rx_short(&iface->rx.ledger) > 0)) {
         uct_daqiri_rx_grow(iface);
     }
-
-    due = dq_rx_due(&iface->rx.ledger);
-    while (due > 0) {
-        count = ucs_min(due, UCT_DAQIRI_BATCH_MAX);
-        if (uct_daqiri_rx_post(iface,
-                               &pool->free_stack[pool->free_count - count],
-                               count) != UCS_OK) {
-            return;
-        }
-        pool->free_count -= count;
-        dq_rx_posted(&iface->rx.ledger, count);
-        due -= count;
-    }
+    uct_daqiri_rx_post_free(iface, dq_rx_due(&iface->rx.ledger));
 }
 
 
