@@ -75,13 +75,16 @@ static int where_look(const char *folder, const char *file, char *path,
                       char *tried)
 {
     size_t used = strlen(tried);
-    char candidate[PATH_MAX];
+    char real[PATH_MAX];
     int length;
 
-    length = snprintf(candidate, sizeof(candidate), "%s/%s", folder, file);
-    if ((length < (int)sizeof(candidate)) && (access(candidate, R_OK) == 0) &&
-        (realpath(candidate, path) != NULL)) {
-        return 0;
+    /* The folder's own path, but the file's name as it is: a libtool library
+     * is a link, and its name is what it is recognised by. */
+    if (realpath(folder, real) != NULL) {
+        length = snprintf(path, PATH_MAX, "%s/%s", real, file);
+        if ((length < PATH_MAX) && (access(path, R_OK) == 0)) {
+            return 0;
+        }
     }
     snprintf(tried + used, PATH_MAX - used, "%s%s", (used > 0) ? ", " : "",
              folder);
