@@ -389,6 +389,33 @@ START_TEST(test_backed_twice)
 END_TEST
 
 
+/* Nor by buffers that handlers keep. */
+START_TEST(test_backed_by_held)
+{
+    world_t world;
+    unsigned i;
+
+    world_init(&world, 64, 2);
+    world_grow_posted(&world, 64);
+    T_NEED(world_open(&world, &world.peer[0], 8));
+    while (dq_rx_may_hold(&world.rx)) {
+        world_use_up(&world, &world.peer[0], 1);
+        world_hold(&world);
+        world_refill(&world);
+        world_grant(&world, &world.peer[0], 1);
+        world_check(&world);
+    }
+    T_NEED_EQ(world.rx.held, 52);
+    world_close(&world, &world.peer[0]);
+    for (i = 1; i < 3; i++) {
+        T_NEED_EQ(world_open(&world, &world.peer[i], 12), i == 1);
+        world_use_up(&world, &world.peer[i], 12);
+        world_settle(&world);
+    }
+}
+END_TEST
+
+
 /* All memory is promised, none is slack. A peer uses its window, which is
  * smaller than a batch, while the others are silent: it must be renewed. */
 START_TEST(test_renewed_at_the_limit)
@@ -481,6 +508,37 @@ START_TEST(test_overcommit)
 END_TEST
 
 
+/* dq_rx_check() must see each kind of damage. */
+START_TEST(test_check_sees)
+{
+    world_t world;
+    dq_rx_t rx;
+
+    world_init(&world, 20, 2);
+    world_grow_posted(&world, 12);
+    T_NEED(world_open(&world, &world.peer[0], 8));
+    world_use_up(&world, &world.peer[0], 3);
+    ck_assert(dq_rx_check(&world.rx));
+#define SEES(_damage) \
+    do { \
+        rx = world.rx; \
+        _damage; \
+        ck_assert_msg(!dq_rx_check(&rx), "not seen: %s", #_damage); \
+    } while (0)
+    SEES(rx.free++);
+    SEES(rx.taken--);
+    SEES(rx.held++);
+    SEES(rx.posted--);
+    SEES(rx.total++);
+    SEES(rx.limit = 11);
+    SEES((rx.reserved = 21, rx.owed = 20));
+    SEES((rx.owed = rx.reserved + 1, rx.overcommit = 1));
+    SEES((rx.posted = 4, rx.free += 5));
+#undef SEES
+}
+END_TEST
+
+
 /* ---- Random runs ---- */
 
 static void random_open(world_t *world, t_rng_t *rng)
@@ -566,13 +624,15 @@ static void random_grant(world_t *world, peer_t *peer, t_rng_t *rng)
 
 static void random_refill(world_t *world)
 {
-    uint32_t missing = model_target(world) - world->rx.posted;
-    uint32_t due     = world_refill(world);
+    int64_t missing = (int64_t)model_target(world) - world->rx.posted;
+    int is_short    = world->rx.posted < world->rx.reserved;
+    uint32_t free   = world->rx.free;
+    uint32_t due    = world_refill(world);
 
-    if ((int32_t)missing < (int32_t)world->batch) {
-        T_NEED((due == 0) || (world->rx.posted - due < world->rx.reserved));
+    if ((missing >= world->batch) || is_short) {
+        T_NEED_EQ(due, (missing < free) ? missing : free);
     } else {
-        T_NEED((due == missing) || (world->rx.free == 0));
+        T_NEED_EQ(due, 0);
     }
 }
 
@@ -667,10 +727,12 @@ static Suite *suite_rx(void)
     tcase_add_test(edges, test_due_in_batches);
     tcase_add_test(edges, test_backed_edge);
     tcase_add_test(edges, test_backed_twice);
+    tcase_add_test(edges, test_backed_by_held);
     tcase_add_test(edges, test_renewed_at_the_limit);
     tcase_add_test(edges, test_window_edges);
     tcase_add_test(edges, test_close);
     tcase_add_test(edges, test_overcommit);
+    tcase_add_test(edges, test_check_sees);
     suite_add_tcase(suite, edges);
 
     tcase_set_timeout(random, T_TIMEOUT);

@@ -537,6 +537,40 @@ START_TEST(test_unpost)
 END_TEST
 
 
+/* dq_sq_check() is what debug builds rely on: it must see each kind of damage.
+ * 16 deep, 8 in use, the last 2 unsignalled. */
+START_TEST(test_check_sees)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    dq_sq_t sq;
+    dq_cq_t cq;
+
+    world_of_one(&world, 100, 16, 3, 0);
+    post_many(&world, lane, DQ_WR_MSG, 8);
+#define SEES(_damage) \
+    do { \
+        sq = lane->sq; \
+        cq = world.cq; \
+        _damage; \
+        ck_assert_msg(!dq_sq_check(&sq, &cq), "not seen: %s", #_damage); \
+    } while (0)
+    SEES((sq.retired = sq.posted - 17, cq.used = 17));
+    SEES(cq.used = 101);
+    SEES(cq.used = 7);
+    SEES(cq.signals = 9);
+    SEES(cq.signals = 1);
+    SEES((sq.signals += 9, cq.used = 20, cq.signals = 11));
+    SEES(sq.unsignalled = 9);
+    SEES(sq.unsignalled = 1);
+    SEES(sq.signal_every = 2);
+    SEES(sq.credits = sq.window + 1);
+#undef SEES
+    world_free(&world);
+}
+END_TEST
+
+
 START_TEST(test_names)
 {
     unsigned i, j;
@@ -742,6 +776,7 @@ static Suite *suite_sq(void)
     tcase_add_test(edges, test_flush_names_each);
     tcase_add_test(edges, test_stray_ids);
     tcase_add_test(edges, test_unpost);
+    tcase_add_test(edges, test_check_sees);
     tcase_add_test(edges, test_names);
     suite_add_tcase(suite, edges);
 

@@ -75,6 +75,11 @@ static const golden_t golden[] = {
      "  check that pid 99 still runs on n7, and the link and MTU between the "
      "two hosts"},
 
+    {{.cause = DQ_CAUSE_RESP_TIMEOUT, .ack_timeout_ms = 8, .retry_cnt = 0},
+     "the peer's device answered too late\n"
+     "  waited 8.0 ms for each of 1 tries (UCX_DAQIRI_TIMEOUT, "
+     "UCX_DAQIRI_RETRY_COUNT)"},
+
     {{.cause = DQ_CAUSE_RNR_RETRY_EXC, .rnr_timer_ms = 0.64},
      "the peer has no receive buffer posted\n"
      "  the peer asked to wait 0.64 ms each time (UCX_DAQIRI_RNR_TIMEOUT)"},
