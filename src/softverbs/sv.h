@@ -139,9 +139,27 @@ struct sv_node {
     struct robust_list_head robust;
 };
 
+/* Fields 3 (state) and 22 (start time) of /proc/<pid>/stat. 0 or -1. */
+int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p);
+uint64_t sv_pid_namespace(void);
+
+#define SV_SHM_DIR    "/dev/shm"
+
+/* Unlinks the segments of this user that belong to nobody any more. */
+void sv_segment_sweep(void);
+/* Takes the first free slot: fills in node->path and node->slot. Descriptor,
+ * or -1 and errno. */
+int sv_segment_create(struct sv_node *node);
+uint8_t *sv_segment_map(int fd);
+void sv_segment_path(char *path, size_t size, uint32_t slot);
+
 /* The node of this process, made by the first caller. NULL and errno. */
 struct sv_node *sv_node_get(void);
 void sv_node_put(struct sv_node *node);
+
+/* A mapped segment as a peer with one reference; takes over fd and base. */
+struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot);
+void sv_peer_destroy(struct sv_peer *peer);
 
 /* The segment behind a slot, or NULL: nobody there, or not for us. */
 struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asynchronous events arise in this process only: a list, and an eventfd that
+ * counts it, which is the file descriptor that programs wait for.
+ */
+#include "sv.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct sv_event {
+    struct sv_event       *next;
+    struct ibv_async_event event;
+};
+
+int sv_async_init(struct sv_async *async)
+{
+    async->first = NULL;
+    async->last  = &async->first;
+    async->fd    = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    return (async->fd < 0) ? -1 : 0;
+}
+
+void sv_async_cleanup(struct sv_async *async)
+{
+    struct sv_event *event;
+
+    while ((event = async->first) != NULL) {
+        async->first = event->next;
+        free(event);
+    }
+    close(async->fd);
+}
+
+void sv_async_raise(struct sv_context *ctx, enum ibv_event_type type,
+                    void *element)
+{
+    struct sv_async *async = &ctx->async;
+    struct sv_event *event = calloc(1, sizeof(*event));
+    uint64_t one           = 1;
+
+    if (event == NULL) {
+        sv_say("out of memory, an asynchronous event (%d) is lost", type);
+        return;
+    }
+
+    event->event.event_type = type;
+    event->event.element.qp = element;
+    sv_spin_lock(&async->lock);
+    *async->last = event;
+    async->last  = &event->next;
+    sv_spin_unlock(&async->lock);
+    (void)!write(async->fd, &one, sizeof(one));
+}
+
+/* Where an object keeps the books on its asynchronous events. */
+struct sv_books {
+    pthread_mutex_t *mutex;
+    pthread_cond_t  *cond;
+    uint32_t        *acked;
+    uint32_t        *sent;
+};
+
+static bool sv_event_books(const struct ibv_async_event *event,
+                           struct sv_books *books_p)
+{
+    struct ibv_qp *qp;
+    struct ibv_cq *cq;
+    struct ibv_srq *srq;
+
+    switch (event->event_type) {
+    case IBV_EVENT_CQ_ERR:
+        cq       = event->element.cq;
+        *books_p = (struct sv_books){&cq->mutex, &cq->cond,
+                                     &cq->async_events_completed,
+                                     &sv_cq(cq)->async_sent};
+        return true;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        qp       = event->element.qp;
+        *books_p = (struct sv_books){&qp->mutex, &qp->cond,
+                                     &qp->events_completed,
+                                     &sv_qp(qp)->async_sent};
+        return true;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        srq      = event->element.srq;
+        *books_p = (struct sv_books){&srq->mutex, &srq->cond,
+                                     &srq->events_completed,
+                                     &sv_srq(srq)->async_sent};
+        return true;
+    default:
+        return false; /* of the port or the device: nobody waits */
+    }
+}
+
+SV_EXPORT int ibv_get_async_event(struct ibv_context *context,
+                                  struct ibv_async_event *event_p)
+{
+    struct sv_async *async = &sv_context(context)->async;
+    struct sv_books books;
+    struct sv_event *event;
+    uint64_t one;
+
+    do {
+        if (read(async->fd, &one, sizeof(one)) != (ssize_t)sizeof(one)) {
+            return -1;
+        }
+
+        sv_spin_lock(&async->lock);
+        event = async->first;
+        if (event != NULL) {
+            async->first = event->next;
+            if (async->first == NULL) {
+                async->last = &async->first;
+            }
+            /* Counted under this lock, so that a destroy which no longer
+             * finds the event in the list knows that it was handed out. */
+            if (sv_event_books(&event->event, &books)) {
+                ++*books.sent;
+            }
+        }
+        sv_spin_unlock(&async->lock);
+    } while (event == NULL); /* taken back by sv_async_forget() */
+
+    *event_p = event->event;
+    free(event);
+    return 0;
+}
+
+SV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+{
+    struct sv_books books;
+
+    if (!sv_event_books(event, &books)) {
+        return;
+    }
+
+    pthread_mutex_lock(books.mutex);
+    ++*books.acked;
+    pthread_cond_signal(books.cond);
+    pthread_mutex_unlock(books.mutex);
+}
+
+/* Takes the events of an element out of the list; returns how many. */
+static unsigned sv_async_take_back(struct sv_async *async, void *element)
+{
+    struct sv_event **pp = &async->first;
+    struct sv_event *event;
+    unsigned count = 0;
+
+    while ((event = *pp) != NULL) {
+        if (event->event.element.qp == element) {
+            *pp = event->next;
+            free(event);
+            ++count;
+        } else {
+            pp = &event->next;
+        }
+    }
+    async->last = pp;
+    return count;
+}
+
+void sv_async_forget(struct sv_context *ctx, void *element,
+                     pthread_mutex_t *mutex, pthread_cond_t *cond,
+                     const uint32_t *acked, const uint32_t *sent)
+{
+    struct sv_async *async = &ctx->async;
+    struct pollfd pfd      = {.fd = async->fd, .events = POLLIN};
+    unsigned count;
+    uint32_t given;
+    uint64_t one;
+
+    sv_spin_lock(&async->lock);
+    count = sv_async_take_back(async, element);
+    given = *sent;
+    sv_spin_unlock(&async->lock);
+
+    for (; (count > 0) && (poll(&pfd, 1, 0) == 1); --count) {
+        (void)!read(async->fd, &one, sizeof(one));
+    }
+
+    pthread_mutex_lock(mutex);
+    while (*acked != given) {
+        pthread_cond_wait(cond, mutex);
+    }
+    pthread_mutex_unlock(mutex);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The node: how this process comes onto the fabric and leaves it.
+ */
+#include "sv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static pthread_mutex_t sv_node_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct sv_node *sv_node;
+
+static int sv_table_init(struct sv_table *table, uint64_t offset,
+                         uint32_t stride, uint32_t max,
+                         _Atomic uint32_t *ready)
+{
+    table->offset = offset;
+    table->stride = stride;
+    table->max    = max;
+    table->ready  = ready;
+    table->taken  = calloc(max, 1);
+    return (table->taken == NULL) ? -1 : 0;
+}
+
+static int sv_node_tables(struct sv_node *node)
+{
+    struct sv_shm_head *head = node->head;
+
+    node->mr_gen = calloc(SV_MR_MAX, sizeof(*node->mr_gen));
+    node->qps    = calloc(SV_QP_MAX, sizeof(*node->qps));
+    node->cqs    = calloc(SV_CQ_MAX, sizeof(*node->cqs));
+    if ((node->mr_gen == NULL) || (node->qps == NULL) || (node->cqs == NULL) ||
+        (sv_table_init(&node->qp_table, SV_OFF_QP, sizeof(struct sv_shm_qp),
+                       SV_QP_MAX, &head->qp_ready) != 0) ||
+        (sv_table_init(&node->cq_table, SV_OFF_CQ, sizeof(struct sv_shm_cq),
+                       SV_CQ_MAX, &head->cq_ready) != 0) ||
+        (sv_table_init(&node->srq_table, SV_OFF_SRQ, sizeof(struct sv_shm_srq),
+                       SV_SRQ_MAX, &head->srq_ready) != 0) ||
+        (sv_table_init(&node->mr_table, SV_OFF_MR, sizeof(struct sv_shm_mr),
+                       SV_MR_MAX, &head->mr_ready) != 0)) {
+        errno = ENOMEM;
+        return -1;
+    }
+
+    /* CQ entry 0 is for QPs whose CQ has no channel. */
+    return (sv_table_take_at(node, &node->cq_table, 0) < 0) ? -1 : 0;
+}
+
+static void sv_node_free(struct sv_node *node)
+{
+    free(node->qp_table.taken);
+    free(node->cq_table.taken);
+    free(node->srq_table.taken);
+    free(node->mr_table.taken);
+    free(node->mr_gen);
+    free(node->qps);
+    free(node->cqs);
+    free(node);
+}
+
+static int sv_node_fill_head(struct sv_node *node)
+{
+    struct sv_shm_head *head = node->head;
+    char state;
+
+    head->magic       = SV_MAGIC;
+    head->version     = SV_VERSION;
+    head->slot        = node->slot;
+    head->pid         = getpid();
+    head->pid_ns      = sv_pid_namespace();
+    head->needs_fence = !sv_barrier_init();
+    if (sv_process_stat(head->pid, &state, &head->start_time) != 0) {
+        sv_say("cannot read /proc/%d/stat: %m", head->pid);
+        errno = ENODEV;
+        return -1;
+    }
+
+    node->self->fence = (head->needs_fence != 0);
+    node->lock_id     = (node->slot << 20) | (head->start_time & 0xfffff);
+    return 0;
+}
+
+/* Reserves the head, maps, and makes the peer that is ourselves. */
+static int sv_node_map(struct sv_node *node, int fd)
+{
+    uint8_t *base;
+
+    if (ftruncate(fd, SV_SEG_BYTES) != 0) {
+        sv_say("cannot size %s: %m", node->path);
+        return -1;
+    }
+
+    if (fallocate(fd, 0, 0, SV_OFF_QP) != 0) {
+        sv_say("no room for a segment in " SV_SHM_DIR ": %m");
+        errno = ENOMEM;
+        return -1;
+    }
+
+    base = sv_segment_map(fd);
+    if (base == NULL) {
+        sv_say("cannot map %s: %m", node->path);
+        return -1;
+    }
+
+    node->self = sv_peer_new(fd, base, node->slot);
+    if (node->self == NULL) {
+        munmap(base, SV_SEG_BYTES);
+        errno = ENOMEM;
+        return -1;
+    }
+
+    node->self->self = true;
+    node->head       = node->self->head;
+    return 0;
+}
+
+static struct sv_node *sv_node_new(void)
+{
+    struct sv_node *node;
+    int fd, saved;
+
+    node = calloc(1, sizeof(*node));
+    if (node == NULL) {
+        return NULL;
+    }
+
+    node->serial = sv_random();
+    pthread_mutex_init(&node->lock, NULL);
+    pthread_mutex_init(&node->objects_lock, NULL);
+    sv_segment_sweep();
+
+    fd = sv_segment_create(node);
+    if (fd < 0) {
+        goto err_free;
+    }
+    if (sv_node_map(node, fd) != 0) {
+        close(fd);
+        goto err_unlink;
+    }
+    if ((sv_node_fill_head(node) != 0) || (sv_node_tables(node) != 0) ||
+        (sv_keeper_start(node) != 0)) {
+        goto err_unmap;
+    }
+
+    /* Where Yama lets only ancestors use process_vm_*, siblings may too. */
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    atomic_store(&node->head->ready, 1);
+    return node;
+
+err_unmap:
+    saved = errno;
+    sv_peer_destroy(node->self);
+    errno = saved;
+err_unlink:
+    saved = errno;
+    unlink(node->path);
+    errno = saved;
+err_free:
+    saved = errno;
+    sv_node_free(node);
+    errno = saved;
+    return NULL;
+}
+
+static void sv_node_atfork_child(void)
+{
+    sv_contexts_orphan();
+    pthread_mutex_init(&sv_node_mutex, NULL);
+    sv_node = NULL;
+}
+
+struct sv_node *sv_node_get(void)
+{
+    static bool fork_handled;
+    struct sv_node *node;
+
+    pthread_mutex_lock(&sv_node_mutex);
+    if (!fork_handled) {
+        fork_handled = pthread_atfork(NULL, NULL, sv_node_atfork_child) == 0;
+    }
+    if (sv_node == NULL) {
+        sv_node = sv_node_new();
+    }
+    node = sv_node;
+    if (node != NULL) {
+        ++node->refs;
+    }
+    pthread_mutex_unlock(&sv_node_mutex);
+    return node;
+}
+
+/* The last context is closed: no object is left, so nobody of this process
+ * uses the node. Peers that still map the segment see it closed. */
+void sv_node_put(struct sv_node *node)
+{
+    struct sv_peer *peer;
+
+    pthread_mutex_lock(&sv_node_mutex);
+    if (--node->refs > 0) {
+        pthread_mutex_unlock(&sv_node_mutex);
+        return;
+    }
+
+    sv_node = NULL;
+    sv_keeper_stop(node);
+    unlink(node->path);
+    pthread_mutex_unlock(&sv_node_mutex);
+
+    while ((peer = node->peers) != NULL) {
+        node->peers = peer->next;
+        sv_peer_destroy(peer);
+    }
+    sv_peer_destroy(node->self);
+    sv_node_free(node);
+}
+
+/* exit() without ibv_close_device(): take the name away at least. Threads may
+ * still be running, so nothing else is touched. */
+__attribute__((destructor)) static void sv_node_at_exit(void)
+{
+    if ((sv_node != NULL) && (sv_node->head->pid == getpid())) {
+        unlink(sv_node->path);
+    }
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Peers: finding their segments, waiting for them, copying into and out of
+ * their memory.
+ */
+#include "sv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* How long a lock of another process is waited for. It is held for the time of
+ * one copy of at most 4 KiB, unless its holder is preempted or stopped. */
+#define SV_SHM_LOCK_NS    1000000u
+
+/* ---- mapping ---- */
+
+struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot)
+{
+    struct sv_peer *peer = calloc(1, sizeof(*peer));
+
+    if (peer != NULL) {
+        peer->refs = 1;
+        peer->slot = slot;
+        peer->fd   = fd;
+        peer->base = base;
+        peer->head = (struct sv_shm_head*)base;
+    }
+    return peer;
+}
+
+void sv_peer_destroy(struct sv_peer *peer)
+{
+    unsigned i;
+
+    for (i = 0; i < peer->num_pipes; ++i) {
+        close(peer->pipes[i].fd);
+    }
+    munmap(peer->base, SV_SEG_BYTES);
+    close(peer->fd);
+    free(peer->pipes);
+    free(peer);
+}
+
+/* Opens and checks a peer's segment. Needs node->lock. */
+static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
+{
+    struct sv_peer *peer = NULL;
+    struct sv_shm_head *head;
+    uint8_t *base;
+    char path[64];
+    struct stat st;
+    int fd;
+
+    sv_segment_path(path, sizeof(path), slot);
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        return NULL;
+    }
+
+    if ((fstat(fd, &st) != 0) || (st.st_uid != geteuid()) ||
+        ((uint64_t)st.st_size != SV_SEG_BYTES) || (st.st_blocks == 0)) {
+        goto err_close;
+    }
+
+    base = sv_segment_map(fd);
+    if (base == NULL) {
+        goto err_close;
+    }
+
+    head = (struct sv_shm_head*)base;
+    if ((atomic_load(&head->ready) == 0) || (head->magic != SV_MAGIC) ||
+        (head->version != SV_VERSION) || (head->slot != slot) ||
+        (head->pid_ns != node->head->pid_ns)) {
+        goto err_unmap;
+    }
+
+    peer = sv_peer_new(fd, base, slot);
+    if (peer == NULL) {
+        goto err_unmap;
+    }
+
+    peer->fence = (head->needs_fence != 0) || (node->head->needs_fence != 0);
+    if (!sv_peer_alive(peer)) {
+        sv_peer_destroy(peer);
+        return NULL;
+    }
+    return peer;
+
+err_unmap:
+    munmap(base, SV_SEG_BYTES);
+err_close:
+    close(fd);
+    return NULL;
+}
+
+struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot)
+{
+    struct sv_peer *peer;
+
+    if (slot == node->slot) {
+        return node->self;
+    }
+
+    pthread_mutex_lock(&node->lock);
+    for (peer = node->peers; peer != NULL; peer = peer->next) {
+        if ((peer->slot == slot) && sv_peer_alive(peer)) {
+            ++peer->refs;
+            break;
+        }
+    }
+    if (peer == NULL) {
+        peer = sv_peer_attach(node, slot);
+        if (peer != NULL) {
+            peer->next  = node->peers;
+            node->peers = peer;
+        }
+    }
+    pthread_mutex_unlock(&node->lock);
+    return peer;
+}
+
+void sv_peer_put(struct sv_node *node, struct sv_peer *peer)
+{
+    struct sv_peer **pp;
+
+    if (peer->self) {
+        return;
+    }
+
+    pthread_mutex_lock(&node->lock);
+    if (--peer->refs == 0) {
+        for (pp = &node->peers; *pp != peer; pp = &(*pp)->next) {
+        }
+        *pp = peer->next;
+        sv_peer_destroy(peer);
+    }
+    pthread_mutex_unlock(&node->lock);
+}
+
+/* ---- waiting ---- */
+
+/* Whether the process that wrote this lock_id can still unlock. */
+static bool sv_lock_id_lives(struct sv_node *node, uint32_t lock_id)
+{
+    struct sv_peer *peer;
+    bool lives;
+
+    peer = sv_peer_get(node, lock_id >> 20);
+    if (peer == NULL) {
+        return false;
+    }
+
+    lives = sv_peer_alive(peer) &&
+            ((peer->head->start_time & 0xfffff) == (lock_id & 0xfffff));
+    sv_peer_put(node, peer);
+    return lives;
+}
+
+bool sv_shm_lock(struct sv_node *node, _Atomic uint32_t *word)
+{
+    uint64_t deadline = 0;
+    uint32_t holder;
+    unsigned tries;
+
+    for (tries = 0;; ++tries) {
+        holder = 0;
+        if (atomic_compare_exchange_strong_explicit(word, &holder,
+                                                    node->lock_id,
+                                                    memory_order_acquire,
+                                                    memory_order_relaxed)) {
+            return true;
+        }
+        if (tries % 128 != 127) {
+            sv_relax();
+            continue;
+        }
+
+        if (!sv_lock_id_lives(node, holder) &&
+            atomic_compare_exchange_strong(word, &holder, node->lock_id)) {
+            return true;
+        }
+        if (deadline == 0) {
+            deadline = sv_now_ns() + SV_SHM_LOCK_NS;
+        } else if (sv_now_ns() > deadline) {
+            return false;
+        }
+        sched_yield();
+    }
+}
+
+void sv_shm_unlock(_Atomic uint32_t *word)
+{
+    atomic_store_explicit(word, 0, memory_order_release);
+}
+
+bool sv_busy_wait(struct sv_node *node, struct sv_shm_qp *shm,
+                  uint64_t limit_ns)
+{
+    uint64_t deadline = 0;
+    struct sv_peer *peer;
+    bool lives;
+
+    while (atomic_load_explicit(&shm->busy, memory_order_acquire) != 0) {
+        peer  = sv_peer_get(node, sv_qpn_slot(atomic_load(&shm->dest_qpn)));
+        lives = (peer != NULL) && sv_peer_alive(peer);
+        if (peer != NULL) {
+            sv_peer_put(node, peer);
+        }
+        if (!lives) {
+            atomic_store(&shm->busy, 0);
+            return true;
+        }
+
+        if (deadline == 0) {
+            deadline = sv_now_ns() + limit_ns;
+        } else if (sv_now_ns() > deadline) {
+            return false;
+        }
+        sched_yield();
+    }
+    return true;
+}
+
+/* ---- copying ---- */
+
+/* Own memory: no system call. write says which way. */
+static void sv_copy_self(uint64_t at, const struct ibv_sge *sge, int num_sge,
+                         bool write)
+{
+    uint8_t *mem = (uint8_t*)(uintptr_t)at;
+    int i;
+
+    for (i = 0; i < num_sge; ++i) {
+        if (write) {
+            memmove(mem, (void*)(uintptr_t)sge[i].addr, sge[i].length);
+        } else {
+            memmove((void*)(uintptr_t)sge[i].addr, mem, sge[i].length);
+        }
+        mem += sge[i].length;
+    }
+}
+
+static int sv_copy_other(struct sv_peer *peer, uint64_t at,
+                         const struct ibv_sge *sge, int num_sge, bool write)
+{
+    struct iovec local[SV_LIMIT_SGE], remote;
+    size_t left = 0;
+    ssize_t n;
+    int i;
+
+    for (i = 0; i < num_sge; ++i) {
+        local[i].iov_base  = (void*)(uintptr_t)sge[i].addr;
+        local[i].iov_len   = sge[i].length;
+        left              += sge[i].length;
+    }
+
+    i = 0;
+    while (left > 0) {
+        remote.iov_base = (void*)(uintptr_t)at;
+        remote.iov_len  = left;
+        n = write ? process_vm_writev(peer->head->pid, local + i, num_sge - i,
+                                      &remote, 1, 0) :
+                    process_vm_readv(peer->head->pid, local + i, num_sge - i,
+                                     &remote, 1, 0);
+        if (n <= 0) {
+            return -1;
+        }
+
+        at   += n;
+        left -= n;
+        while ((i < num_sge) && ((size_t)n >= local[i].iov_len)) {
+            n -= local[i++].iov_len;
+        }
+        if (i < num_sge) {
+            local[i].iov_base = (char*)local[i].iov_base + n;
+            local[i].iov_len -= n;
+        }
+    }
+    return 0;
+}
+
+int sv_peer_write(struct sv_peer *peer, uint64_t to, const struct ibv_sge *sge,
+                  int num_sge)
+{
+    if (peer->self) {
+        sv_copy_self(to, sge, num_sge, true);
+        return 0;
+    }
+    return sv_copy_other(peer, to, sge, num_sge, true);
+}
+
+int sv_peer_read(struct sv_peer *peer, uint64_t from, const struct ibv_sge *sge,
+                 int num_sge)
+{
+    if (peer->self) {
+        sv_copy_self(from, sge, num_sge, false);
+        return 0;
+    }
+    return sv_copy_other(peer, from, sge, num_sge, false);
+}

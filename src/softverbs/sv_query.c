@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the device says of itself.
+ *
+ * It passes for an InfiniBand HCA with one active port. With an Ethernet link
+ * layer, programs would look for GIDs and netdevs in sysfs that are not there.
+ */
+#include "sv.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+void sv_device_gid(union ibv_gid *gid_p)
+{
+    gid_p->global.subnet_prefix = htobe64(0xfe80000000000000ull);
+    gid_p->global.interface_id  = htobe64(SV_GUID);
+}
+
+SV_EXPORT int ibv_query_device(struct ibv_context *context,
+                               struct ibv_device_attr *attr)
+{
+    (void)context;
+    memset(attr, 0, sizeof(*attr));
+    strncpy(attr->fw_ver, DAQIRI_VERSION, sizeof(attr->fw_ver) - 1);
+    attr->node_guid                 = htobe64(SV_GUID);
+    attr->sys_image_guid            = htobe64(SV_GUID);
+    attr->max_mr_size               = UINT64_MAX;
+    attr->page_size_cap             = ~(uint64_t)(SV_PAGE - 1);
+    attr->max_qp                    = SV_QP_MAX;
+    attr->max_qp_wr                 = SV_LIMIT_WR;
+    attr->device_cap_flags          = IBV_DEVICE_CURR_QP_STATE_MOD |
+                                      IBV_DEVICE_RC_RNR_NAK_GEN |
+                                      IBV_DEVICE_SYS_IMAGE_GUID;
+    attr->max_sge                   = SV_LIMIT_SGE;
+    attr->max_sge_rd                = SV_LIMIT_SGE;
+    attr->max_cq                    = SV_CQ_MAX - 1;
+    attr->max_cqe                   = SV_LIMIT_CQE;
+    attr->max_mr                    = SV_MR_MAX;
+    attr->max_pd                    = SV_LIMIT_PD;
+    attr->max_qp_rd_atom            = SV_LIMIT_RD;
+    attr->max_qp_init_rd_atom       = SV_LIMIT_RD;
+    attr->max_res_rd_atom           = SV_LIMIT_RD * SV_QP_MAX;
+    attr->atomic_cap                = IBV_ATOMIC_HCA;
+    attr->max_ah                    = SV_LIMIT_AH;
+    attr->max_srq                   = SV_SRQ_MAX;
+    attr->max_srq_wr                = SV_LIMIT_WR;
+    attr->max_srq_sge               = SV_LIMIT_SGE;
+    attr->max_pkeys                 = 1;
+    attr->phys_port_cnt             = 1;
+    return 0;
+}
+
+static void sv_port_attr(struct ibv_port_attr *attr)
+{
+    attr->state           = IBV_PORT_ACTIVE;
+    attr->max_mtu         = IBV_MTU_4096;
+    attr->active_mtu      = IBV_MTU_4096;
+    attr->gid_tbl_len     = 1;
+    attr->max_msg_sz      = SV_LIMIT_MSG;
+    attr->pkey_tbl_len    = 1;
+    attr->lid             = SV_LID;
+    attr->sm_lid          = SV_LID;
+    attr->max_vl_num      = 1;
+    attr->active_width    = 2;  /* 4x */
+    attr->active_speed    = 32; /* EDR */
+    attr->phys_state      = 5;  /* link up */
+    attr->link_layer      = IBV_LINK_LAYER_INFINIBAND;
+}
+
+/* Callers that were built with an older header have a shorter structure. */
+int sv_query_port(struct ibv_context *context, uint8_t port_num,
+                  struct ibv_port_attr *attr, size_t length)
+{
+    struct ibv_port_attr full;
+
+    (void)context;
+    if (port_num != 1) {
+        return EINVAL;
+    }
+
+    memset(&full, 0, sizeof(full));
+    sv_port_attr(&full);
+    memset(attr, 0, length);
+    memcpy(attr, &full, (length < sizeof(full)) ? length : sizeof(full));
+    return 0;
+}
+
+#undef ibv_query_port
+SV_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+                             struct _compat_ibv_port_attr *attr)
+{
+    return sv_query_port(context, port_num, (struct ibv_port_attr*)attr,
+                         offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+SV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
+                            int index, union ibv_gid *gid_p)
+{
+    (void)context;
+    if ((port_num != 1) || (index != 0)) {
+        errno = EINVAL;
+        return -1;
+    }
+
+    sv_device_gid(gid_p);
+    return 0;
+}
+
+SV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
+                                uint32_t gid_index,
+                                struct ibv_gid_entry *entry,
+                                uint32_t flags, size_t entry_size)
+{
+    struct ibv_gid_entry full;
+
+    (void)context;
+    if ((port_num != 1) || (flags != 0)) {
+        return EINVAL;
+    }
+    if (gid_index != 0) {
+        return ENODATA;
+    }
+
+    memset(&full, 0, sizeof(full));
+    sv_device_gid(&full.gid);
+    full.port_num = 1;
+    full.gid_type = IBV_GID_TYPE_IB;
+    memcpy(entry, &full, (entry_size < sizeof(full)) ? entry_size :
+                                                       sizeof(full));
+    return 0;
+}
+
+SV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
+                                       struct ibv_gid_entry *entries,
+                                       size_t max_entries, uint32_t flags,
+                                       size_t entry_size)
+{
+    int ret;
+
+    if (max_entries < 1) {
+        return -EINVAL;
+    }
+
+    ret = _ibv_query_gid_ex(context, 1, 0, entries, flags, entry_size);
+    return (ret == 0) ? 1 : -ret;
+}
+
+/* Known to libibverbs' own programs; 0 is "IB or RoCE v1". */
+SV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
+                                 unsigned int index, unsigned int *type);
+
+SV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
+                                 unsigned int index, unsigned int *type)
+{
+    (void)context;
+    if ((port_num != 1) || (index != 0)) {
+        errno = EINVAL;
+        return -1;
+    }
+
+    *type = 0;
+    return 0;
+}
+
+SV_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num,
+                             int index, __be16 *pkey_p)
+{
+    (void)context;
+    if ((port_num != 1) || (index != 0)) {
+        errno = EINVAL;
+        return -1;
+    }
+
+    *pkey_p = htobe16(0xffff);
+    return 0;
+}
+
+SV_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num,
+                                 __be16 pkey)
+{
+    (void)context;
+    return ((port_num == 1) && (pkey == htobe16(0xffff))) ? 0 : -1;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reliable connections: reaching the other end, and SEND.
+ *
+ * A message counts as acknowledged when it is in the receiver's ring, a RECV
+ * has been claimed for it, and it fits all RECVs that the receiver ever posted.
+ * If it does not fit all of them, it waits for the receiver's verdict.
+ */
+#include "sv_tx.h"
+
+/* ---- the connection ---- */
+
+/* Whether the entry is the other end of this QP, as far as can be told. */
+static bool sv_tx_is_partner(struct sv_qp *qp, struct sv_shm_qp *rem)
+{
+    return (atomic_load(&rem->qpn) == qp->attr.dest_qp_num) &&
+           (atomic_load(&rem->dest_qpn) == qp->base.qp_num);
+}
+
+/* Takes the receiver's terms. Between enter and leave. */
+static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
+{
+    struct sv_tx *tx = &qp->tx;
+    uint32_t index   = sv_qpn_index(qp->attr.dest_qp_num);
+    uint32_t bytes;
+
+    /* A ring that was sent into already expects another packet than ours. */
+    if (!sv_tx_is_partner(qp, rem) || (rem->type != IBV_QPT_RC) ||
+        (rem->rq_psn != qp->attr.sq_psn) ||
+        (atomic_load(&rem->ring_bytes) != 0)) {
+        return false;
+    }
+
+    bytes = (sv_ring_reserve(tx->peer, index, SV_RING_BYTES) == 0) ?
+                    SV_RING_BYTES : SV_RING_SMALL;
+    tx->ring       = sv_peer_ring(tx->peer, index);
+    tx->key        = rem->key;
+    tx->ring_bytes = bytes;
+    tx->tail       = 0;
+    tx->head       = 0;
+    tx->prodded_at = UINT64_MAX;
+    tx->claimed    = 0;
+    tx->credit     = 0;
+    tx->rem_cq     = sv_peer_cq(tx->peer, rem->cq);
+    tx->rem_srq    = (rem->srq == SV_NO_SRQ) ? NULL :
+                     sv_peer_srq(tx->peer, rem->srq);
+    atomic_store(&rem->ring_bytes, bytes);
+    return true;
+}
+
+/* Finds the other end. Once per connection, and again at each timeout while
+ * nobody answers. */
+static bool sv_tx_reach(struct sv_qp *qp)
+{
+    struct sv_tx *tx = &qp->tx;
+    uint32_t index   = sv_qpn_index(qp->attr.dest_qp_num);
+    struct sv_shm_qp *rem;
+    bool reached;
+
+    if (tx->peer == NULL) {
+        tx->peer = sv_peer_get(qp->node, sv_qpn_slot(qp->attr.dest_qp_num));
+        if (tx->peer == NULL) {
+            return false;
+        }
+    }
+    if (!sv_peer_alive(tx->peer)) {
+        sv_peer_put(qp->node, tx->peer);
+        tx->peer = NULL;
+        return false;
+    }
+    if (index >= atomic_load(&tx->peer->head->qp_ready)) {
+        return false;
+    }
+
+    rem = sv_peer_qp(tx->peer, index);
+    if (!sv_tx_is_partner(qp, rem)) {
+        return false;
+    }
+
+    tx->rem   = rem;
+    tx->epoch = atomic_load(&rem->accept);
+    if ((tx->epoch == 0) || !sv_tx_enter(tx)) {
+        tx->epoch = 0;
+        return false;
+    }
+
+    reached = sv_tx_accept_terms(qp, rem);
+    sv_tx_leave(tx);
+    if (!reached) {
+        tx->epoch = 0;
+    }
+    return reached;
+}
+
+bool sv_tx_connect(struct sv_qp *qp)
+{
+    return ((qp->tx.epoch != 0) || sv_tx_reach(qp)) && sv_tx_enter(&qp->tx);
+}
+
+/* ---- waiting ---- */
+
+int sv_tx_no_answer(struct sv_qp *qp)
+{
+    struct sv_tx *tx = &qp->tx;
+    uint64_t period  = 4096ull << qp->attr.timeout;
+
+    if (tx->wait != SV_WAIT_ACK) {
+        tx->wait  = SV_WAIT_ACK;
+        tx->tries = 0;
+    } else if (++tx->tries > qp->attr.retry_cnt) {
+        return IBV_WC_RETRY_EXC_ERR;
+    }
+
+    tx->deadline = (qp->attr.timeout == 0) ? UINT64_MAX : sv_now_ns() + period;
+    return SV_AGAIN;
+}
+
+/* Timer values of the specification, in units of 10 us. */
+static uint64_t sv_rnr_ns(uint32_t code)
+{
+    static const uint32_t units[32] = {
+        65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
+        48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
+        2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152
+    };
+
+    return units[code & 31] * 10000ull;
+}
+
+int sv_tx_not_ready(struct sv_qp *qp)
+{
+    struct sv_tx *tx = &qp->tx;
+
+    if (tx->wait != SV_WAIT_RNR) {
+        tx->wait  = SV_WAIT_RNR;
+        tx->tries = 0;
+    }
+    if ((qp->attr.rnr_retry != 7) && (tx->tries++ >= qp->attr.rnr_retry)) {
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    }
+
+    tx->deadline = sv_now_ns() + sv_rnr_ns(atomic_load(&tx->rem->min_rnr));
+    return SV_AGAIN;
+}
+
+/* ---- claiming a RECV ---- */
+
+static bool sv_tx_claim_shared(struct sv_tx *tx)
+{
+    struct sv_shm_srq *srq = tx->rem_srq;
+    uint32_t claimed       = atomic_load_explicit(&srq->claimed,
+                                                  memory_order_relaxed);
+
+    /* Counted first: if we die between the two steps, the owner gives back
+     * one RECV too many, which costs a wait, and not one too few, for ever. */
+    atomic_store_explicit(&tx->rem->claims,
+                          atomic_load_explicit(&tx->rem->claims,
+                                               memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    do {
+        if ((int32_t)(tx->credit - claimed) <= 0) {
+            tx->credit  = atomic_load_explicit(&srq->posted,
+                                               memory_order_acquire);
+            tx->min_len = atomic_load_explicit(&srq->min_len,
+                                               memory_order_relaxed);
+            if ((int32_t)(tx->credit - claimed) <= 0) {
+                atomic_fetch_sub_explicit(&tx->rem->claims, 1,
+                                          memory_order_relaxed);
+                return false;
+            }
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&srq->claimed, &claimed,
+                                                    claimed + 1,
+                                                    memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+bool sv_tx_claim(struct sv_tx *tx)
+{
+    if (tx->rem_srq != NULL) {
+        return sv_tx_claim_shared(tx);
+    }
+
+    if (tx->claimed == tx->credit) {
+        tx->credit  = atomic_load_explicit(&tx->rem->posted,
+                                           memory_order_acquire);
+        tx->min_len = atomic_load_explicit(&tx->rem->min_len,
+                                           memory_order_relaxed);
+        if (tx->claimed == tx->credit) {
+            return false;
+        }
+    }
+    ++tx->claimed;
+    return true;
+}
+
+/* ---- records ---- */
+
+struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span)
+{
+    uint32_t offset = tx->tail & (tx->ring_bytes - 1);
+    uint32_t pad    = (tx->ring_bytes - offset < span) ?
+                              tx->ring_bytes - offset : 0;
+    struct sv_rec *rec;
+
+    if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
+        tx->head = atomic_load_explicit(&tx->rem->head, memory_order_acquire);
+        if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
+            return NULL;
+        }
+    }
+
+    rec = (struct sv_rec*)(tx->ring + offset);
+    if (pad == 0) {
+        return rec;
+    }
+
+    rec->flags = SV_REC_PAD;
+    atomic_store_explicit(&rec->tag, tx->tail ^ tx->key, memory_order_release);
+    tx->tail += pad;
+    return (struct sv_rec*)tx->ring;
+}
+
+/* Sends what is left of the message; false: the ring is full. */
+static bool sv_tx_fragments(struct sv_qp *qp, struct sv_swqe *wqe)
+{
+    struct sv_tx *tx = &qp->tx;
+    uint32_t max     = (tx->ring_bytes == SV_RING_BYTES) ?
+                               SV_FRAG_MAX : SV_RING_SMALL / 4;
+    struct sv_rec *rec;
+    uint32_t bytes;
+
+    do {
+        bytes = wqe->total - wqe->sent;
+        bytes = (bytes < max) ? bytes : max;
+        rec   = sv_tx_room(tx, sv_rec_span(bytes));
+        if (rec == NULL) {
+            return false;
+        }
+
+        sv_tx_fill_record(qp, rec, wqe, bytes);
+        atomic_store_explicit(&rec->tag, tx->tail ^ tx->key,
+                              memory_order_release);
+        tx->tail  += sv_rec_span(bytes);
+        wqe->sent += bytes;
+    } while (wqe->sent < wqe->total);
+    return true;
+}
+
+/* ---- SEND ---- */
+
+/* In the ring, but perhaps too long for its RECV. */
+static int sv_tx_verdict(struct sv_qp *qp, struct sv_swqe *wqe)
+{
+    struct sv_tx *tx = &qp->tx;
+
+    switch (atomic_load_explicit(&tx->rem->nak, memory_order_acquire)) {
+    case SV_NAK_INVALID_REQUEST:
+        return IBV_WC_REM_INV_REQ_ERR;
+    case SV_NAK_OPERATIONAL:
+        return IBV_WC_REM_OP_ERR;
+    default:
+        break;
+    }
+
+    if (atomic_load_explicit(&tx->rem->head, memory_order_acquire) >=
+        wqe->end) {
+        return 0;
+    }
+    if ((atomic_load(&tx->rem->accept) != tx->epoch) ||
+        !sv_peer_alive(tx->peer)) {
+        return sv_tx_no_answer(qp);
+    }
+    return sv_tx_wait(tx, SV_WAIT_VERDICT);
+}
+
+/* The ring is full. A receiver that sleeps until a message is complete has to
+ * be told, once for each time that the ring filled up. */
+static void sv_tx_prod(struct sv_tx *tx)
+{
+    if ((tx->prodded_at != tx->tail) &&
+        (atomic_load(&tx->rem_cq->armed) != SV_ARMED_NO)) {
+        tx->prodded_at = tx->tail;
+        sv_keeper_ring(tx->peer->head);
+    }
+}
+
+int sv_tx_send(struct sv_qp *qp, struct sv_swqe *wqe)
+{
+    struct sv_tx *tx = &qp->tx;
+    bool solicited   = (wqe->flags & IBV_SEND_SOLICITED) != 0;
+    bool all;
+    int ret;
+
+    if (sv_unlikely(wqe->stage == SV_STAGE_SENT)) {
+        return sv_tx_verdict(qp, wqe);
+    }
+
+    ret = sv_tx_resolve(qp, wqe, 0);
+    if (sv_unlikely(ret != 0)) {
+        return ret;
+    }
+    if (sv_unlikely(!sv_tx_connect(qp))) {
+        return sv_tx_no_answer(qp);
+    }
+    if (wqe->stage == SV_STAGE_NEW) {
+        if (sv_unlikely(!sv_tx_claim(tx))) {
+            sv_tx_leave(tx);
+            return sv_tx_not_ready(qp);
+        }
+        wqe->stage = SV_STAGE_CLAIMED;
+    }
+
+    all = sv_tx_fragments(qp, wqe);
+    sv_tx_leave(tx);
+    if (sv_unlikely(!all)) {
+        sv_tx_prod(tx);
+        return sv_tx_wait(tx, SV_WAIT_RING);
+    }
+
+    sv_cq_notify(qp->node, tx->peer, tx->rem_cq, solicited);
+    if (sv_unlikely(wqe->total > tx->min_len)) {
+        wqe->end   = tx->tail;
+        wqe->stage = SV_STAGE_SENT;
+        return sv_tx_verdict(qp, wqe);
+    }
+    return 0;
+}

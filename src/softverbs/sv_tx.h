@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of the send engine, shared by sv_tx.c (the queue), sv_rc.c (connection
+ * and SEND), sv_rdma.c (WRITE, READ, atomics) and sv_ud.c (datagrams).
+ *
+ * Each WR is executed by a function that answers
+ *     0          done
+ *     SV_AGAIN   not now; tx.wait says what for
+ *     other      an enum ibv_wc_status: failed, the QP goes to ERR
+ *
+ * All functions need tx.lock. Every touch of the receiver's memory lies between
+ * sv_tx_enter() and sv_tx_leave(): see `busy` in sv_wire.h.
+ */
+#ifndef SV_TX_H
+#define SV_TX_H
+
+#include "sv.h"
+
+#define SV_AGAIN    (-1)
+
+static inline void sv_tx_leave(struct sv_tx *tx)
+{
+    atomic_store_explicit(&tx->rem->busy, 0, memory_order_release);
+}
+
+/* False: nobody there who takes packets from this QP. */
+static inline bool sv_tx_enter(struct sv_tx *tx)
+{
+    atomic_store_explicit(&tx->rem->busy, 1, memory_order_relaxed);
+    sv_light_barrier(tx->peer->fence);
+    if (sv_likely((atomic_load_explicit(&tx->rem->accept,
+                                        memory_order_acquire) == tx->epoch) &&
+                  sv_peer_alive(tx->peer))) {
+        return true;
+    }
+
+    sv_tx_leave(tx);
+    return false;
+}
+
+static inline int sv_tx_wait(struct sv_tx *tx, enum sv_wait wait)
+{
+    tx->wait = wait;
+    return SV_AGAIN;
+}
+
+/* Reaches the other end if need be, and enters. False: nobody answers. */
+bool sv_tx_connect(struct sv_qp *qp);
+
+/* No acknowledgement: send again after the timeout, retry_cnt times. */
+int sv_tx_no_answer(struct sv_qp *qp);
+
+/* The receiver has no RECV. rnr_retry 7 means for ever. */
+int sv_tx_not_ready(struct sv_qp *qp);
+
+/* Takes one of the RECVs that the receiver has posted; false: there is none. */
+bool sv_tx_claim(struct sv_tx *tx);
+
+/* Room for one record of `span` bytes in one piece; pads to the end of the ring
+ * if it has to. NULL: not now. */
+struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span);
+
+/* Checks local keys, once per WR; inline data have none. 0 or a status. */
+int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access);
+
+/* Everything of a record but its tag: `bytes` of the message from `sent` on. */
+void sv_tx_fill_record(struct sv_qp *qp, struct sv_rec *rec,
+                       const struct sv_swqe *wqe, uint32_t bytes);
+
+/* The executing functions. */
+int sv_tx_send(struct sv_qp *qp, struct sv_swqe *wqe);
+int sv_tx_write(struct sv_qp *qp, struct sv_swqe *wqe);
+int sv_tx_read(struct sv_qp *qp, struct sv_swqe *wqe);
+int sv_tx_atomic(struct sv_qp *qp, struct sv_swqe *wqe);
+int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe);
+
+#endif

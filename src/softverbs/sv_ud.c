@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Datagrams. All senders to one QP share its ring under a lock that lies in the
+ * receiver's segment. Nobody acknowledges: success means "sent", as on any
+ * network, and what has no taker is lost without a word.
+ */
+#include "sv_tx.h"
+
+/* A datagram waits this long for room in a ring that is not emptied. Dropping
+ * at once would be legal, and ruin every protocol above. */
+#define SV_ROOM_WAIT_NS    20000000u
+
+/* The segment behind a QP number; a few are kept at hand. */
+static struct sv_peer *sv_tx_ud_peer(struct sv_qp *qp, uint32_t qpn)
+{
+    uint32_t slot         = sv_qpn_slot(qpn);
+    struct sv_peer **kept = &qp->tx.ud_peers[slot % SV_UD_PEERS];
+
+    if (*kept != NULL) {
+        if (((*kept)->slot == slot) && sv_peer_alive(*kept)) {
+            return *kept;
+        }
+        sv_peer_put(qp->node, *kept);
+    }
+
+    *kept = sv_peer_get(qp->node, slot);
+    return *kept;
+}
+
+/* The entry that takes this datagram, or NULL: it is lost. */
+static struct sv_shm_qp *sv_tx_ud_target(struct sv_peer *peer,
+                                         const struct sv_swqe *wqe)
+{
+    uint32_t index = sv_qpn_index(wqe->ud.qpn);
+    struct sv_shm_qp *rem;
+
+    if (index >= atomic_load(&peer->head->qp_ready)) {
+        return NULL;
+    }
+
+    rem = sv_peer_qp(peer, index);
+    if ((atomic_load(&rem->qpn) != wqe->ud.qpn) ||
+        (atomic_load(&rem->accept) == 0) || (rem->type != IBV_QPT_UD) ||
+        (atomic_load(&rem->qkey) != wqe->ud.qkey)) {
+        return NULL;
+    }
+    return rem;
+}
+
+/* Under the lock of the ring: position for a record, or NULL: no room. */
+static struct sv_rec *sv_tx_ud_room(struct sv_shm_qp *rem, uint8_t *ring,
+                                    uint32_t span, uint64_t *tail_p)
+{
+    uint64_t tail   = atomic_load_explicit(&rem->tail, memory_order_relaxed);
+    uint64_t head   = atomic_load_explicit(&rem->head, memory_order_acquire);
+    uint32_t offset = tail & (SV_RING_BYTES - 1);
+    uint32_t pad    = (SV_RING_BYTES - offset < span) ?
+                              SV_RING_BYTES - offset : 0;
+    struct sv_rec *rec;
+
+    if (tail + pad + span - head > SV_RING_BYTES) {
+        return NULL;
+    }
+
+    rec     = (struct sv_rec*)(ring + offset);
+    *tail_p = tail + pad;
+    if (pad == 0) {
+        return rec;
+    }
+
+    rec->flags = SV_REC_PAD;
+    atomic_store_explicit(&rec->tag, tail ^ rem->key, memory_order_release);
+    atomic_store_explicit(&rem->tail, tail + pad, memory_order_relaxed);
+    return (struct sv_rec*)ring;
+}
+
+/* 0: sent or lost; SV_AGAIN: no room. */
+static int sv_tx_ud_locked(struct sv_qp *qp, struct sv_swqe *wqe,
+                           struct sv_peer *peer, struct sv_shm_qp *rem)
+{
+    uint8_t *ring = sv_peer_ring(peer, sv_qpn_index(wqe->ud.qpn));
+    uint32_t span = sv_rec_span(wqe->total);
+    struct sv_rec *rec;
+    uint64_t tail;
+
+    if (sv_tx_ud_target(peer, wqe) == NULL) {
+        return 0; /* closed meanwhile */
+    }
+
+    rec = sv_tx_ud_room(rem, ring, span, &tail);
+    if (rec == NULL) {
+        return SV_AGAIN;
+    }
+
+    sv_tx_fill_record(qp, rec, wqe, wqe->total);
+    rec->sl     = wqe->ud.sl;
+    rec->flags |= wqe->ud.global ? SV_REC_GRH : 0;
+    atomic_store_explicit(&rec->tag, tail ^ rem->key, memory_order_release);
+    atomic_store_explicit(&rem->tail, tail + span, memory_order_relaxed);
+    return 0;
+}
+
+/* No room: wait for it, but only once as long as nothing moves. */
+static int sv_tx_ud_full(struct sv_tx *tx, struct sv_shm_qp *rem)
+{
+    uint64_t jam = atomic_load(&rem->head) | 1;
+
+    if (atomic_load(&rem->jam_head) == jam) {
+        return 0;
+    }
+    if (tx->wait != SV_WAIT_ROOM) {
+        tx->deadline = sv_now_ns() + SV_ROOM_WAIT_NS;
+        return sv_tx_wait(tx, SV_WAIT_ROOM);
+    }
+    if (sv_now_ns() < tx->deadline) {
+        return SV_AGAIN;
+    }
+
+    atomic_store(&rem->jam_head, jam);
+    return 0;
+}
+
+int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
+{
+    struct sv_shm_qp *rem;
+    struct sv_peer *peer;
+    int ret;
+
+    ret = sv_tx_resolve(qp, wqe, 0);
+    if (ret != 0) {
+        return ret;
+    }
+    if (wqe->total > SV_UD_MTU) {
+        return IBV_WC_LOC_LEN_ERR;
+    }
+
+    peer = (wqe->ud.dlid == SV_LID) ? sv_tx_ud_peer(qp, wqe->ud.qpn) : NULL;
+    rem  = (peer != NULL) ? sv_tx_ud_target(peer, wqe) : NULL;
+    if ((rem == NULL) || !sv_shm_lock(qp->node, &rem->lock)) {
+        return 0;
+    }
+
+    ret = sv_tx_ud_locked(qp, wqe, peer, rem);
+    sv_shm_unlock(&rem->lock);
+    if (ret == SV_AGAIN) {
+        return sv_tx_ud_full(&qp->tx, rem);
+    }
+
+    sv_cq_notify(qp->node, peer, sv_peer_cq(peer, rem->cq),
+                 (wqe->flags & IBV_SEND_SOLICITED) != 0);
+    return 0;
+}
