@@ -354,7 +354,7 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
         uct_daqiri_tx_cancel(ep);
         return UCS_OK;
     }
-    if (dq_sq_in_use(&conn->sq) == 0) {
+    if ((dq_sq_in_use(&conn->sq) == 0) && !uct_daqiri_ep_must_queue(conn)) {
         /* a peer that closed has taken all that was sent before */
         return (conn->death.cause == DQ_CAUSE_PEER_GONE)
                        ? UCS_OK : uct_daqiri_conn_status(conn);
