@@ -133,7 +133,7 @@ static inline void dq_rx_release_held(dq_rx_t *rx)
  * renewed, however much memory is left to take. */
 static inline int dq_rx_may_hold(const dq_rx_t *rx)
 {
-    return rx->held + dq_rx_target(rx) < rx->limit;
+    return rx->held + rx->reserved + rx->slack < rx->limit;
 }
 
 /*

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dq_wire.h"
 
-#include <string.h>
-
 /* Reads "dqri" in a packet dump. */
 #define DQ_FRAME_MAGIC 0x69727164u
 
@@ -43,6 +41,23 @@ DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 84, "layout");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "dq_wire.c packs structures as they lie: write the swaps first"
 #endif
+
+
+dq_wire_status_t dq_msg_parse_slow(const void *buf, size_t length)
+{
+    const dq_msg_hdr_t *hdr = buf;
+
+    if (length < sizeof(*hdr)) {
+        return DQ_WIRE_SHORT;
+    }
+    if ((hdr->kind != DQ_MSG_AM) && (hdr->kind != DQ_MSG_GRANT)) {
+        return DQ_WIRE_BAD_KIND;
+    }
+    if ((hdr->reserved != 0) || (hdr->am_id >= DQ_WIRE_AM_ID_MAX)) {
+        return DQ_WIRE_BAD_FIELD;
+    }
+    return DQ_WIRE_OK;
+}
 
 
 void dq_frame_pack(const dq_frame_t *frame, void *buf)

@@ -35,6 +35,9 @@
 enum {
     UCT_DAQIRI_BATCH_MAX   = 64,
     UCT_DAQIRI_SGE_MAX     = 32,
+    /* progress calls from one look at the send CQ to the next, while nothing
+     * in it could be a success */
+    UCT_DAQIRI_TX_LOOK_EVERY = 64,
     UCT_DAQIRI_QPN_BITS    = 24,      /* IBA 9.2                             */
     UCT_DAQIRI_QPN_LOW     = 12,
     UCT_DAQIRI_QPN_LEAF    = 1 << UCT_DAQIRI_QPN_LOW,
@@ -92,7 +95,7 @@ uct_daqiri_config_check(const uct_daqiri_iface_config_t *config);
 /* ---- Counters: written by their owner, read at close ---- */
 
 typedef struct {
-    uint64_t am_tx, am_tx_bytes, am_short, am_bcopy, am_zcopy, am_self_tx;
+    uint64_t am_tx_bytes, am_short, am_bcopy, am_zcopy;
     uint64_t am_rx, am_rx_bytes;
     uint64_t conns, conns_up;
     uint64_t credit_frames_tx, credit_frames_rx;
@@ -138,6 +141,8 @@ typedef struct {
 
 /* ---- What a posted work request owes, by ledger slot ---- */
 
+/* A slot that owes nothing is empty: no comp, NO_DESC. Inline sends leave
+ * theirs so, and cost nothing when they are retired. */
 typedef struct {
     uct_completion_t *comp; /* told when it is over, or NULL                 */
     uct_daqiri_ep_t  *ep;   /* whose comp it is                              */
@@ -166,6 +171,7 @@ struct uct_daqiri_conn {
     /* the data path, in the order it touches them; progress */
     dq_sq_t            sq;
     uct_daqiri_op_t    *ops;       /* [sq.mask + 1], by ledger slot          */
+    uint32_t           op_count;   /* of them, not empty                     */
     struct ibv_qp      *qp;        /* from EVT_QP on                         */
     uct_daqiri_iface_t *iface;
     uint32_t           tx_seq;     /* of the next active message             */
@@ -247,7 +253,7 @@ struct uct_daqiri_iface {
         ucs_list_link_t   pending;     /* conns with pending requests        */
         int               wake;        /* something became free              */
         uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
-        unsigned          looks;       /* see uct_daqiri_tx_poll()           */
+        unsigned          looks;       /* see uct_daqiri_tx_is_due()         */
     } tx;
 
     struct {
@@ -258,6 +264,8 @@ struct uct_daqiri_iface {
         uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
         ucs_list_link_t   owing;       /* conns with a grant due             */
         uint32_t          spare;       /* buffers free for a window; atomic  */
+        uct_daqiri_conn_t *last_conn;  /* that a message came from, and      */
+        uint32_t          last_qpn;    /* its QPN: likely the next one's     */
     } rx;
 
     uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
@@ -403,26 +411,23 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface);
 
 /* ---- daqiri_tx.c ---- */
 
-/* What to send, in terms of the ledger. */
-typedef struct {
-    dq_wr_class_t      wr_class;
-    enum ibv_wr_opcode opcode;
-    unsigned           flags;       /* IBV_SEND_INLINE, or 0                 */
-    uint32_t           imm;         /* host order                            */
-    int                signal;      /* the caller wants to know              */
-    uct_daqiri_op_t    op;
-} uct_daqiri_tx_t;
-
-/* Posts one admitted work request. On an error nothing is owned by the NIC
- * and the conn is on its way to death. */
-ucs_status_t uct_daqiri_tx_post(uct_daqiri_conn_t *conn,
-                                const uct_daqiri_tx_t *tx,
-                                struct ibv_sge *sge, int num_sge);
+/* The device refused what the ledger let through. Gives up the QP. */
+ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
+                                   dq_wr_class_t wr_class, int error);
 /* An empty RDMA WRITE, signalled: over when all before it is over. */
 ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
                                       uct_daqiri_ep_t *ep,
                                       uct_completion_t *comp);
 unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface);
+
+/* Is there a point in looking at the CQ? Whatever is signalled will complete;
+ * without it, what is in use can only fail, and that may wait a little. */
+static inline int uct_daqiri_tx_is_due(uct_daqiri_iface_t *iface)
+{
+    return (iface->tx.ledger.signals > 0) ||
+           ((++iface->tx.looks % UCT_DAQIRI_TX_LOOK_EVERY) == 0);
+}
+
 /* A send buffer, or NO_DESC. *is_scarce_p: ask for a signal, so that it comes
  * back without another post. */
 uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p);

@@ -12,6 +12,7 @@
  * Since 5 comes last, no completion ever finds its conn gone.
  */
 #include "daqiri.h"
+#include "daqiri_tx.h"
 
 enum { UCT_DAQIRI_DRAIN_SEC = 1 }; /* flushes come within microseconds */
 
@@ -22,7 +23,7 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
 {
     uint32_t slots = dq_sq_slots(iface->config.sq_depth);
     uct_daqiri_conn_t *conn;
-    uint32_t *ledger;
+    uint32_t *ledger, i;
 
     conn = ucs_calloc(1, sizeof(*conn), "daqiri_conn");
     if (conn == NULL) {
@@ -37,6 +38,9 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
         return NULL;
     }
 
+    for (i = 0; i < slots; i++) {
+        conn->ops[i] = uct_daqiri_op_none;
+    }
     conn->iface      = iface;
     conn->peer_port  = *port;
     conn->peer_iface = *addr;
@@ -238,6 +242,8 @@ static void uct_daqiri_conn_reap(uct_daqiri_conn_t *conn)
     if (conn->qp != NULL) {
         ucs_list_del(&conn->iface_link);
     }
+    conn->iface->rx.last_qpn  = 0; /* QP 0 is never ours (IBA 3.5.3) */
+    conn->iface->rx.last_conn = NULL;
     uct_daqiri_cm_forget(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_REAP);
 }

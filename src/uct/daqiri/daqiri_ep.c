@@ -4,6 +4,7 @@
  * Nothing is owned before the first thing that may refuse.
  */
 #include "daqiri.h"
+#include "daqiri_tx.h"
 
 
 /* ---- Admission ---- */
@@ -68,7 +69,7 @@ static ucs_status_t uct_daqiri_ep_bad_id(uint8_t id)
 /* ---- Active messages ---- */
 
 /* Header, credits and ledger of one active message, then the post. */
-static inline ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_daqiri_ep_post_am(uct_daqiri_conn_t *conn, dq_msg_hdr_t *hdr, uint8_t id,
                       uct_daqiri_tx_t *tx, struct ibv_sge *sge, int num_sge)
 {
@@ -96,7 +97,6 @@ static inline void uct_daqiri_ep_count(uct_daqiri_conn_t *conn,
 {
     (*counter)++;
     conn->iface->count.am_tx_bytes += length;
-    conn->iface->count.am_self_tx  += conn->is_self;
 }
 
 
@@ -114,9 +114,12 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
     uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
     uct_daqiri_conn_t *conn   = ep->conn;
     uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_tx_t tx        = {
+        .flags = IBV_SEND_INLINE,
+        .op    = {.desc = UCT_DAQIRI_NO_DESC},
+    };
     uct_daqiri_short_hdr_t hdr;
     struct ibv_sge sge[2];
-    uct_daqiri_tx_t tx;
     ucs_status_t status;
 
     if (ucs_unlikely(length + sizeof(header) > iface->config.max_short)) {
@@ -136,10 +139,6 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
     sge[0].length = sizeof(hdr);
     sge[1].addr   = (uintptr_t)payload;
     sge[1].length = length;
-    tx.flags      = IBV_SEND_INLINE;
-    tx.signal     = 0;
-    tx.op.comp    = NULL;
-    tx.op.desc    = UCT_DAQIRI_NO_DESC;
     status        = uct_daqiri_ep_post_am(conn, &hdr.msg, id, &tx, sge,
                                           1 + (length > 0));
     if (ucs_likely(status == UCS_OK)) {

@@ -6,14 +6,18 @@
 #include "dq/dq_time.h"
 
 
-/* Refill and deliver, complete, and what follows from both. Each queue is
- * looked at in each call, a batch at most, so neither starves the other. */
+/* Refill and deliver, complete, and what follows from both. Each queue that
+ * may have something is looked at in each call, a batch at most, so neither
+ * starves the other. */
 unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
     unsigned received         = uct_daqiri_rx_poll(iface);
-    unsigned count            = received + uct_daqiri_tx_poll(iface);
+    unsigned count            = received;
 
+    if (uct_daqiri_tx_is_due(iface)) {
+        count += uct_daqiri_tx_poll(iface);
+    }
     if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
         uct_daqiri_conn_absorb(iface);
     }
@@ -21,6 +25,7 @@ unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
         count += uct_daqiri_rx_grant(iface);
     }
     if (ucs_unlikely(!ucs_list_is_empty(&iface->draining))) {
+        count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
         count += uct_daqiri_conn_drain(iface, received == 0);
     }
     if (!ucs_list_is_empty(&iface->tx.pending)) {
@@ -426,7 +431,6 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
         }
     });
     while ((iface->tx.ledger.used > 0) && (ucs_get_time() < until)) {
-        iface->tx.looks = UINT_MAX; /* look at the CQ in any case */
         uct_daqiri_tx_poll(iface);
     }
 }

@@ -75,6 +75,16 @@ ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
 }
 
 
+/* Messages to this interface itself: each has had its number. */
+static uint64_t uct_daqiri_self_tx(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_cm_find(iface,
+                                                 iface->config.addr.uuid);
+
+    return (conn == NULL) ? 0 : conn->tx_seq;
+}
+
+
 static void uct_daqiri_stats_print(uct_daqiri_iface_t *iface, FILE *file)
 {
     const uct_daqiri_counters_t *count = &iface->count;
@@ -90,7 +100,7 @@ static void uct_daqiri_stats_print(uct_daqiri_iface_t *iface, FILE *file)
         {"am_short", count->am_short},
         {"am_bcopy", count->am_bcopy},
         {"am_zcopy", count->am_zcopy},
-        {"am_self_tx", count->am_self_tx},
+        {"am_self_tx", uct_daqiri_self_tx(iface)},
         {"conns", count->conns},
         {"conns_up", count->conns_up},
         {"credit_frames_tx", count->credit_frames_tx},

@@ -13,6 +13,7 @@
  * UCP may keep the buffer; then it writes into the headroom, and only there.
  */
 #include "daqiri.h"
+#include "daqiri_tx.h"
 
 
 static void *uct_daqiri_rx_desc(uct_daqiri_iface_t *iface, void *point)
@@ -305,6 +306,18 @@ static void uct_daqiri_rx_on_message(uct_daqiri_iface_t *iface,
 }
 
 
+/* Messages come in runs from one peer. */
+static inline uct_daqiri_conn_t *
+uct_daqiri_rx_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
+{
+    if (ucs_unlikely(qpn != iface->rx.last_qpn)) {
+        iface->rx.last_conn = uct_daqiri_iface_conn(iface, qpn);
+        iface->rx.last_qpn  = qpn;
+    }
+    return iface->rx.last_conn;
+}
+
+
 static void uct_daqiri_rx_on_wc(uct_daqiri_iface_t *iface,
                                 const struct ibv_wc *wc)
 {
@@ -314,7 +327,7 @@ static void uct_daqiri_rx_on_wc(uct_daqiri_iface_t *iface,
         uct_daqiri_rx_on_error(iface, wc);
         return;
     }
-    conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+    conn = uct_daqiri_rx_conn(iface, wc->qp_num);
     if (ucs_unlikely(conn == NULL)) {
         uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.stray_completions);
         return;

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send line: post, poll, retire, complete. The one ibv_post_send() of the
- * RC QPs is here. Whether a request may be posted was asked before
- * (dq_sq_admit); from here on, what the ledger says is what the NIC owns.
+ * The send line: poll, retire, complete. (The post is in daqiri_tx.h.) What
+ * the ledger says is what the NIC owns.
  */
 #include "daqiri.h"
+#include "daqiri_tx.h"
 #include "dq/dq_time.h"
-
-enum {
-    /* Progress calls between two looks at the CQ while nothing signalled is
-     * outstanding: only an error can be there. */
-    UCT_DAQIRI_TX_LOOK_EVERY = 64
-};
-
 
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts)
@@ -71,54 +64,20 @@ uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p)
 }
 
 
-/* The ledger let it through and the device did not: its state is not what we
- * believe, so the QP is given up. Never the process. */
-static ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
-                                          const uct_daqiri_tx_t *tx, int error)
+/* Its state is not what we believe, so the QP is given up. Never the process:
+ * a device's answer is no reason to abort. */
+ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
+                                   dq_wr_class_t wr_class, int error)
 {
     dq_facts_t facts;
 
     dq_sq_unpost(&conn->sq, &conn->iface->tx.ledger, 1,
-                 tx->wr_class != DQ_WR_RMA);
+                 wr_class != DQ_WR_RMA);
     conn->iface->count.posts_refused++;
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
     uct_daqiri_conn_fail(conn, &facts);
     return uct_daqiri_conn_status(conn);
-}
-
-
-ucs_status_t uct_daqiri_tx_post(uct_daqiri_conn_t *conn,
-                                const uct_daqiri_tx_t *tx,
-                                struct ibv_sge *sge, int num_sge)
-{
-    struct ibv_send_wr wr; /* only what the opcode reads is filled in */
-    struct ibv_send_wr *bad_wr;
-    dq_ticket_t ticket;
-    int ret;
-
-    ticket = dq_sq_post(&conn->sq, &conn->iface->tx.ledger, tx->wr_class,
-                        tx->signal);
-
-    wr.wr_id      = ticket.id;
-    wr.next       = NULL;
-    wr.sg_list    = sge;
-    wr.num_sge    = num_sge;
-    wr.opcode     = tx->opcode;
-    wr.send_flags = tx->flags | (ticket.signal ? IBV_SEND_SIGNALED : 0);
-    if (tx->opcode == IBV_WR_SEND_WITH_IMM) {
-        wr.imm_data = htonl(tx->imm);
-    } else if (tx->opcode == IBV_WR_RDMA_WRITE) {
-        wr.wr.rdma.remote_addr = 0;
-        wr.wr.rdma.rkey        = 0;
-    }
-
-    ret = ibv_post_send(conn->qp, &wr, &bad_wr);
-    if (ucs_unlikely(ret != 0)) {
-        return uct_daqiri_tx_refused(conn, tx, ret);
-    }
-    conn->ops[ticket.id & conn->sq.mask] = tx->op;
-    return UCS_OK;
 }
 
 
@@ -138,33 +97,47 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
 
 
 /*
- * Everything up to id is over. Completions may post: each runs only after the
- * ledger has retired its own request, and a slot is copied before it may be
- * taken again.
+ * Pays what the requests from the oldest up to id owe. Completions may post:
+ * each runs only after the ledger has retired its own request, and its slot is
+ * emptied before it may be taken again.
  */
-static void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn, uint32_t id,
+static void uct_daqiri_tx_settle(uct_daqiri_conn_t *conn, uint32_t id,
                                  ucs_status_t status)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-    dq_cq_t *cq               = &iface->tx.ledger;
     uint32_t next             = conn->sq.retired;
-    uct_daqiri_op_t op;
+    uct_daqiri_op_t *slot, op;
 
-    while (next != id + 1) {
-        op = conn->ops[next & conn->sq.mask];
+    while ((next != id + 1) && (conn->op_count > 0)) {
+        slot = &conn->ops[next & conn->sq.mask];
+        op   = *slot;
         next++;
+        if ((op.desc == UCT_DAQIRI_NO_DESC) && (op.comp == NULL)) {
+            continue;
+        }
+        *slot = uct_daqiri_op_none;
+        conn->op_count--;
         if (op.desc != UCT_DAQIRI_NO_DESC) {
             uct_daqiri_pool_put(&iface->tx.pool, op.desc);
         }
-        if (ucs_unlikely(op.comp != NULL)) {
-            dq_sq_retire(&conn->sq, cq, next - 1);
+        if (op.comp != NULL) {
+            dq_sq_retire(&conn->sq, &iface->tx.ledger, next - 1);
             uct_invoke_completion(op.comp, status);
         }
     }
-    if (conn->sq.retired != next) {
-        dq_sq_retire(&conn->sq, cq, id);
+}
+
+
+/* Everything up to id is over, oldest first. */
+static void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn, uint32_t id,
+                                 ucs_status_t status)
+{
+    if (conn->op_count > 0) {
+        uct_daqiri_tx_settle(conn, id, status);
     }
-    DQ_ASSERT(dq_sq_check(&conn->sq, cq));
+    /* 0 if a completion has taken care of id */
+    (void)dq_sq_retire(&conn->sq, &conn->iface->tx.ledger, id);
+    DQ_ASSERT(dq_sq_check(&conn->sq, &conn->iface->tx.ledger));
 }
 
 
@@ -218,31 +191,10 @@ static void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface,
 }
 
 
-/* Is there a point in looking? Whatever is signalled will complete; without
- * it, what is in use can only fail, and that may wait a little. */
-static int uct_daqiri_tx_is_worth_a_look(uct_daqiri_iface_t *iface)
-{
-    if (iface->tx.ledger.signals > 0) {
-        return 1;
-    }
-    if (ucs_likely(iface->tx.ledger.used == 0)) {
-        return 0;
-    }
-    if (!ucs_list_is_empty(&iface->draining)) {
-        return 1;
-    }
-    return (++iface->tx.looks % UCT_DAQIRI_TX_LOOK_EVERY) == 0;
-}
-
-
 unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
 {
     struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
     int count, i;
-
-    if (!uct_daqiri_tx_is_worth_a_look(iface)) {
-        return 0;
-    }
 
     count = ibv_poll_cq(iface->tx.cq, iface->config.batch, wc);
     if (count <= 0) {
@@ -277,8 +229,9 @@ void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep)
         if ((op->comp == NULL) || (op->ep != ep)) {
             continue;
         }
-        comp     = op->comp;
-        op->comp = NULL;
+        comp            = op->comp;
+        op->comp        = NULL;
+        conn->op_count -= op->desc == UCT_DAQIRI_NO_DESC;
         uct_invoke_completion(comp, UCS_ERR_CANCELED);
     }
 }
