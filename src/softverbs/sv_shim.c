@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UCX believes in a device only if /dev/infiniband/<name> is a character device
- * that it may read and write. There is none, and making one takes root, so the
- * two calls with which UCX asks are answered here for that one path. Every
- * other path goes to the kernel as it would have.
+ * Some programs believe in a device only if /dev/infiniband/<name> is a
+ * character device that they may read and write. There is none, and making one
+ * takes root, so the two calls with which they ask are answered here for that
+ * one path. Every other path goes to the kernel as it would have.
  */
 #include "sv.h"
 
