@@ -13,3 +13,7 @@
 #define ucs_queue_for_each_safe(_elem, _iter, _queue, _member) \
     for (_elem = ucs_first(_queue), _iter = ucs_next(_elem); _elem != 0; \
          _elem = ucs_next(_iter))
+
+#define kh_foreach_value(_hash, _value, _code) \
+    while (kh_more(_hash, &(_value))) \
+        _code
