@@ -347,6 +347,7 @@ struct sv_cq {
     _Atomic uint32_t  head;       /* next to be polled */
     _Atomic uint32_t  tail;
     uint32_t          size;       /* cqe as asked for */
+    _Atomic uint32_t  owed;       /* slots of all queues that complete here */
     bool              overrun;
     unsigned          empty_polls;
 
@@ -473,6 +474,7 @@ struct sv_qp {
     struct sv_rq          *recvs;  /* &rq, or the SRQ's */
     struct sv_rx           rx;
     atomic_bool            rx_flush_due; /* ERR came from the send side */
+    atomic_bool            cq_lost;  /* a completion was lost to an overrun */
     uint32_t               epoch;
     uint32_t               async_sent;
     bool                   comm_established;
@@ -561,7 +563,17 @@ uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
 
 /* ---- completion queues ---- */
 
-void sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe, bool notify);
+/* What a new completion does to a CQ that is armed. */
+enum sv_notify {
+    SV_NOTIFY_NONE,     /* the program is polling, or its sender told it */
+    SV_NOTIFY_NEXT,     /* wakes who waits for any completion */
+    SV_NOTIFY_SOLICITED /* wakes also who waits for solicited ones */
+};
+
+/* False: the CQ is overrun and the completion is lost. The caller lets the QP
+ * die of it, when it has no locks. */
+bool sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe,
+                enum sv_notify notify);
 void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp);
 /* Receives whatever there is, for a program that is asleep. */
 void sv_cq_drain(struct sv_cq *cq);
@@ -571,6 +583,13 @@ void sv_cq_scan_stop(struct sv_cq *cq, struct sv_qp *qp);
 void sv_cq_scan_remove(struct sv_cq *cq, struct sv_qp *qp);
 int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+
+static inline bool sv_cq_is_armed(const struct sv_cq *cq)
+{
+    return (cq->index != 0) &&
+           (atomic_load_explicit(&cq->shm->armed, memory_order_relaxed) !=
+            SV_ARMED_NO);
+}
 
 /* ---- receive queues ---- */
 
@@ -611,8 +630,8 @@ void sv_tx_drained(struct sv_qp *qp);
 void sv_tx_disconnect(struct sv_qp *qp);
 /* Puts a QP with work left on the stuck list. Needs tx.lock. */
 void sv_tx_enlist(struct sv_qp *qp);
-/* Tries every QP on the stuck list. */
-void sv_tx_push_stuck(struct sv_node *node);
+/* Tries every QP on the stuck list. The keeper also asks receivers for room. */
+void sv_tx_push_stuck(struct sv_node *node, bool is_keeper);
 void sv_tx_unlist(struct sv_qp *qp);
 
 /* Receiving; all need rx_lock of the receive CQ. */

@@ -201,8 +201,9 @@ void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
 
 int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
-    struct sv_cq *cq = sv_cq(ibcq);
-    uint32_t armed   = SV_ARMED_NO;
+    struct sv_node *node = sv_context(ibcq->context)->node;
+    struct sv_cq *cq     = sv_cq(ibcq);
+    uint32_t armed       = SV_ARMED_NO;
 
     if (cq->index == 0) {
         return 0;
@@ -219,6 +220,9 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     /* From here on either a sender sees that we are armed, or the caller, who
      * polls once more before sleeping, sees what it sent. */
     sv_heavy_barrier();
+    if (atomic_load(&node->num_stuck) > 0) {
+        sv_keeper_ring(node->head); /* nobody may poll from here on */
+    }
     return 0;
 }
 

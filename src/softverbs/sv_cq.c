@@ -11,6 +11,7 @@
 #include "sv.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 /* Empty polls in a row before the CPU is offered to others. The peer may need
@@ -27,6 +28,8 @@ static uint32_t sv_cq_count(struct sv_cq *cq)
 
 /* ---- putting in ---- */
 
+/* The CQ is dead from here on, as that of a real device: what it held can be
+ * polled, nothing comes any more. */
 static void sv_cq_overrun(struct sv_cq *cq)
 {
     if (!cq->overrun) {
@@ -35,15 +38,17 @@ static void sv_cq_overrun(struct sv_cq *cq)
     }
 }
 
-void sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe, bool notify)
+bool sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe,
+                enum sv_notify notify)
 {
+    struct sv_node *node;
     uint32_t tail;
 
     sv_spin_lock(&cq->lock);
     if (sv_unlikely(cq->overrun || (sv_cq_count(cq) == cq->size))) {
         sv_cq_overrun(cq);
         sv_spin_unlock(&cq->lock);
-        return;
+        return false;
     }
 
     tail                      = atomic_load_explicit(&cq->tail,
@@ -52,10 +57,11 @@ void sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe, bool notify)
     atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
     sv_spin_unlock(&cq->lock);
 
-    if (notify && (cq->index != 0)) {
-        sv_cq_notify(sv_context(cq->base.context)->node,
-                     sv_context(cq->base.context)->node->self, cq->shm, true);
+    if ((notify != SV_NOTIFY_NONE) && (cq->index != 0)) {
+        node = sv_context(cq->base.context)->node;
+        sv_cq_notify(node, node->self, cq->shm, notify == SV_NOTIFY_SOLICITED);
     }
+    return true;
 }
 
 /* ---- taking out ---- */
@@ -110,21 +116,34 @@ static void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
     }
 }
 
+/* How many messages one poll receives. If the queues that complete here hold
+ * more than the CQ does, the program may overrun it, and does so at the moment
+ * when more has arrived than fits: then everything must be received that has
+ * arrived. Otherwise what the caller has no room for can wait in the rings. */
+static unsigned sv_cq_appetite(struct sv_cq *cq, int room)
+{
+    return (atomic_load_explicit(&cq->owed, memory_order_relaxed) > cq->size) ?
+                   UINT_MAX : (unsigned)room;
+}
+
 int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 {
     struct sv_cq *cq     = sv_cq(ibcq);
     struct sv_node *node = sv_context(ibcq->context)->node;
     int count;
 
+    /* Whoever else is receiving may have passed what this caller, who has just
+     * armed the CQ, relies on finding; so wait for the lock. */
     count = sv_cq_count(cq);
-    if ((count < num) && sv_spin_try(&cq->rx_lock)) {
-        sv_cq_receive(cq, num - count, false);
+    if (count < num) {
+        sv_spin_lock(&cq->rx_lock);
+        sv_cq_receive(cq, sv_cq_appetite(cq, num - count), false);
         sv_spin_unlock(&cq->rx_lock);
     }
 
     if (sv_unlikely(atomic_load_explicit(&node->num_stuck,
                                          memory_order_relaxed) != 0)) {
-        sv_tx_push_stuck(node);
+        sv_tx_push_stuck(node, false);
     }
 
     if (sv_cq_count(cq) == 0) {
@@ -140,10 +159,9 @@ int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 
 void sv_cq_drain(struct sv_cq *cq)
 {
-    if (sv_spin_try(&cq->rx_lock)) {
-        sv_cq_receive(cq, cq->size, true);
-        sv_spin_unlock(&cq->rx_lock);
-    }
+    sv_spin_lock(&cq->rx_lock);
+    sv_cq_receive(cq, cq->size, true);
+    sv_spin_unlock(&cq->rx_lock);
 }
 
 /* ---- which QPs receive here ---- */

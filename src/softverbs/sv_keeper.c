@@ -118,7 +118,7 @@ static void *sv_keeper_main(void *arg)
 
         if (atomic_load(&node->num_stuck) > 0) {
             linger = SV_KEEPER_LINGER;
-            sv_tx_push_stuck(node);
+            sv_tx_push_stuck(node, true);
         }
 
         if (linger > 0) {

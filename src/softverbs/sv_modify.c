@@ -177,6 +177,7 @@ static void sv_qp_to_reset(struct sv_qp *qp)
         sv_rq_reset(&qp->rq);
     }
     atomic_store(&qp->rx_flush_due, false);
+    atomic_store(&qp->cq_lost, false);
     atomic_store(&qp->shm->dest_qpn, 0);
     qp->rx.busy          = false;
     qp->comm_established = false;

@@ -125,6 +125,7 @@ static void sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
 {
     struct sv_tx *tx    = &qp->tx;
     struct sv_swqe *wqe = sv_tx_wqe(tx, tx->posted++);
+    int i;
 
     wqe->wr_id    = wr->wr_id;
     wqe->opcode   = wr->opcode;
@@ -141,7 +142,9 @@ static void sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
     }
 
     wqe->num_sge = wr->num_sge;
-    memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(*wr->sg_list));
+    for (i = 0; i < wr->num_sge; ++i) {
+        wqe->sge[i] = wr->sg_list[i];
+    }
 }
 
 /* What follows a post, in the state in which the QP then is. Needs tx.lock. */

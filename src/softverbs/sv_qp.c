@@ -102,6 +102,11 @@ static void sv_qp_publish(struct sv_qp *qp)
 
 static void sv_qp_count_users(struct sv_qp *qp, int by)
 {
+    uint32_t recvs = qp->recvs->depth;
+
+    /* An SRQ is counted once for each QP: more than needed, never less. */
+    atomic_fetch_add(&sv_cq(qp->base.send_cq)->owed, by * (int)qp->tx.depth);
+    atomic_fetch_add(&sv_cq(qp->base.recv_cq)->owed, by * (int)recvs);
     atomic_fetch_add(&sv_pd(qp->base.pd)->users, by);
     atomic_fetch_add(&sv_cq(qp->base.send_cq)->users, by);
     atomic_fetch_add(&sv_cq(qp->base.recv_cq)->users, by);

@@ -47,7 +47,7 @@ static int sv_tx_notice(struct sv_qp *qp, struct sv_swqe *wqe)
 
     wqe->sent = 0;
     sv_tx_fill_record(qp, rec, wqe, 0);
-    rec->flags = SV_REC_FIRST | SV_REC_LAST | SV_REC_IMM | SV_REC_WRITE;
+    rec->flags |= SV_REC_FIRST | SV_REC_LAST | SV_REC_WRITE;
     atomic_store_explicit(&rec->tag, tx->tail ^ tx->key, memory_order_release);
     tx->tail += sv_rec_span(0);
     return 0;

@@ -70,6 +70,7 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
     struct sv_rwqe *wqe;
     uint32_t freed;
     int ret = 0;
+    int i;
 
     sv_spin_lock(&rq->post_lock);
     for (; wr != NULL; wr = wr->next) {
@@ -86,7 +87,9 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
         wqe          = sv_rq_wqe(rq, rq->posted++);
         wqe->wr_id   = wr->wr_id;
         wqe->num_sge = wr->num_sge;
-        memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(*wr->sg_list));
+        for (i = 0; i < wr->num_sge; ++i) {
+            wqe->sge[i] = wr->sg_list[i];
+        }
         sv_rq_publish_length(rq, wqe);
     }
 

@@ -21,7 +21,7 @@ enum sv_rx_result {
 };
 
 static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
-                           const struct sv_rec *rec, bool notify)
+                           const struct sv_rec *rec, enum sv_notify notify)
 {
     struct sv_cqe cqe = {.qp = qp, .kind = SV_CQE_RECV};
     struct ibv_wc *wc = &cqe.wc;
@@ -51,7 +51,9 @@ static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
     }
 
     qp->rx.busy = false;
-    sv_cq_push(sv_cq(qp->base.recv_cq), &cqe, notify);
+    if (!sv_cq_push(sv_cq(qp->base.recv_cq), &cqe, notify)) {
+        atomic_store(&qp->cq_lost, true);
+    }
 }
 
 /* ---- closing and opening ---- */
@@ -70,7 +72,7 @@ static void sv_rx_expect(struct sv_qp *qp)
 void sv_rx_flush(struct sv_qp *qp)
 {
     if (qp->rx.busy) {
-        sv_rx_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL, true);
+        sv_rx_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL, SV_NOTIFY_SOLICITED);
     }
 
     if (qp->base.srq != NULL) {
@@ -79,7 +81,7 @@ void sv_rx_flush(struct sv_qp *qp)
     }
 
     while (sv_rq_take(qp->recvs, qp->rx.cur)) {
-        sv_rx_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL, true);
+        sv_rx_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL, SV_NOTIFY_SOLICITED);
     }
 }
 
@@ -160,6 +162,7 @@ void sv_rx_open(struct sv_qp *qp)
     atomic_store(&shm->ring_bytes, rx->ring_bytes);
     atomic_store(&shm->claims, 0);
     atomic_store(&shm->fault, 0);
+    atomic_store(&shm->waiting, 0);
     sv_rx_expect(qp);
     atomic_store(&shm->accept, ++qp->epoch);
 }
@@ -181,13 +184,22 @@ static enum sv_rx_result sv_rx_fail(struct sv_qp *qp, enum ibv_wc_status status,
     atomic_store(&qp->state, IBV_QPS_ERR);
     /* What is left in the ring came after the message that failed. */
     qp->rx.pos = UINT64_MAX;
-    sv_rx_complete(qp, status, NULL, true);
+    sv_rx_complete(qp, status, NULL, SV_NOTIFY_SOLICITED);
     sv_rx_close(qp);
     sv_rx_flush(qp);
 
     sv_spin_lock(&qp->tx.lock);
     sv_tx_flush(qp);
     sv_spin_unlock(&qp->tx.lock);
+    return SV_RX_FAILED;
+}
+
+/* The completion of a message was lost to an overrun of the CQ. */
+static enum sv_rx_result sv_rx_lost(struct sv_qp *qp)
+{
+    qp->rx.pos = UINT64_MAX;
+    sv_qp_to_err(qp);
+    sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
     return SV_RX_FAILED;
 }
 
@@ -345,8 +357,25 @@ sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, bool notify)
         return SV_RX_PART;
     }
 
-    sv_rx_complete(qp, IBV_WC_SUCCESS, rec, notify);
-    return SV_RX_MESSAGE;
+    sv_rx_complete(qp, IBV_WC_SUCCESS, rec,
+                   !notify ? SV_NOTIFY_NONE :
+                   (rec->flags & SV_REC_SOLICITED) ? SV_NOTIFY_SOLICITED :
+                                                     SV_NOTIFY_NEXT);
+    return sv_unlikely(atomic_load_explicit(&qp->cq_lost,
+                                            memory_order_relaxed)) ?
+                   sv_rx_lost(qp) : SV_RX_MESSAGE;
+}
+
+static void sv_rx_wake_sender(struct sv_qp *qp)
+{
+    struct sv_peer *peer;
+
+    atomic_store(&qp->shm->waiting, 0);
+    peer = sv_peer_get(qp->node, sv_qpn_slot(atomic_load(&qp->shm->dest_qpn)));
+    if (peer != NULL) {
+        sv_keeper_ring(peer->head);
+        sv_peer_put(qp->node, peer);
+    }
 }
 
 /* Tells the sender how far we are, if that is at least `step` bytes further
@@ -408,5 +437,9 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
 
     sv_rx_publish(qp, 1);
     sv_rx_expect(qp);
+    if (sv_unlikely(atomic_load_explicit(&qp->shm->waiting,
+                                         memory_order_relaxed) != 0)) {
+        sv_rx_wake_sender(qp);
+    }
     return messages;
 }

@@ -72,6 +72,9 @@ void sv_tx_fill_record(struct sv_qp *qp, struct sv_rec *rec,
     if (sv_tx_has_imm(wqe)) {
         flags |= SV_REC_IMM;
     }
+    if ((wqe->flags & IBV_SEND_SOLICITED) != 0) {
+        flags |= SV_REC_SOLICITED;
+    }
 
     rec->bytes   = bytes;
     rec->total   = wqe->total;
@@ -121,6 +124,16 @@ static enum ibv_wc_opcode sv_wc_opcode(uint32_t wr_opcode)
     }
 }
 
+/* A completion was lost: the QP can no longer be trusted by its owner. */
+static void sv_tx_lost(struct sv_qp *qp)
+{
+    if (!atomic_exchange(&qp->cq_lost, true)) {
+        atomic_store(&qp->state, IBV_QPS_ERR);
+        atomic_store(&qp->rx_flush_due, true);
+        sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+    }
+}
+
 /* The oldest WR is over. Good ones are reported if they asked for it, bad ones
  * always. */
 static void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
@@ -143,7 +156,11 @@ static void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
     cqe.wc.opcode   = sv_wc_opcode(wqe->opcode);
     cqe.wc.byte_len = wqe->total;
     cqe.wc.qp_num   = qp->base.qp_num;
-    sv_cq_push(sv_cq(qp->base.send_cq), &cqe, true);
+    if (sv_unlikely(!sv_cq_push(sv_cq(qp->base.send_cq), &cqe,
+                                (status == IBV_WC_SUCCESS) ?
+                                        SV_NOTIFY_NEXT : SV_NOTIFY_SOLICITED))) {
+        sv_tx_lost(qp);
+    }
 }
 
 void sv_tx_flush(struct sv_qp *qp)
@@ -269,7 +286,9 @@ void sv_tx_enlist(struct sv_qp *qp)
         nudge = (atomic_fetch_add(&node->num_stuck, 1) == 0);
     }
     sv_spin_unlock(&node->stuck_lock);
-    if (nudge) {
+    if (sv_cq_is_armed(sv_cq(qp->base.send_cq))) {
+        sv_keeper_ring(node->head); /* the program is about to sleep */
+    } else if (nudge) {
         sv_keeper_nudge(node);
     }
 }
@@ -297,8 +316,18 @@ void sv_tx_unlist(struct sv_qp *qp)
     sv_spin_unlock(&node->stuck_lock);
 }
 
+/* Nobody polls here, or this would not be the keeper's work, and perhaps nobody
+ * polls there: have the receiver's keeper make room, and ring when it has. */
+static void sv_tx_beg(struct sv_tx *tx)
+{
+    if ((tx->wait == SV_WAIT_RING) || (tx->wait == SV_WAIT_VERDICT)) {
+        atomic_store(&tx->rem->waiting, 1);
+        sv_keeper_ring(tx->peer->head);
+    }
+}
+
 /* True: nothing is left to do for this QP. Needs stuck_lock. */
-static bool sv_tx_push(struct sv_qp *qp)
+static bool sv_tx_push(struct sv_qp *qp, bool is_keeper)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     bool idle;
@@ -307,7 +336,13 @@ static bool sv_tx_push(struct sv_qp *qp)
         return false;
     }
     sv_tx_run(qp);
+    if (atomic_load(&qp->state) == IBV_QPS_ERR) {
+        sv_tx_flush(qp);
+    }
     idle = (qp->tx.done == qp->tx.posted);
+    if (is_keeper && !idle) {
+        sv_tx_beg(&qp->tx);
+    }
     sv_spin_unlock(&qp->tx.lock);
 
     if (atomic_load(&qp->rx_flush_due)) {
@@ -320,7 +355,7 @@ static bool sv_tx_push(struct sv_qp *qp)
     return idle;
 }
 
-void sv_tx_push_stuck(struct sv_node *node)
+void sv_tx_push_stuck(struct sv_node *node, bool is_keeper)
 {
     struct sv_qp **pp;
 
@@ -329,7 +364,7 @@ void sv_tx_push_stuck(struct sv_node *node)
     }
 
     for (pp = &node->stuck; *pp != NULL;) {
-        if (sv_tx_push(*pp)) {
+        if (sv_tx_push(*pp, is_keeper)) {
             sv_tx_unlink(node, pp);
         } else {
             pp = &(*pp)->tx.stuck_next;

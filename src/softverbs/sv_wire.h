@@ -116,6 +116,7 @@ struct sv_shm_qp {
     _Atomic uint32_t access;      /* enum ibv_access_flags of the QP */
     _Atomic uint32_t min_rnr;     /* code of the RNR timer */
     uint32_t         last_epoch;  /* of the entry's former QP */
+    _Atomic uint32_t waiting;     /* sender sleeps: ring when there is room */
 
     /* Line 1: the sender's. busy brackets all that it does to the owner. */
     _Alignas(SV_LINE) _Atomic uint32_t busy;
