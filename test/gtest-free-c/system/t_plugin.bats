@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What the plugin says when it cannot work, and that it then stays out of the
+# way: one sentence, a status, no crash, no hang. ucx_perftest talks to itself
+# in one process, so nothing but the plugin and the device takes part.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR"
+    refuse=$T_TOP_BUILDDIR/test/gtest-free-c/system/.libs/refuse.so
+    other_ucx=$T_TOP_BUILDDIR/test/gtest-free-c/system/.libs/other_ucx.so
+    perftest=(ucx_perftest -x daqiri -d softverbs0:1 -t am_lat
+              -l -n 200)
+    export UCX_TLS=daqiri
+}
+
+# with_objects OBJECT... -- COMMAND...
+with_objects()
+{
+    local preload=
+
+    while [ "$1" != -- ]; do
+        preload="$preload $1"
+        shift
+    done
+    shift
+    # the time limit outside: what is preloaded speaks in every program
+    run timeout 60 env LD_PRELOAD="$preload" "$@"
+    echo "$output"
+    # neither killed by a signal nor by the time limit
+    [ "$status" -lt 124 ] || [ "$status" -eq 255 ]
+}
+
+# says SENTENCE: exactly one line has it
+says()
+{
+    [ "$(echo "$output" | grep -c -F -- "$1")" -eq 1 ]
+}
+
+# refused WHAT SENTENCE
+refused()
+{
+    export T_REFUSE=$1
+    with_objects "$refuse" "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"
+    [ "$status" -ne 0 ]
+    says "$2"
+}
+
+@test "the shim itself refuses nothing unasked" {
+    with_objects "$refuse" "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"
+    [ "$status" -eq 0 ]
+    [[ $output != *daqiri_* ]]
+}
+
+@test "no device" {
+    refused no_device 'daqiri: this machine has no RDMA device'
+    [[ $output == *'daqiri run COMMAND'* ]]
+}
+
+@test "no device, and nobody asked for daqiri: silence" {
+    export T_REFUSE=no_device UCX_TLS=tcp,self
+    with_objects "$refuse" "$T_SOFTVERBS" "$T_PLUGIN" -- \
+        ucx_perftest -x self -d memory0 -t am_lat -l -n 200
+    [ "$status" -eq 0 ]
+    [[ $output != *daqiri* ]]
+}
+
+@test "no permission on the device" {
+    refused open_eacces 'softverbs0: the RDMA device cannot be opened: Permission denied'
+    says 'check the permissions of /dev/infiniband'
+}
+
+@test "port down" {
+    refused port_down 'softverbs0: the port is not active'
+}
+
+@test "no shared receive queue" {
+    refused no_srq 'softverbs0: the device has no shared receive queue'
+}
+
+@test "no GID at the index" {
+    refused no_gid 'softverbs0:1: there is no GID at the index asked for'
+}
+
+@test "queue pairs cannot be made" {
+    refused create_qp 'ibv_create_qp(): Cannot allocate memory'
+}
+
+@test "memory cannot be registered: the limit is named" {
+    ulimit -l 64
+    refused reg_enomem 'ibv_reg_mr(): Cannot allocate memory'
+    says 'locked memory is limited to 64 KiB (ulimit -l)'
+}
+
+@test "a device that is not there" {
+    with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
+        ucx_perftest -x daqiri -d nosuch0:1 -t am_lat -l -n 200
+    [ "$status" -ne 0 ]
+    [[ $output == *'No such device'* ]]
+}
+
+@test "a UCX of another version: daqiri stays out, the program goes on" {
+    with_objects "$other_ucx" "$T_PLUGIN" -- \
+        ucx_perftest -x self -d memory0 -t am_lat -l -n 200
+    [ "$status" -eq 0 ]
+    says 'daqiri: the plugin was built for another UCX and stays out of this job (built for UCX 1.13, loaded into UCX 1.99.7)'
+}
+
+@test "two copies: the second stays out, the first works" {
+    cp "$T_PLUGIN" copy.so.0
+    with_objects "$T_SOFTVERBS" "$T_PLUGIN" "$PWD/copy.so.0" -- "${perftest[@]}"
+    [ "$status" -eq 0 ]
+    says 'a daqiri plugin is loaded already and this copy stays out of its way'
+}
+
+# Each option with values below and above its range.
+ranges()
+{
+    cat <<'OPTIONS'
+SQ_DEPTH 0 3 32769 -1 99999999999
+CQ_LEN 3 4194305
+SIGNAL_EVERY 0 32769
+RX_BUFFERS 63 1048577
+RX_WINDOW 3 32769
+TX_BUFFERS 63 1048577
+SEG_SIZE 255 2m inf
+MAX_INLINE 4097 -1
+MAX_SGE 1 33
+POLL_BATCH 0 65
+RNR_TIMEOUT 0 0.001ms 700ms -1s
+TIMEOUT 0 1us 9000s
+RETRY_COUNT 7 -1
+CONN_TIMEOUT 1ms 120m
+CONN_RETRY 0 2s
+GID_INDEX 256 -1
+TRAFFIC_CLASS 256
+SL 16
+OPTIONS
+}
+
+@test "nonsense in every option" {
+    local option values value
+    local tried=0
+
+    while read -r option values; do
+        for value in nonsense 12abc $values; do
+            run timeout 60 env "UCX_DAQIRI_$option=$value" \
+                LD_PRELOAD="$T_SOFTVERBS $T_PLUGIN" "${perftest[@]}"
+            echo "$option=$value: status $status"
+            echo "$output"
+            [ "$status" -ne 0 ]
+            [ "$status" -lt 124 ] || [ "$status" -eq 255 ]
+            [[ $output == *"$option"* ]]
+            tried=$((tried + 1))
+        done
+    done < <(ranges)
+    [ "$tried" -ge 70 ]
+}
+
+@test "every option that exists is in the test above" {
+    run env LD_PRELOAD="$T_PLUGIN" ucx_info -c -f
+    diff <(echo "$output" | sed -n 's/^UCX_DAQIRI_\([A-Z_]*\)=.*/\1/p' |
+           grep -vxE 'ALLOC|FAILURE|MAX_NUM_EPS|MD_.*' | sort) \
+         <(ranges | sed 's/ .*//' | sort)
+}
