@@ -27,12 +27,12 @@
 #define RUN_GO_ON (-1)
 
 /*
- * Memory that a transport registers before the first message, rounded up:
- * receive buffers and send buffers of one interface with their defaults. A
- * limit below it cannot work; one above it may still be too small for large
- * messages, and then the transport says so.
+ * Memory that a transport registers before the first message: send buffers
+ * and a window of receive buffers for a few peers, 4 and 2 MiB with their
+ * defaults, and a large message or two. A lower limit cannot work; a higher
+ * one may still be too small for many peers, and then the transport says so.
  */
-#define RUN_MEMORY_NEEDED ((size_t)32 << 20)
+#define RUN_MEMORY_NEEDED ((size_t)16 << 20)
 
 typedef struct run_opts {
     const char *device; /* auto, soft, or a name */

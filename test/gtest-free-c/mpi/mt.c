@@ -97,10 +97,16 @@ void mt_check(const void *buffer, size_t size, int sender, int receiver,
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+/* MPICH gives a rank its own messages without any transport. */
+#ifdef OPEN_MPI
+#define MT_SELF_IS_SENT 1
+#else
+#define MT_SELF_IS_SENT 0
+#endif
+
 static void mt_count(size_t size, int receiver)
 {
-    /* An MPI may deliver to itself without any transport. */
-    if (receiver != mt.rank) {
+    if (MT_SELF_IS_SENT || (receiver != mt.rank)) {
         __atomic_fetch_add(&mt.messages, 1, __ATOMIC_RELAXED);
         __atomic_fetch_add(&mt.bytes, size, __ATOMIC_RELAXED);
     }

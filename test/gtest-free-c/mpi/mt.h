@@ -7,8 +7,8 @@
  *
  * All data is made from a pattern that depends on the seed, the sender, the
  * receiver, the size and a serial number, so that it can be checked without
- * being kept. What goes to other ranks by point-to-point calls is counted and
- * printed at the end, to be held against the transport's own counters.
+ * being kept. What the transport has to carry of point-to-point calls is counted
+ * and printed at the end, to be held against the transport's own counters.
  */
 
 #ifndef MT_H
@@ -28,7 +28,7 @@ typedef struct mt {
     int np;
     int threads;  /* what MPI_Init_thread provided */
     uint64_t seed;
-    uint64_t messages; /* sent to other ranks */
+    uint64_t messages; /* sent, as far as a transport has to carry them */
     uint64_t bytes;
 } mt_t;
 

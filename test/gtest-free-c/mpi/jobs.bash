@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# For bats files that run MPI jobs over daqiri. They are started by run-test,
+# which sets T_*. Everything a job writes goes to a folder of its own below
+# $BATS_TEST_TMPDIR: out, err, and counters/, one file per interface.
+# shellcheck shell=bash
+
+# Ranks share two cores, so they must yield; root is who one is in a container.
+jobs_setup()
+{
+    export OMPI_MCA_rmaps_base_oversubscribe=1
+    export OMPI_MCA_hwloc_base_binding_policy=none
+    export OMPI_MCA_mpi_yield_when_idle=1
+    export OMPI_MCA_plm_rsh_agent=/bin/false
+    if [ "$(id -u)" -eq 0 ]; then
+        export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    fi
+    case $T_FLAVOUR in
+        asan|tsan)
+            skip "flavour $T_FLAVOUR: an MPI program would have to be built with that sanitizer, and its MPI too"
+            ;;
+    esac
+}
+
+# Absolute path of what starts jobs of this MPI; without it the test is skipped.
+jobs_starter()
+{
+    case $1 in
+        ompi) echo "$T_MPIRUN_OMPI" ;;
+        mpich) echo "$T_MPIRUN_MPICH" ;;
+    esac
+}
+
+need_mpi()
+{
+    [ -n "$(jobs_starter "$1")" ] || skip "$1 is not installed"
+}
+
+jobs_show()
+{
+    echo "--- $1"
+    tail -n 25 "$1"
+}
+
+# job_run NAME TLS MPI NP PROGRAM [ARG]...: sets $job to the job's folder and
+# returns its exit status; 124 is a hang.
+job_run()
+{
+    local name=$1 tls=$2 mpi=$3 np=$4
+
+    shift 4
+    job=$BATS_TEST_TMPDIR/$name.$np
+    mkdir -p "$job/counters"
+    DAQIRI_STATS_DIR=$job/counters timeout -k 5 $((90 * T_TIMEOUT_MULTIPLIER)) \
+        "$T_DAQIRI" run --device "${T_DEVICE:-soft}" --tls "$tls" \
+        "$(jobs_starter "$mpi")" -np "$np" "$@" \
+        >"$job/out" 2>"$job/err" </dev/null
+}
+
+# job_ok ...: the same, and it must have ended well and without a word.
+job_ok()
+{
+    local status=0
+
+    job_run "$@" || status=$?
+    if [ "$status" -ne 0 ]; then
+        echo "$3, $4 ranks: exit status $status"
+        jobs_show "$job/out"
+        jobs_show "$job/err"
+        return 1
+    fi
+    if grep -v '^daqiri run: device ' "$job/err"; then
+        echo "$3, $4 ranks: the above on stderr was not expected"
+        return 1
+    fi
+}
+
+# Daqiri carried what the last job sent, and nothing was left in its hands.
+job_carried()
+{
+    local zero='sq_in_use|rx_held|tx_buffers_out'
+
+    if ! awk -f "$T_TOP_SRCDIR/contrib/carried.awk" "$job/out" \
+            "$job/counters"/*; then
+        jobs_show "$job/out"
+        return 1
+    fi
+    if grep -E "^(${zero})_at_close [1-9]|^(tx_errors|rx_dropped|rx_overrun|rx_out_of_order|posts_refused|stray_completions) [1-9]" \
+            "$job/counters"/*; then
+        echo 'the counters above must be 0'
+        return 1
+    fi
+    for key in sq_in_use_at_close rx_held_at_close; do
+        if grep -L "^$key 0\$" "$job/counters"/* | grep .; then
+            echo "the files above do not say $key 0"
+            return 1
+        fi
+    done
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# MPI programs over UCX_TLS=daqiri, under both MPIs, with 1, 2, 4 and 8 ranks
+# on whatever cores there are. Every payload is checked by the program; here,
+# that daqiri carried it, and that nothing was left behind or complained about.
+
+load jobs
+
+setup()
+{
+    jobs_setup
+}
+
+# every_np MPI CASE
+every_np()
+{
+    local np
+
+    need_mpi "$1"
+    for np in 1 2 4 8; do
+        job_ok "$2" daqiri "$1" "$np" \
+            "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$1" "$2"
+        job_carried
+        if grep '^# skip' "$job/out"; then
+            skip "$(sed -n 's/^# skip: //p' "$job/out")"
+        fi
+    done
+}
+
+@test "Open MPI: blocking, 0 B to 16 MiB" { every_np ompi blocking; }
+@test "Open MPI: nonblocking, all to all" { every_np ompi nonblocking; }
+@test "Open MPI: any source, order of each sender" { every_np ompi any_source; }
+@test "Open MPI: messages to oneself" { every_np ompi self; }
+@test "Open MPI: truncation is seen and survived" { every_np ompi truncation; }
+@test "Open MPI: probe and matched probe" { every_np ompi probe; }
+@test "Open MPI: thousands of unexpected messages" { every_np ompi unexpected; }
+@test "Open MPI: random traffic" { every_np ompi random; }
+@test "Open MPI: MPI_THREAD_MULTIPLE" { every_np ompi threads; }
+@test "Open MPI: one-sided windows" { every_np ompi windows; }
+@test "Open MPI: one-sided atomics" { every_np ompi atomics; }
+@test "Open MPI: collectives" { every_np ompi collectives; }
+
+@test "MPICH: blocking, 0 B to 16 MiB" { every_np mpich blocking; }
+@test "MPICH: nonblocking, all to all" { every_np mpich nonblocking; }
+@test "MPICH: any source, order of each sender" { every_np mpich any_source; }
+@test "MPICH: messages to oneself" { every_np mpich self; }
+@test "MPICH: truncation is seen and survived" { every_np mpich truncation; }
+@test "MPICH: probe and matched probe" { every_np mpich probe; }
+@test "MPICH: thousands of unexpected messages" { every_np mpich unexpected; }
+@test "MPICH: random traffic" { every_np mpich random; }
+@test "MPICH: MPI_THREAD_MULTIPLE" { every_np mpich threads; }
+@test "MPICH: one-sided windows" { every_np mpich windows; }
+@test "MPICH: one-sided atomics" { every_np mpich atomics; }
+@test "MPICH: collectives" { every_np mpich collectives; }
+
+# The device has to carry UCX's own transports too.
+other_transports()
+{
+    need_mpi "$1"
+    job_ok random rc_verbs,ud_verbs "$1" 2 \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$1" random collectives
+    run grep -h '^am_tx ' "$job/counters"/*
+    [ "$status" -ne 0 ]
+}
+
+@test "Open MPI: rc_verbs,ud_verbs on the same device, without daqiri" { other_transports ompi; }
+@test "MPICH: rc_verbs,ud_verbs on the same device, without daqiri" { other_transports mpich; }

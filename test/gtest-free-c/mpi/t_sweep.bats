@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The MPI sweep: it measures, it counts, and it notices wrong data.
+
+load jobs
+
+setup()
+{
+    jobs_setup
+}
+
+sweep()
+{
+    echo "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-$1"
+}
+
+all_tests='latency bw bibw rate allreduce alltoall bcast barrier'
+
+# Every table is there and has a line for each size; daqiri carried it all.
+whole_sweep()
+{
+    local test
+
+    need_mpi "$1"
+    job_ok sweep daqiri "$1" 2 "$(sweep "$1")" --seconds 2 --step 16
+    job_carried
+    for test in $all_tests; do
+        grep "^# $test: " "$job/out"
+    done
+    # 0 1 16 256 4K 64K 1M, sizes below 4 and 0 where they make no sense.
+    run awk '/^# Size/ { ++tables } /^[0-9]+ +[0-9.]+/ { ++rows }
+             END { print tables, rows }' "$job/out"
+    [ "$output" = '7 43' ]
+}
+
+@test "Open MPI: the whole sweep" { whole_sweep ompi; }
+@test "MPICH: the whole sweep" { whole_sweep mpich; }
+
+# Pairs, rings and blocks for more ranks than two, and for an odd number.
+more_ranks()
+{
+    need_mpi "$1"
+    job_ok sweep daqiri "$1" 3 "$(sweep "$1")" --seconds 1 --step 64
+    job_carried
+    job_ok sweep daqiri "$1" 4 "$(sweep "$1")" --seconds 1 --step 64 \
+        --ops 20 --seed 7 --max 64K
+    job_carried
+}
+
+@test "Open MPI: 3 and 4 ranks" { more_ranks ompi; }
+@test "MPICH: 3 and 4 ranks" { more_ranks mpich; }
+
+# A byte that was changed on the way ends the job with the place named.
+wrong_data()
+{
+    local spoil=$T_TOP_BUILDDIR/test/gtest-free-c/mpi/.libs/mt-spoil-$1.so
+
+    need_mpi "$1"
+    [ -f "$spoil" ]
+    export LD_PRELOAD=$spoil
+    run job_run spoiled daqiri "$1" 2 "$(sweep "$1")" --tests latency --min 8 \
+        --max 8 --ops 200
+    unset LD_PRELOAD
+    [ "$status" -ne 0 ]
+    [ "$status" -ne 124 ]
+    grep -E 'rank [01]: latency: wrong data at offset 7 of message [0-9]+ from rank [01], size 8' \
+        "$BATS_TEST_TMPDIR/spoiled.2/err"
+}
+
+@test "Open MPI: wrong data is noticed" { wrong_data ompi; }
+@test "MPICH: wrong data is noticed" { wrong_data mpich; }
+
+# refused WORDS ARG...: exit status 2 and a sentence that has these words.
+refused()
+{
+    local words=$1
+
+    shift
+    run "$program" "$@"
+    echo "$output"
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"$words"* ]]
+}
+
+@test "options: nonsense gets a sentence and exit status 2" {
+    if [ -n "$T_MPIRUN_OMPI" ]; then
+        program=$(sweep ompi)
+    else
+        need_mpi mpich
+        program=$(sweep mpich)
+    fi
+    refused "there is no test 'nonsense'" --tests latency,nonsense
+    refused "there is no test ''" --tests ''
+    refused 'not a size' --min nonsense
+    refused 'not a size' --max 1T
+    refused 'not a size' --max 1G
+    refused 'not a size' --max -1
+    refused 'not a whole number from 2' --step 1
+    refused 'not a whole number from 1' --ops 0
+    refused 'not a whole number' --ops 1x
+    refused 'not a number of seconds' --seconds 0
+    refused 'not a number of seconds' --seconds nan
+    refused 'not a whole number' --seed 18446744073709551616
+    refused '--min is larger than --max' --min 2K --max 1K
+    refused 'takes options only' latency
+    refused 'unrecognized option' --nonsense
+    refused 'requires an argument' --seed
+    refused 'needs at least 2 ranks'
+}
