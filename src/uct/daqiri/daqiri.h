@@ -368,6 +368,11 @@ UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,
 UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_iface_t, uct_iface_t);
 
 unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface);
+ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                    uct_completion_t *comp);
+
+/* ---- daqiri_query.c ---- */
+
 ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
                                     uct_iface_attr_t *attr);
 ucs_status_t uct_daqiri_iface_get_device_address(uct_iface_h tl_iface,
@@ -377,8 +382,6 @@ ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
 int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
                                   const uct_device_addr_t *dev_addr,
                                   const uct_iface_addr_t *iface_addr);
-ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
-                                    uct_completion_t *comp);
 
 /* ---- daqiri_ep.c ---- */
 
@@ -402,6 +405,9 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
 ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags);
 ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp);
+
+/* ---- daqiri_pending.c ---- */
+
 ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                        unsigned flags);
 void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
@@ -541,8 +547,13 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface);
 /* Best effort: the peer would find out by itself, later. */
 void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn);
-/* The QP and the address handle. */
-void uct_daqiri_hs_release(uct_daqiri_conn_t *conn);
+
+/* ---- daqiri_link.c: what a connected conn has of the device; async ---- */
+
+/* A QP in INIT with RECVs behind it; tells progress. What a failure leaves,
+ * uct_daqiri_link_close() takes. */
+ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn);
+void uct_daqiri_link_close(uct_daqiri_conn_t *conn);
 
 /* ---- daqiri_qp.c: ibv_create_qp, ibv_modify_qp of RC QPs ---- */
 

@@ -8,8 +8,6 @@
  */
 #include "daqiri.h"
 
-#include <ucp/api/ucp.h>
-
 extern uct_tl_t uct_daqiri_tl;
 
 uct_component_t uct_daqiri_component = {
@@ -59,7 +57,6 @@ static void uct_daqiri_stay_out(const dq_facts_t *facts)
 
 static int uct_daqiri_is_right_ucx(void)
 {
-    unsigned major, minor, release;
     char detail[128];
     const dq_facts_t facts = {
         .cause   = DQ_CAUSE_UCX_VERSION,
@@ -67,17 +64,9 @@ static int uct_daqiri_is_right_ucx(void)
         .detail  = detail,
     };
 
-    ucp_get_version(&major, &minor, &release);
-    if ((major == UCT_DAQIRI_UCX_MAJOR) && (minor == UCT_DAQIRI_UCX_MINOR) &&
-        (uct_base_iface_t_class.size == sizeof(uct_base_iface_t)) &&
-        (uct_base_ep_t_class.size == sizeof(uct_base_ep_t))) {
+    if (uct_daqiri_compat_fits(detail, sizeof(detail))) {
         return 1;
     }
-    snprintf(detail, sizeof(detail),
-             "built for UCX %d.%d, loaded into UCX %u.%u.%u%s",
-             UCT_DAQIRI_UCX_MAJOR, UCT_DAQIRI_UCX_MINOR, major, minor, release,
-             (uct_base_iface_t_class.size == sizeof(uct_base_iface_t))
-                     ? "" : " with other build options");
     uct_daqiri_stay_out(&facts);
     return 0;
 }

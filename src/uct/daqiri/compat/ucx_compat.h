@@ -60,8 +60,8 @@ int uct_daqiri_config_write_gid(char *buf, size_t max, const void *src,
      ucs_config_clone_int, ucs_config_release_nop, \
      ucs_config_help_generic, "<index> or \"auto\""}
 
-/* Version of the UCX that this was compiled against. */
-#define UCT_DAQIRI_UCX_MAJOR UCT_VERNO_MAJOR
-#define UCT_DAQIRI_UCX_MINOR UCT_VERNO_MINOR
+/* True if the UCX of this process is the one that this was built for; both
+ * are named in @a why. */
+int uct_daqiri_compat_fits(char *why, size_t size);
 
 #endif

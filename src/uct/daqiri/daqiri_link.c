@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a conn has of the device while it is connected: a QP, a way to address
+ * the peer's handshake, and the RECVs behind its window. Made and destroyed on
+ * the async thread, for both may block.
+ */
+#include "daqiri.h"
+
+enum {
+    UCT_DAQIRI_WINDOW_MIN   = 16, /* however little memory is left           */
+    UCT_DAQIRI_WINDOW_SHARE = 8   /* a conn takes this part of what is left  */
+};
+
+
+/* ---- RECVs behind what is promised to a new peer ---- */
+
+static uint32_t uct_daqiri_link_window(uct_daqiri_iface_t *iface)
+{
+    uint32_t limit = iface->rx.pool.limit;
+    uint32_t left  = limit - ucs_min(limit, iface->cm.reserved);
+
+    return ucs_min(ucs_max(left / UCT_DAQIRI_WINDOW_SHARE,
+                           UCT_DAQIRI_WINDOW_MIN),
+                   iface->config.rx_window);
+}
+
+
+/* Takes @a count from the buffers that closed conns have left, if so many. */
+static int uct_daqiri_link_take_spare(uct_daqiri_iface_t *iface, uint32_t count)
+{
+    uint32_t spare = __atomic_load_n(&iface->rx.spare, __ATOMIC_ACQUIRE);
+
+    while (spare >= count) {
+        if (__atomic_compare_exchange_n(&iface->rx.spare, &spare,
+                                        spare - count, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t index[UCT_DAQIRI_BATCH_MAX];
+    uint32_t count = conn->hs.window;
+    uint32_t first, done, n, i;
+    ucs_status_t status;
+
+    if (uct_daqiri_link_take_spare(iface, count)) {
+        return UCS_OK;
+    }
+    status = uct_daqiri_rx_make(iface, count, &first);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return UCS_OK; /* the memory limit: the window stays unbacked */
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (done = 0; done < count; done += n) {
+        n = ucs_min(count - done, UCT_DAQIRI_BATCH_MAX);
+        for (i = 0; i < n; i++) {
+            index[i] = first + done + i;
+        }
+        status = uct_daqiri_rx_post(iface, index, n);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    conn->hs.rx_first = first;
+    conn->hs.rx_count = count;
+    return UCS_OK;
+}
+
+
+/* ---- QP ---- */
+
+static ucs_status_t uct_daqiri_link_enter_qpn(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t qpn              = conn->hs.qp->qp_num;
+    uct_daqiri_conn_t ***root = &iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW];
+    uct_daqiri_conn_t **leaf  = *root;
+
+    if (leaf == NULL) {
+        leaf = ucs_calloc(UCT_DAQIRI_QPN_LEAF, sizeof(*leaf), "daqiri_qpns");
+        if (leaf == NULL) {
+            return UCS_ERR_NO_MEMORY;
+        }
+        __atomic_store_n(root, leaf, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)], conn,
+                     __ATOMIC_RELEASE);
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    struct ibv_ah_attr attr;
+
+    uct_daqiri_port_ah_attr(iface, &conn->peer_port, &attr);
+    conn->hs.ah = ibv_create_ah(uct_daqiri_iface_md(iface)->pd, &attr);
+    if (conn->hs.ah == NULL) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, "handshake", "ibv_create_ah",
+                            errno);
+        return UCS_ERR_UNREACHABLE;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    ucs_status_t status;
+
+    if (!conn->is_self && (conn->hs.ah == NULL)) {
+        status = uct_daqiri_link_create_ah(conn);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    status = uct_daqiri_qp_create(iface, &conn->hs.qp, NULL);
+    if (status != UCS_OK) {
+        return status;
+    }
+    conn->hs.psn         = ucs_generate_uuid((uintptr_t)conn) & UCS_MASK(24);
+    conn->hs.window      = uct_daqiri_link_window(iface);
+    iface->cm.reserved  += conn->hs.window;
+    status               = uct_daqiri_link_enter_qpn(conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_link_back_window(conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_QP);
+    return UCS_OK;
+}
+
+
+void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t qpn;
+    int ret;
+
+    if (conn->hs.qp != NULL) {
+        qpn = conn->hs.qp->qp_num;
+        ret = ibv_destroy_qp(conn->hs.qp);
+        if (ret != 0) {
+            ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s", qpn,
+                     strerror(ret));
+        }
+        __atomic_store_n(&iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW]
+                                     [qpn & (UCT_DAQIRI_QPN_LEAF - 1)],
+                         NULL, __ATOMIC_RELEASE);
+        iface->cm.reserved -= conn->hs.window;
+        conn->hs.qp         = NULL;
+    }
+    if (conn->hs.ah != NULL) {
+        ibv_destroy_ah(conn->hs.ah);
+        conn->hs.ah = NULL;
+    }
+}

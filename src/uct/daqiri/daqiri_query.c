@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What UCP asks before it sends anything: abilities, costs, addresses.
+ */
+#include "daqiri.h"
+
+
+static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
+                                      uct_iface_attr_t *attr)
+{
+    size_t max = iface->config.seg_size - sizeof(dq_msg_hdr_t);
+
+    attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                      UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY |
+                      UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CB_SYNC |
+                      UCT_IFACE_FLAG_EP_CHECK;
+    if (iface->config.max_short >= sizeof(uint64_t)) {
+        attr->cap.flags |= UCT_IFACE_FLAG_AM_SHORT;
+    }
+
+    attr->cap.am.max_short       = iface->config.max_short;
+    attr->cap.am.max_bcopy       = max;
+    attr->cap.am.min_zcopy       = 0;
+    attr->cap.am.max_zcopy       = max;
+    attr->cap.am.max_hdr         = ucs_min(max / 2, 256);
+    attr->cap.am.max_iov         = iface->config.max_sge - 1;
+    attr->cap.am.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.am.align_mtu       = 128u << iface->config.mtu;
+}
+
+
+ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
+                                    uct_iface_attr_t *attr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    uct_base_iface_query(&iface->super, attr);
+    uct_daqiri_iface_query_am(iface, attr);
+    attr->device_addr_len     = sizeof(dq_port_addr_t);
+    attr->iface_addr_len      = sizeof(dq_iface_addr_t);
+    attr->bandwidth.dedicated = 0;
+    attr->bandwidth.shared    = uct_daqiri_port_bandwidth(
+            &iface->config.port);
+    /* a short message through a switchless link; CPU time of one post */
+    attr->latency             = ucs_linear_func_make(600e-9, 1e-9);
+    attr->overhead            = 75e-9;
+    attr->priority            = 0;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_iface_get_device_address(uct_iface_h tl_iface,
+                                                 uct_device_addr_t *addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    memcpy(addr, &iface->config.port_addr, sizeof(iface->config.port_addr));
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
+                                          uct_iface_addr_t *addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    memcpy(addr, &iface->config.addr, sizeof(iface->config.addr));
+    return UCS_OK;
+}
+
+
+int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
+                                  const uct_device_addr_t *dev_addr,
+                                  const uct_iface_addr_t *iface_addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    (void)iface_addr;
+    return uct_daqiri_port_is_reachable(&iface->config.port_addr,
+                                        (const dq_port_addr_t*)dev_addr);
+}
