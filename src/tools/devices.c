@@ -134,7 +134,7 @@ void daqiri_device_why_not(const daqiri_device_t *device, char *text,
             snprintf(text, length, "its ports cannot be asked: %s",
                      strerror(device->error));
         } else {
-            snprintf(text, length, "its port %u is %s, not ACTIVE",
+            snprintf(text, length, "its port %u is %s, not active",
                      device->port, device->port_state);
         }
         break;

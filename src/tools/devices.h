@@ -38,7 +38,7 @@ typedef struct daqiri_device {
 int daqiri_devices_list(daqiri_device_t **devices_p, size_t *count_p);
 
 /* One clause that says why a device is not usable, such as
- * "its port 1 is DOWN". */
+ * "its port 1 is down, not active". */
 void daqiri_device_why_not(const daqiri_device_t *device, char *text,
                            size_t length);
 

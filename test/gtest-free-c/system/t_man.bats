@@ -1,0 +1,63 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The man pages say what --help says: the same options, subcommands and tests.
+
+setup()
+{
+    man=$T_TOP_SRCDIR/man
+    case $T_FLAVOUR in
+        asan|tsan) skip "flavour $T_FLAVOUR: other people's programs cannot load its objects" ;;
+    esac
+}
+
+# Long options in --help of a command; in a man page, where roff wants a
+# backslash before each dash.
+help_options()
+{
+    "$@" --help | grep -o -E -- '--[a-z][a-z-]*' | sort -u
+}
+
+man_options()
+{
+    sed 's/\\-/-/g' "$1" | grep -o -E -- '--[a-z][a-z-]*' | sort -u
+}
+
+same()
+{
+    diff <(man_options "$1") <(help_options "${@:2}")
+}
+
+@test "daqiri.1 has the options and subcommands of --help" {
+    same "$man/daqiri.1" "$T_DAQIRI"
+    for name in $("$T_DAQIRI" --help | sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+        grep -q "^\.BR daqiri-$name (1)" "$man/daqiri.1"
+        [ -f "$man/daqiri-$name.1" ]
+    done
+}
+
+@test "daqiri-run.1 has the options of --help" {
+    same "$man/daqiri-run.1" "$T_DAQIRI" run
+}
+
+@test "daqiri-mpi-sweep.1 has the options and tests of --help" {
+    local sweep
+
+    sweep=$(ls "$T_TOP_BUILDDIR"/src/tools/daqiri-mpi-sweep-{ompi,mpich} 2>/dev/null | head -n 1)
+    [ -n "$sweep" ] || skip 'no MPI is installed, so there is no sweep'
+    same "$man/daqiri-mpi-sweep.1" "$sweep"
+    for name in $("$sweep" --help | sed -n '/^Tests/,$s/^  \([a-z]*\) .*/\1/p'); do
+        grep -q "^\.B $name\$" "$man/daqiri-mpi-sweep.1"
+    done
+}
+
+@test "man can show the pages without a warning" {
+    command -v man >/dev/null || skip 'man is not installed'
+    command -v groff >/dev/null || skip 'groff is not installed'
+    for page in "$man"/*.1; do
+        run man --warnings -E UTF-8 -l -Tutf8 "$page"
+        [ "$status" -eq 0 ]
+        run bash -c 'man --warnings -E UTF-8 -l -Tutf8 "$1" 2>&1 >/dev/null' - "$page"
+        [ -z "$output" ]
+    done
+}

@@ -1,0 +1,387 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri run, without starting any MPI: which device it chooses and why, what
+# it sets, and one sentence and a status for whatever is wrong. RDMA devices
+# that this machine does not have are played by fake_verbs (FAKE_VERBS).
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR"
+    case $T_FLAVOUR in
+        asan|tsan) skip "flavour $T_FLAVOUR: other people's programs cannot load its objects" ;;
+    esac
+    fake=$T_TOP_BUILDDIR/test/gtest-free-c/system/.libs/fake_verbs.so
+    unset LD_PRELOAD UCX_TLS UCX_NET_DEVICES
+}
+
+# daqiri ARG...: stdout in $output, stderr in $stderr, status in $status.
+daqiri()
+{
+    run --separate-stderr timeout 60 "$T_DAQIRI" "$@"
+    printf '%s\n' "stdout: $output" "stderr: $stderr" "status: $status"
+}
+
+# with_devices DEVICES ARG...: the same on a machine that has these.
+with_devices()
+{
+    local devices=$1
+
+    shift
+    run --separate-stderr timeout 60 env FAKE_VERBS="$devices" \
+        LD_PRELOAD="$fake" "$T_DAQIRI" "$@"
+    printf '%s\n' "stdout: $output" "stderr: $stderr" "status: $status"
+}
+
+# The last command said this, once, on stderr.
+says()
+{
+    [ "$(grep -c -F -- "$1" <<<"$stderr")" -eq 1 ]
+}
+
+# sets NAME=VALUE: the last command, env, was given it.
+sets()
+{
+    grep -q -x -F -- "$1" <<<"$output"
+}
+
+# refused STATUS SENTENCE: it was the only one, and nothing was run.
+refused()
+{
+    [ "$status" -eq "$1" ]
+    [ -z "$output" ]
+    says "$2"
+}
+
+# --- how it is called
+
+@test "no subcommand: usage, status 2" {
+    daqiri
+    refused 2 'Usage: daqiri SUBCOMMAND'
+}
+
+@test "unknown subcommand: a sentence, status 2" {
+    daqiri frobnicate
+    refused 2 "daqiri: there is no subcommand 'frobnicate'"
+}
+
+@test "unknown option: a sentence, status 2" {
+    daqiri --frobnicate
+    refused 2 "daqiri: there is no option '--frobnicate'"
+    daqiri run --frobnicate
+    refused 2 "unrecognized option '--frobnicate'"
+}
+
+@test "option without its value: a sentence, status 2" {
+    daqiri run --device
+    refused 2 "option '--device' requires an argument"
+    daqiri run --device '' true
+    refused 2 'daqiri run: --device and --tls need a name'
+    daqiri run --tls '' true
+    refused 2 'daqiri run: --device and --tls need a name'
+}
+
+@test "no command: a sentence, status 2" {
+    daqiri run
+    refused 2 'daqiri run: which command?'
+    daqiri run --device soft --
+    refused 2 'daqiri run: which command?'
+}
+
+@test "--help and --version" {
+    daqiri --help
+    [ "$status" -eq 0 ]
+    [[ $output == *'run a command with daqiri'* ]]
+    daqiri --version
+    [ "$status" -eq 0 ]
+    [[ $output == 'daqiri '[0-9]* ]]
+    daqiri run --help
+    [ "$status" -eq 0 ]
+    [[ $output == *--print-env* ]]
+}
+
+# --- the command
+
+@test "unknown command: a sentence, status 127" {
+    daqiri run no-such-command
+    refused 127 'daqiri run: no-such-command: there is no such command'
+    daqiri run ./no/such/command
+    refused 127 'daqiri run: ./no/such/command: there is no such command'
+}
+
+@test "what is not executable: a sentence, status 126" {
+    echo true >script
+    chmod 644 script
+    daqiri run ./script
+    refused 126 'daqiri run: ./script cannot be run: Permission denied'
+    daqiri run ./
+    refused 126 'daqiri run: ./ cannot be run: Is a directory'
+}
+
+@test "no MPI installed: a sentence that says what to install, status 127" {
+    local starter
+
+    for starter in mpirun mpiexec mpirun.openmpi mpiexec.mpich; do
+        run --separate-stderr env PATH=/nonexistent "$T_DAQIRI" run "$starter" -np 2 ./a.out
+        refused 127 "daqiri run: $starter was not found: this MPI is not installed"
+        says 'apt-get install openmpi-bin, or mpich'
+    done
+}
+
+@test "the command's status and its arguments are its own" {
+    daqiri run --device soft sh -c 'exit 7'
+    [ "$status" -eq 7 ]
+    daqiri run --device soft -- echo --device 'two  words' -p
+    [ "$status" -eq 0 ]
+    [ "$output" = '--device two  words -p' ]
+}
+
+# --- the device
+
+@test "no RDMA device: the software device, and it says why" {
+    with_devices '' run env
+    [ "$status" -eq 0 ]
+    says 'device softverbs0:1, in software and for this host only: there is no RDMA device'
+    sets UCX_NET_DEVICES=softverbs0:1
+    sets UCX_TLS=daqiri
+    sets "LD_PRELOAD=$fake:$T_SOFTVERBS:$T_PLUGIN"
+}
+
+@test "a usable RDMA device is taken before the software one" {
+    with_devices 'mlx5_0=active' run env
+    [ "$status" -eq 0 ]
+    says 'device mlx5_0:1: the first usable RDMA device'
+    sets UCX_NET_DEVICES=mlx5_0:1
+    sets "LD_PRELOAD=$fake:$T_PLUGIN"
+}
+
+@test "its port is the one that is up" {
+    with_devices 'mlx5_0=second' run env
+    sets UCX_NET_DEVICES=mlx5_0:2
+}
+
+@test "devices that are not usable are passed over, each with its reason" {
+    with_devices 'a0=down b0=denied c0=iwarp d0=broken e0=active f0=active' run env
+    [ "$status" -eq 0 ]
+    says 'device a0 is not usable: its port 1 is down, not active'
+    says 'device b0 is not usable: this user may not open it'
+    says 'device c0 is not usable: it is neither InfiniBand nor RoCE'
+    says 'device d0 is not usable: it cannot be opened: Input/output error'
+    says 'device e0:1: the first usable RDMA device'
+    sets UCX_NET_DEVICES=e0:1
+}
+
+@test "no device is usable: the software device, said aloud" {
+    with_devices 'a0=down' run env
+    [ "$status" -eq 0 ]
+    says 'device a0 is not usable: its port 1 is down, not active'
+    says 'device softverbs0:1, in software and for this host only: no RDMA device is usable'
+    sets UCX_NET_DEVICES=softverbs0:1
+}
+
+@test "devices cannot be listed: a sentence, status 1" {
+    with_devices 'list=denied' run env
+    refused 1 'daqiri run: RDMA devices cannot be listed: Operation not permitted'
+}
+
+@test "--device soft, even where there is an RDMA device" {
+    with_devices 'mlx5_0=active' run --device soft env
+    [ "$status" -eq 0 ]
+    says 'device softverbs0:1, in software and for this host only: asked for with --device'
+    sets UCX_NET_DEVICES=softverbs0:1
+    with_devices 'mlx5_0=active' run --device softverbs0 env
+    sets UCX_NET_DEVICES=softverbs0:1
+}
+
+@test "--device NAME is taken" {
+    with_devices 'mlx5_0=active mlx5_1=active' run --device mlx5_1 env
+    [ "$status" -eq 0 ]
+    says 'device mlx5_1:1: asked for with --device'
+    sets UCX_NET_DEVICES=mlx5_1:1
+}
+
+@test "--device NAME that is not there: those that are, status 1" {
+    with_devices '' run --device mlx5_0 env
+    refused 1 "daqiri run: there is no device 'mlx5_0'; there are: soft"
+    with_devices 'mlx5_0=active rxe0=down' run --device mlx5 env
+    refused 1 "daqiri run: there is no device 'mlx5'; there are: mlx5_0, rxe0, soft"
+}
+
+@test "--device NAME whose port is down: a sentence, status 1" {
+    with_devices 'mlx5_0=down' run --device mlx5_0 env
+    refused 1 'daqiri run: device mlx5_0 cannot be used: its port 1 is down, not active'
+}
+
+@test "--device NAME without permission: a sentence, status 1" {
+    with_devices 'mlx5_0=denied' run --device mlx5_0 env
+    refused 1 'daqiri run: device mlx5_0 cannot be used: this user may not open it'
+}
+
+@test "locked memory limit too small: a sentence with the limit, status 1" {
+    ulimit -l 64
+    with_devices 'mlx5_0=limit' run --device mlx5_0 env
+    refused 1 'this user may lock 64 KiB of memory, at least 16384 KiB are needed'
+    # Not a reason to fall back to the software device either.
+    with_devices 'mlx5_0=limit' run env
+    refused 1 'this user may lock 64 KiB of memory, at least 16384 KiB are needed'
+    # The software device locks nothing.
+    with_devices 'mlx5_0=limit' run --device soft env
+    [ "$status" -eq 0 ]
+}
+
+# --- the libraries
+
+# Lays out DIR like the build tree, with the command and these libraries.
+lay_out()
+{
+    local dir=$1
+
+    shift
+    mkdir -p "$dir/tools" "$dir/softverbs/.libs" "$dir/uct/daqiri/.libs"
+    cp "$T_DAQIRI" "$dir/tools/daqiri"
+    case " $* " in *' softverbs '*) cp "$T_SOFTVERBS" "$dir/softverbs/.libs" ;; esac
+    case " $* " in *' plugin '*) cp "$T_PLUGIN" "$dir/uct/daqiri/.libs" ;; esac
+}
+
+@test "the plugin is missing: a sentence that says where it was sought, status 1" {
+    lay_out tree softverbs
+    run --separate-stderr tree/tools/daqiri run --device soft env
+    if [[ $output == *libuct_daqiri* ]]; then
+        skip 'daqiri is installed on this machine, and its plugin is found there'
+    fi
+    refused 1 'daqiri run: libuct_daqiri.so.0 is in none of: '
+    says "$PWD/tree/tools/../uct/daqiri/.libs"
+}
+
+@test "softverbs is missing: a sentence, status 1; but not for tcp" {
+    lay_out tree plugin
+    run --separate-stderr tree/tools/daqiri run --device soft env
+    if [[ $output == *libsoftverbs* ]]; then
+        skip 'daqiri is installed on this machine, and its device is found there'
+    fi
+    refused 1 'daqiri run: libsoftverbs.so is in none of: '
+    run --separate-stderr tree/tools/daqiri run --tls tcp env
+    [ "$status" -eq 0 ]
+}
+
+@test "a space in the path: a sentence, status 1" {
+    lay_out 'my tree' softverbs plugin
+    run --separate-stderr 'my tree/tools/daqiri' run --device soft env
+    refused 1 'libsoftverbs.so cannot be preloaded: there is a space or a colon in its path'
+}
+
+@test "installed, also below another root: its own libraries are found" {
+    local folder tools
+
+    for folder in softverbs uct/daqiri tools; do
+        make -C "$T_TOP_BUILDDIR/src/$folder" install DESTDIR="$PWD/root" \
+            >install.log 2>&1 || { cat install.log; false; }
+    done
+    tools=$(find root -name daqiri -type f)
+    run --separate-stderr "$tools" run --device soft env
+    [ "$status" -eq 0 ]
+    grep -E "^LD_PRELOAD=$PWD/root/.*/libsoftverbs.so:$PWD/root/.*/libuct_daqiri.so.0\$" <<<"$output"
+}
+
+# --- the environment
+
+@test "what Open MPI needs is set" {
+    daqiri run --device soft env
+    sets OMPI_MCA_pml=ucx
+    sets OMPI_MCA_osc=ucx,sm
+    sets OMPI_MCA_osc_ucx_priority=200
+    sets OMPI_MCA_pml_ucx_tls=any
+    sets OMPI_MCA_pml_ucx_devices=any
+    sets 'OMPI_MCA_mca_base_env_list_internal=LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES'
+}
+
+@test "the user's variables for UCX and daqiri go to remote ranks too" {
+    export UCX_LOG_LEVEL=warn DAQIRI_STATS_DIR=/nowhere UCX_TLS=daqiri
+    daqiri run --device soft env
+    grep -E '^OMPI_MCA_mca_base_env_list_internal=LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES;(UCX_LOG_LEVEL;DAQIRI_STATS_DIR|DAQIRI_STATS_DIR;UCX_LOG_LEVEL)$' <<<"$output"
+}
+
+@test "a list of variables that the user gave Open MPI is added to" {
+    export OMPI_MCA_mca_base_env_list='MINE;YOURS=3'
+    daqiri run --device soft env
+    sets 'OMPI_MCA_mca_base_env_list=MINE;YOURS=3;LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES'
+    run grep mca_base_env_list_internal <<<"$output"
+    [ "$status" -ne 0 ]
+}
+
+@test "what is replaced is said, what stays the same is not" {
+    export UCX_TLS=tcp OMPI_MCA_pml=ucx OMPI_MCA_osc=rdma
+    daqiri run --device soft env
+    says "daqiri run: UCX_TLS was 'tcp', now it is 'daqiri'"
+    says "daqiri run: OMPI_MCA_osc was 'rdma', now it is 'ucx,sm'"
+    [[ $stderr != *OMPI_MCA_pml* ]]
+    sets UCX_TLS=daqiri
+}
+
+@test "LD_PRELOAD: the user's entries stay, and stay first" {
+    local libm
+
+    libm=$(ldconfig -p | sed -n 's/.*libm\.so\.6 .*=> //p' | head -n 1)
+    export LD_PRELOAD=$libm
+    daqiri run --device soft env
+    unset LD_PRELOAD
+    sets "LD_PRELOAD=$libm:$T_SOFTVERBS:$T_PLUGIN"
+}
+
+@test "daqiri run in daqiri run adds nothing twice" {
+    daqiri run --device soft "$T_DAQIRI" run env
+    [ "$status" -eq 0 ]
+    sets "LD_PRELOAD=$T_SOFTVERBS:$T_PLUGIN"
+    sets UCX_NET_DEVICES=softverbs0:1
+    [[ $stderr != *' was '* ]]
+}
+
+@test "another copy of a library in LD_PRELOAD is used alone, and that is said" {
+    cp "$T_PLUGIN" .
+    export LD_PRELOAD=$PWD/libuct_daqiri.so.0
+    daqiri run --device soft env
+    unset LD_PRELOAD
+    [ "$status" -eq 0 ]
+    says "LD_PRELOAD has $PWD/libuct_daqiri.so.0 already: that one is used, not $T_PLUGIN"
+    sets "LD_PRELOAD=$PWD/libuct_daqiri.so.0:$T_SOFTVERBS"
+}
+
+@test "--tls: other transports on the same device do without the plugin" {
+    daqiri run --device soft --tls rc_verbs,ud_verbs env
+    sets UCX_TLS=rc_verbs,ud_verbs
+    sets UCX_NET_DEVICES=softverbs0:1
+    sets "LD_PRELOAD=$T_SOFTVERBS"
+    daqiri run --device soft --tls self,daqiri env
+    sets "LD_PRELOAD=$T_SOFTVERBS:$T_PLUGIN"
+}
+
+@test "--tls tcp: no RDMA device, nothing preloaded, and that is said" {
+    daqiri run --tls self,tcp env
+    [ "$status" -eq 0 ]
+    says 'no RDMA device: UCX_TLS=self,tcp uses none'
+    sets UCX_TLS=self,tcp
+    [[ $output != *LD_PRELOAD=* ]]
+    [[ $output != *UCX_NET_DEVICES* ]]
+}
+
+@test "--print-env: what a shell makes of it is what a command is given" {
+    daqiri run --device soft --print-env
+    [ "$status" -eq 0 ]
+    [ -z "$(grep -v '^export [A-Z_a-z]*=' <<<"$output")" ]
+    env -i PATH="$PATH" sh -c 'eval "$1"; env' - "$output" |
+        grep -E '^(LD_PRELOAD|UCX|OMPI)' | sort >by_shell
+    env -i PATH="$PATH" "$T_DAQIRI" run --device soft env 2>/dev/null |
+        grep -E '^(LD_PRELOAD|UCX|OMPI)' | sort >by_run
+    diff by_shell by_run
+    [ "$(wc -l <by_run)" -eq 9 ]
+}
+
+@test "--print-env: quotes and dollars survive, and the command is not run" {
+    daqiri run --tls "self,it's \$HOME \`id\`" --device soft --print-env touch ran
+    [ "$status" -eq 0 ]
+    [ ! -e ran ]
+    eval "$(grep UCX_TLS= <<<"$output")"
+    [ "$UCX_TLS" = "self,it's \$HOME \`id\`" ]
+}

@@ -1,0 +1,230 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri run as people use it: with an MPI, as an ordinary user, by hand as
+# README.md says, and with options that are nonsense.
+
+bats_require_minimum_version 1.5.0
+
+load ../mpi/jobs
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR"
+    jobs_setup
+    unset LD_PRELOAD UCX_TLS UCX_NET_DEVICES
+}
+
+program()
+{
+    local program=$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-$1
+
+    [ -x "$program" ] || return 1
+    echo "$program"
+}
+
+# The smallest sweep that still sends messages of all kinds.
+quick='--tests latency,alltoall --step 64 --seconds 0.2'
+
+# --- remote ranks
+
+# A stand-in for ssh that starts the daemon of another host on this one, with
+# nothing of this environment.
+fake_ssh()
+{
+    cat >ssh <<'EOF'
+#!/bin/sh
+shift
+exec env -i PATH="$PATH" HOME="$HOME" OMPI_ALLOW_RUN_AS_ROOT=1 \
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 sh -c "$*"
+EOF
+    chmod +x ssh
+    export OMPI_MCA_plm_rsh_agent=$PWD/ssh
+}
+
+@test "Open MPI: remote ranks get the environment, with -x and without" {
+    local options
+
+    need_mpi ompi
+    fake_ssh
+    export UCX_LOG_LEVEL=warn MINE=3
+    for options in '' '-x MINE'; do
+        # shellcheck disable=SC2086
+        timeout 60 "$T_DAQIRI" run --device soft "$T_MPIRUN_OMPI" $options -np 2 \
+            --host localhost,elsewhere env >out 2>err || { cat err; false; }
+        [ "$(grep -c '^OMPI_COMM_WORLD_RANK=' out)" -eq 2 ]
+        [ "$(grep -c "^LD_PRELOAD=$T_SOFTVERBS:$T_PLUGIN\$" out)" -eq 2 ]
+        [ "$(grep -c '^UCX_TLS=daqiri$' out)" -eq 2 ]
+        [ "$(grep -c '^UCX_NET_DEVICES=softverbs0:1$' out)" -eq 2 ]
+        [ "$(grep -c '^UCX_LOG_LEVEL=warn$' out)" -eq 2 ]
+        [ "$(grep -c '^OMPI_MCA_pml=ucx$' out)" -eq 2 ]
+    done
+    [ "$(grep -c '^MINE=3$' out)" -eq 2 ]
+}
+
+# --- an ordinary user
+
+# The build may be where others cannot look: a copy, with the same layout.
+lay_out_for_all()
+{
+    all=$(mktemp -d /tmp/daqiri-test.XXXXXX)
+    mkdir -p "$all/tools" "$all/softverbs/.libs" "$all/uct/daqiri/.libs" \
+        "$all/home" "$all/counters"
+    cp "$T_TOP_BUILDDIR"/src/tools/daqiri* "$all/tools"
+    rm -f "$all"/tools/*.o
+    cp "$T_SOFTVERBS" "$all/softverbs/.libs"
+    cp "$T_PLUGIN" "$all/uct/daqiri/.libs"
+    chmod -R a+rX "$all"
+    chmod 777 "$all/home" "$all/counters"
+}
+
+teardown()
+{
+    [ -z "${all:-}" ] || rm -rf "$all"
+}
+
+as_nobody()
+{
+    need_mpi "$1"
+    [ "$(id -u)" -eq 0 ] || skip 'only root can become another user; this whole suite runs as an ordinary one'
+    command -v setpriv >/dev/null || skip 'setpriv is not installed'
+    lay_out_for_all
+    cd /
+    # shellcheck disable=SC2086
+    run timeout -k 5 60 env HOME="$all/home" TMPDIR="$all/home" \
+        DAQIRI_STATS_DIR="$all/counters" \
+        setpriv --reuid=65534 --regid=65534 --clear-groups \
+        "$all/tools/daqiri" run --device soft "$(jobs_starter "$1")" -np 2 \
+        "$all/tools/daqiri-mpi-sweep-$1" $quick
+    echo "$output"
+    [ "$status" -eq 0 ]
+    echo "$output" >"$all/out"
+    [ -z "$(find "$all/counters" -type f ! -uid 65534)" ]
+    awk -f "$T_TOP_SRCDIR/contrib/carried.awk" "$all/out" "$all/counters"/*
+}
+
+@test "Open MPI: as an ordinary user" { as_nobody ompi; }
+@test "MPICH: as an ordinary user" { as_nobody mpich; }
+
+# --- by hand, as README.md says
+
+# The command of README.md that begins with these words, with its lines that
+# are continued, with our program for ./a.out and our libraries for LIB.
+readme_command()
+{
+    awk -v first="$1" '
+        index($0, "    " first) == 1 { inside = 1 }
+        inside { print }
+        inside && !/\\$/ { exit }' "$T_TOP_SRCDIR/README.md" |
+        sed "s|\./a\.out|$2 $quick|"
+}
+
+as_readme_says()
+{
+    local command
+
+    need_mpi "$1"
+    mkdir lib counters
+    ln -s "$T_SOFTVERBS" "$T_PLUGIN" lib
+    command=$(readme_command "$2 -np 2" "$(program "$1")")
+    echo "$command"
+    [[ $command == *UCX_TLS* ]]
+    DAQIRI_STATS_DIR=$PWD/counters LIB=$PWD/lib \
+        timeout 60 bash -c "$command" >out 2>err || { cat out err; false; }
+    [ ! -s err ] || { cat err; false; }
+    awk -f "$T_TOP_SRCDIR/contrib/carried.awk" out counters/*
+}
+
+@test "Open MPI: by hand, as README.md says" { as_readme_says ompi mpirun.openmpi; }
+@test "MPICH: by hand, as README.md says" { as_readme_says mpich mpiexec.mpich; }
+
+# --print-env and the MPI's own starter are the same as daqiri run.
+by_print_env()
+{
+    need_mpi "$1"
+    mkdir counters
+    # shellcheck disable=SC2086
+    (
+        eval "$("$T_DAQIRI" run --device soft --print-env)"
+        DAQIRI_STATS_DIR=$PWD/counters timeout 60 "$(jobs_starter "$1")" -np 2 \
+            "$(program "$1")" $quick
+    ) >out 2>err || { cat out err; false; }
+    awk -f "$T_TOP_SRCDIR/contrib/carried.awk" out counters/*
+}
+
+@test "Open MPI: with --print-env" { by_print_env ompi; }
+@test "MPICH: with --print-env" { by_print_env mpich; }
+
+# --- nonsense, with a whole MPI around it: the job ends, with a sentence
+
+nonsense()
+{
+    local option
+
+    need_mpi "$1"
+    for option in UCX_DAQIRI_SQ_DEPTH=0 UCX_DAQIRI_RNR_TIMEOUT=nonsense \
+            UCX_DAQIRI_GID_INDEX=77; do
+        export "${option?}"
+        # shellcheck disable=SC2086
+        run job_run "nonsense-$option" daqiri "$1" 2 "$(program "$1")" $quick
+        unset "${option%%=*}"
+        job=$BATS_TEST_TMPDIR/nonsense-$option.2
+        # UCX speaks on stdout.
+        cat "$job/out" "$job/err" | tee said
+        [ "$status" -ne 0 ]
+        [ "$status" -ne 124 ]
+        [ "$status" -ne 137 ]
+        option=${option%%=*}
+        grep -E "ERROR.*${option#UCX_DAQIRI_}" said
+        run grep -E 'Segmentation|SIGSEGV|signal 11|Assertion' said
+        [ "$status" -ne 0 ]
+    done
+}
+
+@test "Open MPI: nonsense in an option ends the job with a sentence" { nonsense ompi; }
+@test "MPICH: nonsense in an option ends the job with a sentence" { nonsense mpich; }
+
+# --- a rank that dies
+
+# The pid of a process that runs this program for this very test.
+find_rank()
+{
+    local dir
+
+    for dir in /proc/[0-9]*; do
+        if [ "$(readlink "$dir/exe" 2>/dev/null)" = "$1" ] &&
+                grep -q -z -x "TEST_MARK=$BATS_TEST_TMPDIR" "$dir/environ"; then
+            basename "$dir"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# The others must not wait for it, and the device must be usable afterwards.
+killed_rank()
+{
+    local started rank
+
+    need_mpi "$1"
+    TEST_MARK=$BATS_TEST_TMPDIR timeout -k 5 60 "$T_DAQIRI" run --device soft \
+        "$(jobs_starter "$1")" -np 2 "$(program "$1")" --seconds 50 \
+        >out 2>err </dev/null &
+    started=$!
+    # The ranks talk to each other once the first line of figures is there.
+    until grep -q -E '^[0-9]+ +[0-9.]+$' out; do
+        kill -0 "$started" || { cat out err; false; }
+        sleep 0.1
+    done
+    rank=$(find_rank "$(realpath "$(program "$1")")")
+    kill -KILL "$rank"
+    run wait "$started"
+    [ "$status" -ne 0 ]
+    [ "$status" -ne 124 ]
+    # shellcheck disable=SC2086
+    job_ok after daqiri "$1" 2 "$(program "$1")" $quick
+    job_carried
+}
+
+@test "Open MPI: a rank is killed, the job ends, the next one runs" { killed_rank ompi; }
+@test "MPICH: a rank is killed, the job ends, the next one runs" { killed_rank mpich; }
