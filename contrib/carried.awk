@@ -52,12 +52,13 @@ END {
     }
     for (rank = 0; rank < ranks; ++rank) {
         p = pid[rank]
+        known = (p in carried_messages)
         messages = carried_messages[p] + 0
         bytes = carried_bytes[p] + 0
         printf "rank %d (pid %s) sent at least %.0f messages, %.0f bytes; " \
                "daqiri carried %.0f messages, %.0f bytes\n",
                rank, p, sent_messages[rank], sent_bytes[rank], messages, bytes
-        if (!(p in carried_messages)) {
+        if (!known) {
             fail("there are no counters of rank " rank)
         } else if (messages < sent_messages[rank] || bytes < sent_bytes[rank]) {
             fail("that is less than rank " rank " sent")

@@ -9,7 +9,7 @@ bats_require_minimum_version 1.5.0
 
 setup()
 {
-    cd "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR" || return 1
     case $T_FLAVOUR in
         asan|tsan) skip "flavour $T_FLAVOUR: other people's programs cannot load its objects" ;;
     esac

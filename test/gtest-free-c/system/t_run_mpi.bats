@@ -10,7 +10,7 @@ load ../mpi/jobs
 
 setup()
 {
-    cd "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR" || return 1
     jobs_setup
     unset LD_PRELOAD UCX_TLS UCX_NET_DEVICES
 }
