@@ -81,6 +81,9 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
                               "the peer has closed its interface"},
     [DQ_CAUSE_PEER_FORGOT] = {DQ_CLASS_PEER, 0,
                               "the peer no longer knows this connection"},
+    [DQ_CAUSE_LEFT]        = {DQ_CLASS_LOCAL, 1,
+                              "an endpoint was destroyed while its sends were "
+                              "still under way"},
     [DQ_CAUSE_UCX_VERSION] = {DQ_CLASS_CONFIG, 0,
                               "the plugin was built for another UCX and stays "
                               "out of this job"},

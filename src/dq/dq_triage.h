@@ -63,6 +63,7 @@ typedef enum {
     DQ_CAUSE_REFUSED,        /* the peer refused                             */
     DQ_CAUSE_PEER_GONE,      /* the peer closed its interface                */
     DQ_CAUSE_PEER_FORGOT,    /* the peer opened anew what was open           */
+    DQ_CAUSE_LEFT,           /* an endpoint was destroyed with sends under way */
     DQ_CAUSE_UCX_VERSION,    /* a UCX that this was not built for            */
     DQ_CAUSE_TWICE,          /* two copies of the plugin in one process      */
     DQ_CAUSE_LAST

@@ -35,6 +35,7 @@
 enum {
     UCT_DAQIRI_BATCH_MAX   = 64,
     UCT_DAQIRI_SGE_MAX     = 32,
+    UCT_DAQIRI_HDR_MAX     = 256,     /* of a zcopy: it is copied            */
     /* progress calls from one look at the send CQ to the next, while nothing
      * in it could be a success */
     UCT_DAQIRI_TX_LOOK_EVERY = 64,
@@ -292,6 +293,7 @@ struct uct_daqiri_iface {
         uint32_t        max_inline;    /* bytes on the wire                  */
         size_t          seg_size;      /* bytes on the wire                  */
         size_t          max_short;     /* of UCT: header and payload         */
+        size_t          max_hdr;       /* of a zcopy                         */
         size_t          headroom;      /* UCP's, in front of the data        */
         uint8_t         port_num, ack_timeout, retry_count, rnr_timer;
         uint8_t         gid_index, traffic_class, service_level;
@@ -440,10 +442,15 @@ uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p);
 /* What is known of a conn that fails for this cause. */
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts);
+/* Nothing more will be posted: makes the end of the ledger show in the CQ. */
+void uct_daqiri_tx_end(uct_daqiri_conn_t *conn);
 /* Whatever is still in the ledger is over, with the conn's status. */
 void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn);
-/* The endpoint goes: what it waits for is canceled, the buffers stay owned. */
+/* Nobody is told any more what was posted through ep; the NIC goes on. */
 void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep);
+/* The endpoint goes, and its user may free what it has sent from: waits,
+ * within a bound, until the NIC does not need it; else gives up the QP. */
+void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep);
 
 /* ---- daqiri_rx.c ---- */
 
@@ -531,6 +538,8 @@ void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
 void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface);
 /* Closes the gate for ever and starts to drain. Only the first call counts. */
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death);
+/* Moves its QP to ERR, which flushes the ledger. */
+void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn);
 /* Somebody wanted to use a dead conn: its endpoints will be told. */
 void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn);
 /* Moves dying conns on; @a is_rx_idle: the receive CQ was just empty. */

@@ -38,9 +38,10 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
      "made as connections come; this and SEG_SIZE are the memory limit.",
      FIELD(rx_buffers), UCT_DAQIRI_CONFIG_UINT},
 
-    {"RX_WINDOW", "256",
+    {"RX_WINDOW", "128",
      "Messages that a peer may send before it hears from us (4 to 32768).\n"
-     "A receive buffer stands behind each of them.",
+     "A receive buffer stands behind each of them. Windows get smaller as\n"
+     "RX_BUFFERS is used up.",
      FIELD(rx_window), UCT_DAQIRI_CONFIG_UINT},
 
     {"TX_BUFFERS", "4096",

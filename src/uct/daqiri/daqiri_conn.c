@@ -267,6 +267,16 @@ static void uct_daqiri_conn_end(uct_daqiri_conn_t *conn)
 }
 
 
+void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
+{
+    if (!conn->is_err && (conn->qp != NULL)) {
+        uct_daqiri_tx_end(conn);
+        uct_daqiri_qp_to_err(conn->qp);
+    }
+    conn->is_err = 1;
+}
+
+
 /* One step for one conn. Returns non-zero when it need not be looked at. */
 static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn, int is_rx_idle)
 {
@@ -279,11 +289,8 @@ static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn, int is_rx_idle)
         return 0;
     }
     if (!conn->is_err) {
-        conn->is_err = 1;
-        if (conn->qp != NULL) {
-            uct_daqiri_qp_to_err(conn->qp);
-            return 0;
-        }
+        uct_daqiri_conn_to_err(conn);
+        return 0; /* once more round: what it had received comes first */
     }
     if ((dq_sq_in_use(&conn->sq) > 0) && !is_late) {
         return 0;

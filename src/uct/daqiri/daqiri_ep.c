@@ -52,8 +52,8 @@ static inline ucs_status_t uct_daqiri_ep_admit(uct_daqiri_ep_t *ep,
 static ucs_status_t uct_daqiri_ep_bad_length(const char *op, size_t length,
                                              size_t max)
 {
-    ucs_error("daqiri: %s of %zu bytes, where at most %zu fit", op, length,
-              max);
+    ucs_error("daqiri: %s with a length of %zu bytes, where at most %zu fit",
+              op, length, max);
     return UCS_ERR_INVALID_PARAM;
 }
 
@@ -279,6 +279,10 @@ uct_daqiri_ep_check_zcopy(uct_daqiri_iface_t *iface, uint8_t id,
     if (ucs_unlikely(iovcnt >= iface->config.max_sge)) {
         return uct_daqiri_ep_bad_iov(iovcnt, iface->config.max_sge - 1);
     }
+    if (ucs_unlikely(header_length > iface->config.max_hdr)) {
+        return uct_daqiri_ep_bad_length("am_zcopy header", header_length,
+                                        iface->config.max_hdr);
+    }
     if (ucs_unlikely(header_length + total > max)) {
         return uct_daqiri_ep_bad_length("am_zcopy", header_length + total,
                                         max);
@@ -421,12 +425,12 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
 }
 
 
-/* Requests in flight go on: their buffers belong to the conn, which stays.
- * Only nobody is told any more. */
+/* Copied messages in flight go on: their buffers belong to the conn, which
+ * stays. What lies in the user's memory is waited for. */
 static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_ep_t)
 {
     uct_daqiri_ep_pending_purge(&self->super.super, NULL, NULL);
-    uct_daqiri_tx_cancel(self);
+    uct_daqiri_tx_let_go(self);
     ucs_list_del(&self->conn_link);
     uct_daqiri_conn_put(self->conn);
 }

@@ -94,6 +94,8 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
                                           config->rx_buffers / 8);
     iface->config.max_inline    = config->max_inline;
     iface->config.seg_size      = config->seg_size;
+    iface->config.max_hdr       = ucs_min(config->seg_size / 2,
+                                          (size_t)UCT_DAQIRI_HDR_MAX);
     iface->config.ack_timeout   = dq_ack_timeout_code(config->ack_timeout);
     iface->config.retry_count   = config->retry_count;
     iface->config.rnr_timer     = dq_rnr_timer_code(config->rnr_timeout);
@@ -171,20 +173,45 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
 }
 
 
+/* Where UCP wants its data aligned; otherwise at a cache line. */
+static ucs_status_t
+uct_daqiri_iface_alignment(const uct_iface_params_t *params, size_t *align_p,
+                           size_t *offset_p)
+{
+    size_t align  = UCS_SYS_CACHE_LINE_SIZE;
+    size_t offset = 0;
+
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
+        align = params->am_alignment;
+    }
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) {
+        offset = params->am_align_offset;
+    }
+    if (!ucs_is_pow2(align) || (offset >= align) ||
+        ((params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) &&
+         !(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT))) {
+        ucs_error("daqiri: data cannot be aligned to %zu bytes at an offset "
+                  "of %zu", align, offset);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    *align_p  = align;
+    *offset_p = offset;
+    return UCS_OK;
+}
+
+
 static ucs_status_t
 uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
                             const uct_daqiri_iface_config_t *config,
                             const uct_iface_params_t *params)
 {
     struct ibv_pd *pd = uct_daqiri_iface_md(iface)->pd;
-    size_t align      = UCS_SYS_CACHE_LINE_SIZE;
-    size_t offset     = 0;
+    size_t align, offset;
     ucs_status_t status;
 
-    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
-        align  = params->am_alignment;
-        offset = UCT_IFACE_PARAM_VALUE(params, am_align_offset,
-                                       AM_ALIGN_OFFSET, 0ul);
+    status = uct_daqiri_iface_alignment(params, &align, &offset);
+    if (status != UCS_OK) {
+        return status;
     }
 
     /* headroom, and in front of it where its release finds what it needs */
@@ -348,9 +375,7 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
     kh_foreach_value(&iface->cm.conns, conn, {
         uct_daqiri_hs_say_gone(conn);
         conn->sq.gate = DQ_GATE_DEAD;
-        if (conn->hs.qp != NULL) {
-            uct_daqiri_qp_to_err(conn->hs.qp);
-        }
+        uct_daqiri_conn_to_err(conn);
     });
     while ((iface->tx.ledger.used > 0) && (ucs_get_time() < until)) {
         uct_daqiri_tx_poll(iface);

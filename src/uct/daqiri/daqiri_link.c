@@ -7,8 +7,10 @@
 #include "daqiri.h"
 
 enum {
-    UCT_DAQIRI_WINDOW_MIN   = 16, /* however little memory is left           */
-    UCT_DAQIRI_WINDOW_SHARE = 8   /* a conn takes this part of what is left  */
+    UCT_DAQIRI_WINDOW_MIN   = 8, /* however little memory is left            */
+    /* A conn takes this part of what is left, so that with the default limit
+     * some 240 peers have windows that are backed. */
+    UCT_DAQIRI_WINDOW_SHARE = 64
 };
 
 

@@ -22,7 +22,7 @@ static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
     attr->cap.am.max_bcopy       = max;
     attr->cap.am.min_zcopy       = 0;
     attr->cap.am.max_zcopy       = max;
-    attr->cap.am.max_hdr         = ucs_min(max / 2, 256);
+    attr->cap.am.max_hdr         = iface->config.max_hdr;
     attr->cap.am.max_iov         = iface->config.max_sge - 1;
     attr->cap.am.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.am.align_mtu       = 128u << iface->config.mtu;

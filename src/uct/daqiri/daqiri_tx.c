@@ -7,6 +7,10 @@
 #include "daqiri_tx.h"
 #include "dq/dq_time.h"
 
+/* How long a departing endpoint waits for the NIC, before and after its QP is
+ * given up. Credits make completions independent of the peer's software. */
+enum { UCT_DAQIRI_LET_GO_MS = 200 };
+
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts)
 {
@@ -93,6 +97,27 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
     };
 
     return uct_daqiri_tx_post(conn, &tx, NULL, 0);
+}
+
+
+/*
+ * A QP that is healthy may have executed its silent tail already, and then no
+ * flush speaks of it. With a signalled request at the end, one completion or
+ * flush does, and the ledger need not wait for time to run out.
+ */
+void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
+{
+    dq_gate_t gate = conn->sq.gate;
+
+    if (!dq_sq_tail_is_silent(&conn->sq) || conn->is_err) {
+        return;
+    }
+    conn->sq.gate = DQ_GATE_UP; /* past the gate, this once */
+    if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
+        DQ_ADMIT_OK) {
+        (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+    }
+    conn->sq.gate = gate;
 }
 
 
@@ -217,18 +242,70 @@ void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn)
 }
 
 
+/* The first ledger slot, from id on, that somebody waits for through ep. */
+static uct_daqiri_op_t *uct_daqiri_tx_awaited(uct_daqiri_ep_t *ep,
+                                              uint32_t *id_p)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+    uct_daqiri_op_t *op;
+
+    if (conn->op_count == 0) {
+        return NULL;
+    }
+    for (; *id_p != conn->sq.posted; (*id_p)++) {
+        op = &conn->ops[*id_p & conn->sq.mask];
+        if ((op->comp != NULL) && (op->ep == ep)) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+
+/* Polls until nobody waits through ep. Returns zero if time was too short. */
+static int uct_daqiri_tx_wait(uct_daqiri_ep_t *ep)
+{
+    ucs_time_t until = ucs_get_time() +
+                       ucs_time_from_msec(UCT_DAQIRI_LET_GO_MS);
+    uint32_t id      = ep->conn->sq.retired;
+
+    while (uct_daqiri_tx_awaited(ep, &id) != NULL) {
+        if (ucs_get_time() >= until) {
+            return 0;
+        }
+        uct_daqiri_tx_poll(ep->conn->iface);
+        id = ep->conn->sq.retired;
+    }
+    return 1;
+}
+
+
+void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+    dq_facts_t facts;
+
+    if (uct_daqiri_tx_wait(ep)) {
+        return;
+    }
+    if (conn->sq.gate != DQ_GATE_DEAD) {
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_LEFT, &facts);
+        uct_daqiri_conn_fail(conn, &facts);
+    }
+    uct_daqiri_conn_to_err(conn);
+    (void)uct_daqiri_tx_wait(ep);
+    uct_daqiri_tx_cancel(ep);
+}
+
+
 void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep)
 {
     uct_daqiri_conn_t *conn = ep->conn;
+    uint32_t id             = conn->sq.retired;
     uct_completion_t *comp;
     uct_daqiri_op_t *op;
-    uint32_t id;
 
-    for (id = conn->sq.retired; id != conn->sq.posted; id++) {
-        op = &conn->ops[id & conn->sq.mask];
-        if ((op->comp == NULL) || (op->ep != ep)) {
-            continue;
-        }
+    while ((op = uct_daqiri_tx_awaited(ep, &id)) != NULL) {
         comp            = op->comp;
         op->comp        = NULL;
         conn->op_count -= op->desc == UCT_DAQIRI_NO_DESC;
