@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How ends meet: on one pair of QPs, whoever begins, however many endpoints
+ * there are, and although the peer computes; and how they part.
+ */
+#include "t_uct.h"
+
+#include <string.h>
+
+enum { ENDPOINTS = 16, ROUNDS = 30 };
+
+/* What the team leaves in shared->number. */
+enum { WAS_SENT, IS_OVER };
+
+
+/* ---- In one process ---- */
+
+START_TEST(test_many_endpoints_one_connection)
+{
+    t_stream_t stream[2][ENDPOINTS];
+    t_link_t *link[2][ENDPOINTS];
+    t_end_t *end[2];
+    unsigned s, i, k;
+
+    t_only_daqiri("counts its connections");
+    for (s = 0; s < 2; s++) {
+        end[s] = t_end_open("");
+        for (i = 0; i < ENDPOINTS; i++) {
+            t_stream_open(&stream[s][i], end[s], i);
+        }
+    }
+    for (i = 0; i < ENDPOINTS; i++) {
+        for (s = 0; s < 2; s++) {
+            link[s][i] = t_link_open(end[s], &end[1 - s]->address, i);
+        }
+    }
+    for (k = 0; k < 20; k++) {
+        for (i = 0; i < ENDPOINTS; i++) {
+            t_send(link[0][i], T_BCOPY, 10);
+            t_send(link[1][i], T_BCOPY, 10);
+        }
+    }
+    for (i = 0; i < ENDPOINTS; i++) {
+        T_WAIT((stream[0][i].got == 20) && (stream[1][i].got == 20));
+    }
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("conns"), 2);
+    ck_assert_uint_eq(t_stats_sum("conns_up"), 2);
+}
+END_TEST
+
+
+START_TEST(test_to_oneself)
+{
+    t_stream_t stream[4];
+    t_link_t *link[4];
+    t_end_t *end = t_end_open("");
+    unsigned i, k;
+
+    for (i = 0; i < 4; i++) {
+        t_stream_open(&stream[i], end, i);
+        link[i] = t_link_open(end, &end->address, i);
+    }
+    for (k = 0; k < 5000; k++) {
+        t_send(link[k % 4], (k % 3) ? T_BCOPY : T_ZCOPY, k % 4000);
+    }
+    for (i = 0; i < 4; i++) {
+        T_WAIT((stream[i].got == link[i]->sent) && (link[i]->zcopies == 0));
+    }
+    t_end_close_all();
+    if (strcmp(t_tl(), "daqiri") == 0) {
+        ck_assert_uint_eq(t_stats_sum("conns"), 1);
+        ck_assert_uint_eq(t_stats_sum("am_self_tx"), 5000);
+    }
+}
+END_TEST
+
+
+/* Endpoints that come and go: unused, used, before and after the connection
+ * is there. */
+START_TEST(test_endpoints_come_and_go)
+{
+    t_stream_t stream;
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    uint64_t sent = 0;
+    t_link_t *link;
+    t_rng_t rng;
+    unsigned i;
+
+    t_rng_init(&rng, 0xc100);
+    t_stream_open(&stream, b, 1);
+    for (i = 0; i < 500; i++) {
+        link       = t_link_open(a, &b->address, 1);
+        link->sent = sent; /* one stream, whichever endpoint it goes by */
+        if (t_rng_once_in(&rng, 2)) {
+            t_send(link, T_BCOPY, 20);
+            sent++;
+        }
+        if (t_rng_once_in(&rng, 2)) {
+            ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+        }
+        t_link_close(link);
+        t_progress();
+    }
+    T_WAIT(stream.got == sent);
+}
+END_TEST
+
+
+/* An end that opens, connects and closes again and again, while another stays:
+ * what it had been promised is given back each time. */
+START_TEST(test_peers_come_and_go)
+{
+    t_end_t *stays = t_end_open("RX_BUFFERS=256 RX_WINDOW=64");
+    t_stream_t here, there;
+    t_link_t *to, *back;
+    t_end_t *goes;
+    unsigned i;
+
+    t_only_daqiri("has these options");
+    for (i = 0; i < ROUNDS; i++) {
+        goes = t_end_open("");
+        t_stream_open(&here, stays, 1);
+        t_stream_open(&there, goes, 2);
+        to   = t_link_open(goes, &stays->address, 1);
+        back = t_link_open(stays, &goes->address, 2);
+        while (to->sent < 200) {
+            t_send(to, T_BCOPY, 100);
+            t_send(back, T_BCOPY, 100);
+        }
+        T_WAIT((here.got == 200) && (there.got == 200));
+        t_iface_flush(goes);
+        t_iface_flush(stays);
+        t_link_close(back);
+        t_end_close(goes);
+        t_progress();
+    }
+    T_WAIT(t_progress() == 0);
+    t_end_close(stays);
+    ck_assert_uint_eq(t_stats_max("conns"), ROUNDS);
+    ck_assert_uint_eq(t_stats_sum("rx_overcommit"), 0);
+}
+END_TEST
+
+
+/* ---- Parting ---- */
+
+/* The peer closes while we hold an endpoint to it. What is sent after that is
+ * lost, and the endpoint says so, once; everything else goes on. */
+START_TEST(test_peer_closes)
+{
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    t_end_t *c = t_end_open("");
+    t_stream_t at_b, at_c;
+    t_link_t *to_b, *to_c;
+    ucs_status_t status;
+
+    t_only_daqiri("says when a peer closes");
+    t_expect_loss();
+    t_stream_open(&at_b, b, 1);
+    t_stream_open(&at_c, c, 2);
+    to_b = t_link_open(a, &b->address, 1);
+    to_c = t_link_open(a, &c->address, 2);
+    t_send(to_b, T_BCOPY, 10);
+    t_send(to_c, T_BCOPY, 10);
+    T_WAIT((at_b.got == 1) && (at_c.got == 1));
+    t_iface_flush(a);
+    t_end_close(b);
+
+    do {
+        status = t_try_send(to_b, T_BCOPY, 10);
+        t_progress_or_yield();
+    } while ((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE));
+    T_WAIT(a->errors == 1);
+    ck_assert_ptr_eq(a->error_ep, to_b->ep);
+    t_send(to_c, T_BCOPY, 10);
+    T_WAIT(at_c.got == 2);
+    t_link_close(to_b);
+    t_send(to_c, T_BCOPY, 10);
+    T_WAIT(at_c.got == 3);
+    ck_assert_uint_eq(a->errors, 1);
+    ck_assert_uint_eq(c->errors, 0);
+}
+END_TEST
+
+
+/* A peer that closes while nobody wants anything of it is no error. */
+START_TEST(test_peer_closes_unnoticed)
+{
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    t_stream_t stream;
+    t_link_t *link;
+    unsigned i;
+
+    t_stream_open(&stream, b, 1);
+    link = t_link_open(a, &b->address, 1);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream.got == 1);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    t_end_close(b);
+    for (i = 0; i < 2000; i++) {
+        t_progress_or_yield();
+    }
+    ck_assert_uint_eq(a->errors, 0);
+    t_link_close(link);
+    t_end_close(a);
+}
+END_TEST
+
+
+/* Closing is quick and leaves nothing behind, although nobody has flushed and
+ * the last messages were not signalled. */
+START_TEST(test_close_without_flush)
+{
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    t_stream_t stream;
+    t_link_t *link;
+    unsigned i;
+
+    t_stream_open(&stream, b, 1);
+    link = t_link_open(a, &b->address, 1);
+    for (i = 0; i < 7; i++) {
+        t_send(link, T_BCOPY, 10);
+    }
+    T_WAIT(stream.got == 7);
+    a->is_rude = 1;
+    t_end_close(a);
+}
+END_TEST
+
+
+static ucs_status_t go_and_count(uct_pending_req_t *req)
+{
+    (void)req;
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
+static void count_purged(uct_pending_req_t *req, void *arg)
+{
+    (void)req;
+    (*(unsigned*)arg)++;
+}
+
+
+/* Given up while it connects, with requests that wait. */
+START_TEST(test_destroyed_while_connecting)
+{
+    uct_pending_req_t req[4];
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    unsigned i, k, purged;
+    t_link_t *link;
+
+    for (i = 0; i < ROUNDS; i++) {
+        link = t_link_open(a, &b->address, 1);
+        for (k = 0; k < 4; k++) {
+            req[k].func = go_and_count;
+            if (uct_ep_pending_add(link->ep, &req[k], 0) != UCS_OK) {
+                break; /* connected by now */
+            }
+        }
+        purged = 0;
+        uct_ep_pending_purge(link->ep, count_purged, &purged);
+        ck_assert_uint_eq(purged, k);
+        t_link_close(link);
+        if (i % 2) {
+            t_progress();
+        }
+    }
+}
+END_TEST
+
+
+/* ---- Between processes ---- */
+
+/* Both open at once, and again and again with new ends: every time one
+ * connection, every message. */
+static void both_open(t_team_t *team)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+    unsigned i;
+
+    for (i = 0; i < ROUNDS; i++) {
+        end = t_end_open("");
+        t_stream_open(&stream, end, 1);
+        t_team_put_address(team, end);
+        t_team_barrier(team);
+        link = t_link_open(end, t_team_get_address(team, 1 - team->rank), 1);
+        while (link->sent < 10) {
+            t_send(link, T_BCOPY, 50);
+        }
+        T_WAIT(stream.got == 10);
+        t_iface_flush(end);
+        t_team_barrier(team);
+        t_end_close(end);
+        t_team_barrier(team);
+    }
+}
+
+START_TEST(test_both_open)
+{
+    t_team_run(2, 0, both_open);
+    if (strcmp(t_tl(), "daqiri") == 0) {
+        ck_assert_uint_eq(t_stats_sum("conns"), 2 * ROUNDS);
+        ck_assert_uint_eq(t_stats_sum("conns_up"), 2 * ROUNDS);
+        ck_assert_uint_eq(t_stats_sum("am_rx"), 2 * ROUNDS * 10);
+    }
+}
+END_TEST
+
+
+/* Rank 1 computes: it never lets UCX work until rank 0 has connected to it,
+ * sent, and seen its flush complete. */
+static void one_computes(t_team_t *team)
+{
+    volatile uint64_t *number = team->shared->number;
+    t_end_t *end              = t_end_open("");
+    t_stream_t stream;
+    t_link_t *link;
+
+    t_stream_open(&stream, end, 1);
+    t_team_put_address(team, end);
+    if (team->rank == 0) {
+        link = t_link_open(end, t_team_get_address(team, 1), 1);
+        while (link->sent < 5) {
+            t_send(link, T_BCOPY, 50);
+        }
+        ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+        number[WAS_SENT] = 1;
+    } else {
+        while (!number[WAS_SENT]) {
+            sched_yield();
+        }
+        T_WAIT(stream.got == 5);
+    }
+    t_team_barrier(team);
+}
+
+START_TEST(test_one_computes)
+{
+    t_only_daqiri("promises to connect although the peer computes");
+    t_team_run(2, 0, one_computes);
+    ck_assert_uint_eq(t_stats_sum("am_rx"), 5);
+}
+END_TEST
+
+
+/* The very first message travels while its sender has gone on to compute. */
+static void one_sends_and_computes(t_team_t *team)
+{
+    volatile uint64_t *number = team->shared->number;
+    t_end_t *end              = t_end_open("");
+    t_stream_t stream;
+    t_link_t *link;
+
+    t_stream_open(&stream, end, 1);
+    t_team_put_address(team, end);
+    if (team->rank == 0) {
+        link = t_link_open(end, t_team_get_address(team, 1), 1);
+        t_send(link, T_BCOPY, 50);
+        while (!number[IS_OVER]) {
+            sched_yield();
+        }
+    } else {
+        T_WAIT(stream.got == 1);
+        number[IS_OVER] = 1;
+    }
+    t_team_barrier(team);
+}
+
+START_TEST(test_one_sends_and_computes)
+{
+    t_only_daqiri("promises to connect although the peer computes");
+    t_team_run(2, 0, one_sends_and_computes);
+}
+END_TEST
+
+
+static Suite *suite_connect(void)
+{
+    Suite *suite = suite_create("connect");
+    TCase *meet  = t_uct_case("meet");
+    TCase *part  = t_uct_case("part");
+    TCase *team  = t_uct_case("two processes");
+
+    tcase_add_test(meet, test_many_endpoints_one_connection);
+    tcase_add_test(meet, test_to_oneself);
+    tcase_add_test(meet, test_endpoints_come_and_go);
+    tcase_add_test(meet, test_peers_come_and_go);
+    suite_add_tcase(suite, meet);
+
+    tcase_add_test(part, test_peer_closes);
+    tcase_add_test(part, test_peer_closes_unnoticed);
+    tcase_add_test(part, test_close_without_flush);
+    tcase_add_test(part, test_destroyed_while_connecting);
+    suite_add_tcase(suite, part);
+
+    tcase_add_test(team, test_both_open);
+    tcase_add_test(team, test_one_computes);
+    tcase_add_test(team, test_one_sends_and_computes);
+    suite_add_tcase(suite, team);
+    return suite;
+}
+
+T_UCT_MAIN(suite_connect)

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Back-pressure: senders that are faster than receivers, with queues of every
+ * size, the smallest included. "No resource" must be the truth each time, the
+ * pending queue must keep its order, and whoever keeps receive buffers must
+ * not stop the flow.
+ */
+#include "t_uct.h"
+
+#include <string.h>
+
+enum { MESSAGES = 100000, WAITING = 40 };
+
+/* From what a user has, to the smallest that is allowed. */
+static const char *const sizes[] = {
+    "",
+    "SQ_DEPTH=16 RX_WINDOW=8",
+    "SQ_DEPTH=4 CQ_LEN=4 SIGNAL_EVERY=1 RX_WINDOW=4 RX_BUFFERS=64 "
+    "TX_BUFFERS=64 POLL_BATCH=1",
+    "SQ_DEPTH=64 CQ_LEN=8 RX_WINDOW=64 MAX_INLINE=0",
+    "SQ_DEPTH=4096 CQ_LEN=65536 SIGNAL_EVERY=4096 RX_WINDOW=4096 "
+    "TX_BUFFERS=64",
+};
+
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+/* Each end sends to the other. */
+typedef struct {
+    t_end_t    *end[2];
+    t_link_t   *link[2];
+    t_stream_t stream[2];
+} duplex_t;
+
+
+static const char *options(unsigned i)
+{
+    return (strcmp(t_tl(), "daqiri") == 0) ? sizes[i] : "";
+}
+
+
+static void duplex_open(duplex_t *duplex, const char *with)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        duplex->end[i] = t_end_open(with);
+        t_stream_open(&duplex->stream[i], duplex->end[i], i);
+    }
+    for (i = 0; i < 2; i++) {
+        duplex->link[i] = t_link_open(duplex->end[i],
+                                      &duplex->end[1 - i]->address, 1 - i);
+        duplex->link[i]->header = 7;
+    }
+}
+
+
+/* One message each way has come: nothing but what a test does is in the way. */
+static void duplex_connect(duplex_t *duplex)
+{
+    t_send(duplex->link[0], T_BCOPY, 10);
+    t_send(duplex->link[1], T_BCOPY, 10);
+    T_WAIT((duplex->stream[0].got == 1) && (duplex->stream[1].got == 1));
+}
+
+
+static void duplex_wait(duplex_t *duplex)
+{
+    T_WAIT((duplex->stream[0].got == duplex->link[1]->sent) &&
+           (duplex->stream[1].got == duplex->link[0]->sent) &&
+           (duplex->link[0]->zcopies == 0) && (duplex->link[1]->zcopies == 0));
+    ck_assert_uint_eq(duplex->stream[0].bytes, duplex->link[1]->bytes);
+    ck_assert_uint_eq(duplex->stream[1].bytes, duplex->link[0]->bytes);
+}
+
+
+/* ---- Many messages ---- */
+
+static ucs_status_t never(uct_pending_req_t *req)
+{
+    (void)req;
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
+static void take_back(uct_pending_req_t *req, void *arg)
+{
+    *(uct_pending_req_t**)arg = req;
+}
+
+
+/* What was refused for want of something may wait for it: pending_add must
+ * not say that there is no need to. */
+static void check_may_wait(t_link_t *link)
+{
+    uct_pending_req_t req   = {.func = never};
+    uct_pending_req_t *back = NULL;
+
+    ck_assert_int_eq(uct_ep_pending_add(link->ep, &req, 0), UCS_OK);
+    uct_ep_pending_purge(link->ep, take_back, &back);
+    ck_assert_ptr_eq(back, &req);
+}
+
+
+/* A random length that this kind takes, mostly short. */
+static size_t random_length(t_link_t *link, t_how_t how, t_rng_t *rng)
+{
+    size_t length;
+
+    do {
+        length = t_rng_once_in(rng, 20) ? t_rng_below(rng, 9000)
+                                        : t_rng_below(rng, 120);
+    } while (!t_can_send(link, how, length));
+    return length;
+}
+
+
+static t_how_t random_how(t_link_t *link, t_rng_t *rng)
+{
+    t_how_t how = t_rng_below(rng, T_HOW_LAST);
+
+    return (link->end->attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT) ? how
+                                                                 : T_BCOPY;
+}
+
+
+/* Both directions, each end working only now and then, and never in step. */
+START_TEST(test_slow_receivers)
+{
+    unsigned refused = 0;
+    duplex_t duplex;
+    ucs_status_t status;
+    t_link_t *link;
+    t_how_t how;
+    t_rng_t rng;
+    unsigned i;
+
+    t_rng_init(&rng, 0xf000 + _i);
+    duplex_open(&duplex, options(_i));
+    while ((duplex.link[0]->sent < MESSAGES) ||
+           (duplex.link[1]->sent < MESSAGES)) {
+        for (i = 0; i < 2; i++) {
+            duplex.end[i]->is_stopped = !t_rng_once_in(&rng, 20);
+        }
+        t_progress();
+        link = duplex.link[t_rng_below(&rng, 2)];
+        if (link->sent >= MESSAGES) {
+            continue;
+        }
+        how    = random_how(link, &rng);
+        status = t_try_send(link, how, random_length(link, how, &rng));
+        if (status == UCS_ERR_NO_RESOURCE) {
+            refused++;
+            check_may_wait(link);
+        } else {
+            ck_assert_int_eq(status, UCS_OK);
+        }
+    }
+    duplex.end[0]->is_stopped = duplex.end[1]->is_stopped = 0;
+    duplex_wait(&duplex);
+    ck_assert_uint_gt(refused, 0);
+}
+END_TEST
+
+
+/* ---- Requests that wait ---- */
+
+typedef struct {
+    uct_pending_req_t super;
+    t_link_t          *link;
+    unsigned          number, parts;
+    unsigned          *next; /* whose turn it is                             */
+} request_t;
+
+
+/* Goes in `parts` calls, one message each. */
+static ucs_status_t request_go(uct_pending_req_t *super)
+{
+    request_t *request = (request_t*)super;
+    ucs_status_t status;
+
+    ck_assert_uint_eq(request->number, *request->next);
+    status = t_try_send(request->link, T_BCOPY, 40);
+    if (status != UCS_OK) {
+        return status;
+    }
+    if (--request->parts > 0) {
+        return UCS_INPROGRESS;
+    }
+    (*request->next)++;
+    return UCS_OK;
+}
+
+
+static void request_add(request_t *request, t_link_t *link, unsigned number,
+                        unsigned parts, unsigned *next)
+{
+    *request = (request_t){.super  = {.func = request_go},
+                           .link   = link,
+                           .number = number,
+                           .parts  = parts,
+                           .next   = next};
+    ck_assert_int_eq(uct_ep_pending_add(link->ep, &request->super, 0), UCS_OK);
+}
+
+
+/* The peer stands still; everything is full. */
+static void fill_up(t_link_t *link, t_end_t *peer)
+{
+    ucs_status_t status;
+    unsigned idle = 0;
+
+    peer->is_stopped = 1;
+    while (idle < 1000) {
+        status = t_try_send(link, T_BCOPY, 100);
+        ck_assert((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE));
+        idle = (status == UCS_OK) ? 0 : idle + 1;
+        t_progress();
+    }
+    ck_assert_int_eq(t_try_send(link, T_BCOPY, 100), UCS_ERR_NO_RESOURCE);
+}
+
+
+/* First in, first out; and as long as one waits, no send overtakes it. */
+START_TEST(test_pending_is_fifo)
+{
+    request_t request[WAITING];
+    ucs_status_t status;
+    unsigned next = 0;
+    duplex_t duplex;
+    t_link_t *link;
+    unsigned i;
+
+    duplex_open(&duplex, options(_i));
+    duplex_connect(&duplex);
+    link = duplex.link[0];
+    fill_up(link, duplex.end[1]);
+    for (i = 0; i < WAITING; i++) {
+        request_add(&request[i], link, i, 1 + (i % 3), &next);
+    }
+    duplex.end[1]->is_stopped = 0;
+    while (next < WAITING) {
+        status = t_try_send(link, T_BCOPY, 100);
+        ck_assert((status == UCS_ERR_NO_RESOURCE) || (next == WAITING));
+        t_progress_or_yield();
+    }
+    t_send(link, T_BCOPY, 100);
+    duplex_wait(&duplex);
+}
+END_TEST
+
+
+/* Before the connection is up everything waits, in the same order. */
+START_TEST(test_pending_before_up)
+{
+    request_t request[WAITING];
+    unsigned next = 0;
+    duplex_t duplex;
+    unsigned i;
+
+    t_only_daqiri("connects behind the first send");
+    duplex_open(&duplex, options(_i));
+    ck_assert_int_eq(t_try_send(duplex.link[0], T_BCOPY, 8),
+                     UCS_ERR_NO_RESOURCE);
+    for (i = 0; i < WAITING; i++) {
+        request_add(&request[i], duplex.link[0], i, 1, &next);
+    }
+    T_WAIT(next == WAITING);
+    duplex_wait(&duplex);
+}
+END_TEST
+
+
+/* ---- Purge ---- */
+
+typedef struct {
+    request_t *first;
+    unsigned  count;
+} purged_t;
+
+static void on_purge(uct_pending_req_t *req, void *arg)
+{
+    purged_t *purged = arg;
+
+    /* in their order; every second request was of this endpoint */
+    ck_assert_ptr_eq(req, &purged->first[2 * purged->count].super);
+    purged->count++;
+}
+
+
+/* Two endpoints to one peer, their requests mixed. A purge takes those of one
+ * endpoint, each once and in order; the others then go as if nothing was. */
+START_TEST(test_purge)
+{
+    purged_t purged = {.count = 0};
+    request_t request[WAITING];
+    t_stream_t stream;
+    unsigned next = 1;
+    duplex_t duplex;
+    t_link_t *other;
+    unsigned i;
+
+    duplex_open(&duplex, options(_i));
+    duplex_connect(&duplex);
+    t_stream_open(&stream, duplex.end[1], 9);
+    other = t_link_open(duplex.end[0], &duplex.end[1]->address, 9);
+    t_send(other, T_BCOPY, 1);
+    T_WAIT(stream.got == 1);
+    fill_up(duplex.link[0], duplex.end[1]);
+    for (i = 0; i < WAITING; i++) {
+        request_add(&request[i], (i % 2) ? duplex.link[0] : other, i, 1,
+                    &next);
+    }
+    purged.first = request;
+    uct_ep_pending_purge(other->ep, on_purge, &purged);
+    ck_assert_uint_eq(purged.count, WAITING / 2);
+    uct_ep_pending_purge(other->ep, on_purge, &purged);
+    ck_assert_uint_eq(purged.count, WAITING / 2);
+
+    for (i = 1; i < WAITING; i += 2) {
+        request[i].number = 1 + i / 2;
+    }
+    duplex.end[1]->is_stopped = 0;
+    T_WAIT(next == 1 + WAITING / 2);
+    duplex_wait(&duplex);
+    ck_assert_uint_eq(stream.got, 1);
+}
+END_TEST
+
+
+/* A request may add another while it runs, as UCP does. */
+static struct {
+    uct_pending_req_t again;
+    t_link_t          *link;
+    unsigned          ran;
+} nested;
+
+static ucs_status_t nested_go(uct_pending_req_t *req)
+{
+    ucs_status_t status = t_try_send(nested.link, T_BCOPY, 40);
+
+    if (status != UCS_OK) {
+        return status;
+    }
+    if (nested.ran++ == 0) {
+        nested.again.func = nested_go;
+        ck_assert_ptr_ne(req, &nested.again);
+        while (uct_ep_pending_add(nested.link->ep, &nested.again, 0) ==
+               UCS_ERR_BUSY) {
+            ck_assert_int_eq(t_try_send(nested.link, T_BCOPY, 40), UCS_OK);
+        }
+    }
+    return UCS_OK;
+}
+
+
+START_TEST(test_pending_from_pending)
+{
+    uct_pending_req_t req = {.func = nested_go};
+    duplex_t duplex;
+
+    duplex_open(&duplex, options(_i));
+    duplex_connect(&duplex);
+    nested.link = duplex.link[0];
+    fill_up(nested.link, duplex.end[1]);
+    ck_assert_int_eq(uct_ep_pending_add(nested.link->ep, &req, 0), UCS_OK);
+    duplex.end[1]->is_stopped = 0;
+    T_WAIT(nested.ran == 2);
+    duplex_wait(&duplex);
+}
+END_TEST
+
+
+/* ---- Buffers that handlers keep ---- */
+
+/* Kept, looked at again later, given back in any order. */
+START_TEST(test_hold_and_release)
+{
+    unsigned most = 0;
+    duplex_t duplex;
+    t_rng_t rng;
+    unsigned i;
+
+    t_rng_init(&rng, 0xf100 + _i);
+    duplex_open(&duplex, options(_i));
+    duplex.stream[1].keep = 1;
+    for (i = 0; i < 20000; i++) {
+        t_send(duplex.link[0], T_BCOPY, t_rng_below(&rng, 500));
+        t_progress();
+        most = (duplex.stream[1].kept > most) ? duplex.stream[1].kept : most;
+        if (t_rng_once_in(&rng, 100)) {
+            t_stream_release(&duplex.stream[1], &rng, t_rng_once_in(&rng, 2));
+        }
+    }
+    duplex_wait(&duplex);
+    t_stream_release(&duplex.stream[1], &rng, 0);
+    ck_assert_uint_gt(most, 0);
+}
+END_TEST
+
+
+/* Nothing is ever given back: the flow goes on all the same, both ways. */
+START_TEST(test_hold_for_ever)
+{
+    duplex_t duplex;
+    t_rng_t rng;
+    unsigned i;
+
+    t_rng_init(&rng, 0xf200 + _i);
+    duplex_open(&duplex, options(_i));
+    duplex.stream[0].keep = duplex.stream[1].keep = 1;
+    for (i = 0; i < 20000; i++) {
+        t_send(duplex.link[i % 2], T_BCOPY, t_rng_below(&rng, 200));
+    }
+    duplex_wait(&duplex);
+    ck_assert_uint_gt(duplex.stream[1].kept, 0);
+    t_stream_release(&duplex.stream[0], &rng, 0);
+    t_stream_release(&duplex.stream[1], &rng, 0);
+}
+END_TEST
+
+
+static Suite *suite_flow(void)
+{
+    Suite *suite   = suite_create("flow");
+    TCase *many    = t_uct_case("many");
+    TCase *pending = t_uct_case("pending");
+    TCase *hold    = t_uct_case("hold");
+
+    tcase_add_loop_test(many, test_slow_receivers, 0, SIZES);
+    suite_add_tcase(suite, many);
+
+    tcase_add_loop_test(pending, test_pending_is_fifo, 0, SIZES);
+    tcase_add_loop_test(pending, test_pending_before_up, 0, SIZES);
+    tcase_add_loop_test(pending, test_purge, 0, SIZES);
+    tcase_add_loop_test(pending, test_pending_from_pending, 0, SIZES);
+    suite_add_tcase(suite, pending);
+
+    tcase_add_loop_test(hold, test_hold_and_release, 0, SIZES);
+    tcase_add_loop_test(hold, test_hold_for_ever, 0, SIZES);
+    suite_add_tcase(suite, hold);
+    return suite;
+}
+
+T_UCT_MAIN(suite_flow)
