@@ -16,7 +16,7 @@ typedef struct {
     uint8_t         version;
     uint8_t         kind;
     uint8_t         reason;
-    uint8_t         reserved_1;
+    uint8_t         rd_atomic;
     uint64_t        dst_cookie;
     dq_iface_addr_t src;
     dq_port_addr_t  port;
@@ -26,7 +26,7 @@ typedef struct {
     uint32_t        psn;
     uint32_t        delivered;
     uint16_t        credits;
-    uint16_t        reserved_2;
+    uint16_t        reserved;
     uint32_t        pid;
     char            host[DQ_WIRE_HOST_LEN];
     uint32_t        end; /* the magic again: a cut frame has none            */
@@ -67,6 +67,7 @@ void dq_frame_pack(const dq_frame_t *frame, void *buf)
         .version    = DQ_WIRE_VERSION,
         .kind       = frame->kind,
         .reason     = frame->reason,
+        .rd_atomic  = frame->rd_atomic,
         .dst_cookie = frame->dst_cookie,
         .src        = frame->src,
         .port       = frame->port,
@@ -94,8 +95,7 @@ static int dq_frame_has_qp(unsigned kind)
 /* Ranges of what the fields mean; the epoch 0 stands for "none". */
 static int dq_frame_is_sane(const dq_wire_frame_t *wire)
 {
-    if ((wire->epoch == 0) || (wire->reserved_1 != 0) ||
-        (wire->reserved_2 != 0) ||
+    if ((wire->epoch == 0) || (wire->reserved != 0) ||
         (wire->src.ud_qpn > DQ_WIRE_QPN_MAX) ||
         (wire->port.is_eth > 1) || (wire->port.mtu < DQ_WIRE_MTU_MIN) ||
         (wire->port.mtu > DQ_WIRE_MTU_MAX) ||
@@ -151,6 +151,7 @@ dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
         .delivered  = wire.delivered,
         .credits    = wire.credits,
         .reason     = wire.reason,
+        .rd_atomic  = wire.rd_atomic,
         .pid        = wire.pid,
     };
     memcpy(frame->host, wire.host, sizeof(frame->host));

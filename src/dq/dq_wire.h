@@ -121,6 +121,8 @@ typedef struct {
     uint16_t        credits;    /* RECVs promised to the receiver of this;
                                    in a REQ or REP, DQ_WINDOW_MIN or more    */
     uint8_t         reason;     /* of a refusal: dq_cause_t                  */
+    uint8_t         rd_atomic;  /* READs that the sender's QP can answer at
+                                   once (IBA 9.7.4)                          */
     uint32_t        pid;        /* of the sender, for messages to people     */
     char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise       */
 } dq_frame_t;

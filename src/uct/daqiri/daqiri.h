@@ -35,6 +35,7 @@
 enum {
     UCT_DAQIRI_BATCH_MAX   = 64,
     UCT_DAQIRI_SGE_MAX     = 32,
+    UCT_DAQIRI_RX_DESC_LEN = 16,      /* index and release, see daqiri_rx.c  */
     UCT_DAQIRI_HDR_MAX     = 256,     /* of a zcopy: it is copied            */
     /* progress calls from one look at the send CQ to the next, while nothing
      * in it could be a success */
@@ -97,6 +98,7 @@ uct_daqiri_config_check(const uct_daqiri_iface_config_t *config);
 
 typedef struct {
     uint64_t am_tx_bytes, am_short, am_bcopy, am_zcopy;
+    uint64_t put_zcopy, get_zcopy, rma_bytes;
     uint64_t am_rx, am_rx_bytes;
     uint64_t conns, conns_up;
     uint64_t credit_frames_tx, credit_frames_rx;
@@ -175,6 +177,7 @@ struct uct_daqiri_conn {
     uint32_t           op_count;   /* of them, not empty                     */
     struct ibv_qp      *qp;        /* from EVT_QP on                         */
     uct_daqiri_iface_t *iface;
+    uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
     uint32_t           tx_seq;     /* of the next active message             */
     uint32_t           rx_seq;     /* active messages handed up              */
     dq_rx_window_t     window;
@@ -297,6 +300,7 @@ struct uct_daqiri_iface {
         size_t          headroom;      /* UCP's, in front of the data        */
         uint8_t         port_num, ack_timeout, retry_count, rnr_timer;
         uint8_t         gid_index, traffic_class, service_level;
+        uint8_t         rd_atomic;     /* READs that a QP has in flight      */
         ucs_time_t      conn_timeout, conn_retry;
         struct ibv_port_attr port;
         enum ibv_mtu    mtu;
@@ -407,6 +411,15 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
 ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags);
 ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp);
+
+/* ---- daqiri_rma.c ---- */
+
+ucs_status_t uct_daqiri_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t uct_daqiri_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp);
 
 /* ---- daqiri_pending.c ---- */
 

@@ -4,14 +4,12 @@
  * Nothing is owned before the first thing that may refuse.
  */
 #include "daqiri.h"
-#include "daqiri_tx.h"
+#include "daqiri_ep.h"
 
 
-/* ---- Admission ---- */
+/* ---- Refusals ---- */
 
-/* The one place where a refusal becomes a UCT status. Out of line. */
-static ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep,
-                                          dq_admit_t admit)
+ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
 {
     uct_daqiri_conn_t *conn = ep->conn;
 
@@ -26,34 +24,19 @@ static ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep,
 }
 
 
-/* Requests that wait go first: a send may not overtake them. */
-static inline int uct_daqiri_ep_must_queue(const uct_daqiri_conn_t *conn)
-{
-    return ucs_unlikely(!ucs_queue_is_empty((ucs_queue_head_t*)
-                                            &conn->pending)) &&
-           (conn->iface->tx.dispatching != conn);
-}
-
-
-static inline ucs_status_t uct_daqiri_ep_admit(uct_daqiri_ep_t *ep,
-                                               dq_wr_class_t wr_class)
-{
-    uct_daqiri_conn_t *conn = ep->conn;
-    dq_admit_t admit;
-
-    admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, wr_class);
-    if (ucs_unlikely(admit != DQ_ADMIT_OK)) {
-        return uct_daqiri_ep_refused(ep, admit);
-    }
-    return uct_daqiri_ep_must_queue(conn) ? UCS_ERR_NO_RESOURCE : UCS_OK;
-}
-
-
-static ucs_status_t uct_daqiri_ep_bad_length(const char *op, size_t length,
-                                             size_t max)
+ucs_status_t uct_daqiri_ep_bad_length(const char *op, size_t length,
+                                      size_t max)
 {
     ucs_error("daqiri: %s with a length of %zu bytes, where at most %zu fit",
               op, length, max);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
+ucs_status_t uct_daqiri_ep_bad_iov(size_t iovcnt, unsigned max)
+{
+    ucs_error("daqiri: an iov of %zu entries, where at most %u fit", iovcnt,
+              max);
     return UCS_ERR_INVALID_PARAM;
 }
 
@@ -149,40 +132,6 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
 }
 
 
-/* Entries of an iov as sge[1..]; empty ones are left out. Returns how many. */
-static int uct_daqiri_ep_fill_sge(struct ibv_sge *sge, const uct_iov_t *iov,
-                                  size_t iovcnt, size_t *total_p)
-{
-    size_t total = 0;
-    int num      = 1;
-    size_t i, length;
-
-    for (i = 0; i < iovcnt; i++) {
-        length = uct_iov_get_length(&iov[i]);
-        if (length == 0) {
-            continue;
-        }
-        sge[num].addr   = (uintptr_t)iov[i].buffer;
-        sge[num].length = length;
-        sge[num].lkey   = (iov[i].memh == UCT_MEM_HANDLE_NULL)
-                                  ? 0
-                                  : ((struct ibv_mr*)iov[i].memh)->lkey;
-        total += length;
-        num++;
-    }
-    *total_p = total;
-    return num;
-}
-
-
-static ucs_status_t uct_daqiri_ep_bad_iov(size_t iovcnt, unsigned max)
-{
-    ucs_error("daqiri: an iov of %zu entries, where at most %u fit", iovcnt,
-              max);
-    return UCS_ERR_INVALID_PARAM;
-}
-
-
 ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
                                         const uct_iov_t *iov, size_t iovcnt)
 {
@@ -202,7 +151,7 @@ ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(iovcnt >= iface->config.max_sge)) {
         return uct_daqiri_ep_bad_iov(iovcnt, iface->config.max_sge - 1);
     }
-    num_sge = uct_daqiri_ep_fill_sge(sge, iov, iovcnt, &length);
+    num_sge = 1 + uct_daqiri_ep_fill_sge(&sge[1], iov, iovcnt, &length);
     if (ucs_unlikely(length > iface->config.max_short)) {
         return uct_daqiri_ep_bad_length("am_short_iov", length,
                                         iface->config.max_short);
@@ -305,11 +254,11 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     ucs_status_t status;
     dq_msg_hdr_t *hdr;
     size_t total = 0;
-    int num_sge  = 1;
+    int num_sge  = 0;
 
     (void)flags;
     if (ucs_likely(iovcnt < iface->config.max_sge)) {
-        num_sge = uct_daqiri_ep_fill_sge(sge, iov, iovcnt, &total);
+        num_sge = 1 + uct_daqiri_ep_fill_sge(&sge[1], iov, iovcnt, &total);
     }
     status = uct_daqiri_ep_check_zcopy(iface, id, header_length, iovcnt,
                                        total);
@@ -372,9 +321,12 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
 
 ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
-    (void)tl_ep;
+    uct_daqiri_ep_t *ep = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+
     (void)flags;
-    return UCS_OK; /* one RC QP: what is posted later is executed later */
+    /* an RC QP keeps the order by itself, but for what follows a READ */
+    ep->conn->next_flags = IBV_SEND_FENCE;
+    return UCS_OK;
 }
 
 

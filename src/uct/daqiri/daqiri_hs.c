@@ -89,6 +89,7 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
         .peer_epoch = conn->hs.machine.peer_epoch,
         .psn        = conn->hs.psn,
         .credits    = conn->hs.window,
+        .rd_atomic  = iface->config.rd_atomic,
         .pid        = iface->config.pid,
     };
 

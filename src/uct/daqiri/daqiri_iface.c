@@ -99,16 +99,17 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.ack_timeout   = dq_ack_timeout_code(config->ack_timeout);
     iface->config.retry_count   = config->retry_count;
     iface->config.rnr_timer     = dq_rnr_timer_code(config->rnr_timeout);
+    iface->config.rd_atomic     = ucs_min(
+            ucs_min(device->max_qp_rd_atom, device->max_qp_init_rd_atom),
+            UINT8_MAX);
     iface->config.traffic_class = config->traffic_class;
     iface->config.service_level = config->service_level;
     iface->config.conn_timeout  = ucs_time_from_sec(config->conn_timeout);
     iface->config.conn_retry    = ucs_time_from_sec(config->conn_retry);
     iface->config.pid           = getpid();
-    iface->config.headroom      = ucs_max(
+    iface->config.headroom      =
             (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
-                    ? params->rx_headroom : 0,
-            sizeof(dq_msg_hdr_t));
-    iface->config.headroom      = ucs_align_up(iface->config.headroom, 8);
+                    ? params->rx_headroom : 0;
     iface->config.addr.uuid     = ucs_generate_uuid((uintptr_t)iface);
     iface->config.addr.cookie   = ucs_generate_uuid(~(uintptr_t)iface);
     ucs_strncpy_zero(iface->config.host, ucs_get_host_name(),
@@ -218,7 +219,7 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
     status = uct_daqiri_pool_init(&iface->rx.pool, "daqiri_rx", pd,
                                   iface->rx.ledger.limit,
                                   iface->config.headroom +
-                                  2 * sizeof(uint64_t),
+                                  UCT_DAQIRI_RX_DESC_LEN,
                                   iface->config.seg_size, align, offset);
     if (status != UCS_OK) {
         return status;

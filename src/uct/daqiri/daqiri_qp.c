@@ -9,10 +9,7 @@
 enum {
     /* 7 means "for ever" for an RNR, on every device (IBA 9.7.5.2.8): a peer
      * that is slow to post RECVs is not a dead one. */
-    UCT_DAQIRI_RNR_RETRY = 7,
-    /* READs and atomics in flight; the transport issues none so far, and
-     * devices refuse a QP with none of them for the peer to issue. */
-    UCT_DAQIRI_RD_ATOMIC = 1
+    UCT_DAQIRI_RNR_RETRY = 7
 };
 
 
@@ -48,10 +45,17 @@ ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
             .max_inline_data = iface->config.max_inline,
         },
     };
+    struct ibv_pd *pd = uct_daqiri_iface_md(iface)->pd;
     struct ibv_qp *qp;
     int ret;
 
-    qp = ibv_create_qp(uct_daqiri_iface_md(iface)->pd, &init);
+    qp = ibv_create_qp(pd, &init);
+    while ((qp == NULL) && (inline_p != NULL) &&
+           (init.cap.max_inline_data > 0)) {
+        /* no device tells its limit otherwise than by saying no */
+        init.cap.max_inline_data /= 2;
+        qp = ibv_create_qp(pd, &init);
+    }
     if (qp == NULL) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, name, "ibv_create_qp",
                             errno);
@@ -83,7 +87,7 @@ static int uct_daqiri_qp_to_rtr(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
                                       (int)peer->port.mtu),
         .dest_qp_num        = peer->qpn,
         .rq_psn             = peer->psn,
-        .max_dest_rd_atomic = UCT_DAQIRI_RD_ATOMIC,
+        .max_dest_rd_atomic = iface->config.rd_atomic,
         .min_rnr_timer      = iface->config.rnr_timer,
     };
 
@@ -95,7 +99,7 @@ static int uct_daqiri_qp_to_rtr(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
 
 
 static int uct_daqiri_qp_to_rts(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
-                                uint32_t psn)
+                                uint32_t psn, const dq_frame_t *peer)
 {
     struct ibv_qp_attr attr = {
         .qp_state      = IBV_QPS_RTS,
@@ -103,7 +107,7 @@ static int uct_daqiri_qp_to_rts(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
         .timeout       = iface->config.ack_timeout,
         .retry_cnt     = iface->config.retry_count,
         .rnr_retry     = UCT_DAQIRI_RNR_RETRY,
-        .max_rd_atomic = UCT_DAQIRI_RD_ATOMIC,
+        .max_rd_atomic = ucs_min(iface->config.rd_atomic, peer->rd_atomic),
     };
 
     return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
@@ -146,7 +150,7 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
     ret = uct_daqiri_qp_to_rtr(iface, qp, peer);
     if (ret == 0) {
         verb = "ibv_modify_qp to RTS";
-        ret  = uct_daqiri_qp_to_rts(iface, qp, psn);
+        ret  = uct_daqiri_qp_to_rts(iface, qp, psn, peer);
     }
     if (ret != 0) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, peer->host, verb, ret);

@@ -29,6 +29,24 @@ static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
 }
 
 
+static void uct_daqiri_iface_query_rma(uct_daqiri_iface_t *iface,
+                                       uct_iface_attr_t *attr)
+{
+    size_t mtu = 128u << iface->config.mtu;
+
+    attr->cap.flags |= UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_ZCOPY;
+
+    attr->cap.put.max_zcopy       = iface->config.port.max_msg_sz;
+    attr->cap.put.max_iov         = iface->config.max_sge;
+    attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.put.align_mtu       = mtu;
+    attr->cap.get.max_zcopy       = iface->config.port.max_msg_sz;
+    attr->cap.get.max_iov         = iface->config.max_sge;
+    attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.get.align_mtu       = mtu;
+}
+
+
 ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
                                     uct_iface_attr_t *attr)
 {
@@ -36,6 +54,7 @@ ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
 
     uct_base_iface_query(&iface->super, attr);
     uct_daqiri_iface_query_am(iface, attr);
+    uct_daqiri_iface_query_rma(iface, attr);
     attr->device_addr_len     = sizeof(dq_port_addr_t);
     attr->iface_addr_len      = sizeof(dq_iface_addr_t);
     attr->bandwidth.dedicated = 0;

@@ -11,6 +11,8 @@
  *                  ^desc                  ^the RECV starts here
  *
  * UCP may keep the buffer; then it writes into the headroom, and only there.
+ * The headroom is as asked for, and may be none: then [release] lies where the
+ * header was, and is written again before each upcall.
  */
 #include "daqiri.h"
 #include "daqiri_tx.h"
@@ -22,9 +24,19 @@ static void *uct_daqiri_rx_desc(uct_daqiri_iface_t *iface, void *point)
 }
 
 
-static uint64_t *uct_daqiri_rx_desc_index(void *desc)
+/* The headroom need not be a multiple of anything, hence memcpy. */
+static void uct_daqiri_rx_set_release(uct_daqiri_iface_t *iface, void *desc)
 {
-    return (uint64_t*)desc - 2;
+    uct_recv_desc_t *release = &iface->rx.release;
+
+    memcpy(UCS_PTR_BYTE_OFFSET(desc, -(ptrdiff_t)sizeof(release)), &release,
+           sizeof(release));
+}
+
+
+static void *uct_daqiri_rx_desc_index(void *desc)
+{
+    return UCS_PTR_BYTE_OFFSET(desc, -(ptrdiff_t)UCT_DAQIRI_RX_DESC_LEN);
 }
 
 
@@ -32,7 +44,7 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
                                 uint32_t *first_p)
 {
     ucs_status_t status;
-    uint32_t index;
+    uint64_t index;
     void *desc;
 
     status = uct_daqiri_pool_grow(&iface->rx.pool, count, first_p);
@@ -42,8 +54,8 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
 
     for (index = *first_p; index < *first_p + count; index++) {
         desc = uct_daqiri_rx_desc(iface, iface->rx.pool.bufs[index].buf);
-        *uct_daqiri_rx_desc_index(desc) = index;
-        uct_recv_desc(desc)             = &iface->rx.release;
+        memcpy(uct_daqiri_rx_desc_index(desc), &index, sizeof(index));
+        uct_daqiri_rx_set_release(iface, desc);
     }
     return UCS_OK;
 }
@@ -142,9 +154,11 @@ void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc)
 {
     uct_daqiri_iface_t *iface = ucs_container_of(self, uct_daqiri_iface_t,
                                                  rx.release);
+    uint64_t index;
 
+    memcpy(&index, uct_daqiri_rx_desc_index(desc), sizeof(index));
     dq_rx_release_held(&iface->rx.ledger);
-    uct_daqiri_pool_put(&iface->rx.pool, *uct_daqiri_rx_desc_index(desc));
+    uct_daqiri_pool_put(&iface->rx.pool, index);
     uct_daqiri_rx_refill(iface);
 }
 
@@ -175,22 +189,42 @@ static void uct_daqiri_rx_use_window(uct_daqiri_conn_t *conn)
 }
 
 
+/* Inline, unless the device has none of that, or the user wants none. */
 static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
                                              uint32_t count)
 {
-    uct_daqiri_tx_t tx = {
+    uct_daqiri_pool_t *pool = &conn->iface->tx.pool;
+    uct_daqiri_tx_t tx      = {
         .wr_class = DQ_WR_GRANT,
         .opcode   = IBV_WR_SEND_WITH_IMM,
         .flags    = IBV_SEND_INLINE,
         .imm      = count,
         .op       = {.desc = UCT_DAQIRI_NO_DESC},
     };
-    dq_msg_hdr_t hdr;
-    struct ibv_sge sge = {.addr = (uintptr_t)&hdr, .length = sizeof(hdr)};
+    dq_msg_hdr_t inlined;
+    dq_msg_hdr_t *hdr  = &inlined;
+    struct ibv_sge sge = {.length = sizeof(*hdr)};
+    ucs_status_t status;
 
-    dq_msg_pack(&hdr, DQ_MSG_GRANT, 0, 0);
-    conn->iface->count.credit_frames_tx++;
-    return uct_daqiri_tx_post(conn, &tx, &sge, 1);
+    if (conn->iface->config.max_inline < sizeof(*hdr)) {
+        tx.op.desc = uct_daqiri_tx_desc(conn->iface, &tx.signal);
+        if (tx.op.desc == UCT_DAQIRI_NO_DESC) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        tx.flags = 0;
+        hdr      = (dq_msg_hdr_t*)pool->bufs[tx.op.desc].buf - 1;
+        sge.lkey = pool->bufs[tx.op.desc].lkey;
+    }
+
+    dq_msg_pack(hdr, DQ_MSG_GRANT, 0, 0);
+    sge.addr = (uintptr_t)hdr;
+    status   = uct_daqiri_tx_post(conn, &tx, &sge, 1);
+    if (status == UCS_OK) {
+        conn->iface->count.credit_frames_tx++;
+    } else if (tx.op.desc != UCT_DAQIRI_NO_DESC) {
+        uct_daqiri_pool_put(pool, tx.op.desc);
+    }
+    return status;
 }
 
 
@@ -256,6 +290,9 @@ static void uct_daqiri_rx_deliver(uct_daqiri_iface_t *iface, uint32_t index,
                              ? UCT_CB_PARAM_FLAG_DESC : 0;
     ucs_status_t status;
 
+    if (ucs_unlikely(iface->config.headroom < sizeof(dq_msg_hdr_t))) {
+        uct_daqiri_rx_set_release(iface, uct_daqiri_rx_desc(iface, data));
+    }
     iface->count.am_rx++;
     iface->count.am_rx_bytes += length;
     uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, data,

@@ -20,6 +20,8 @@ typedef struct {
     unsigned           flags;  /* IBV_SEND_INLINE, or 0                      */
     uint32_t           imm;    /* host order                                 */
     int                signal; /* the caller wants to know                   */
+    uint64_t           remote_addr; /* one-sided only, as is the key         */
+    uint32_t           rkey;
     uct_daqiri_op_t    op;
 } uct_daqiri_tx_t;
 
@@ -46,13 +48,16 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     wr.sg_list    = sge;
     wr.num_sge    = num_sge;
     wr.opcode     = tx->opcode;
-    wr.send_flags = tx->flags | (ticket.signal ? IBV_SEND_SIGNALED : 0);
+    wr.send_flags = tx->flags | conn->next_flags |
+                    (ticket.signal ? IBV_SEND_SIGNALED : 0);
     if (tx->wr_class == DQ_WR_RMA) {
-        wr.wr.rdma.remote_addr = 0;
-        wr.wr.rdma.rkey        = 0;
+        wr.wr.rdma.remote_addr = tx->remote_addr;
+        wr.wr.rdma.rkey        = tx->rkey;
     } else {
         wr.imm_data = htonl(tx->imm);
     }
+
+    conn->next_flags = 0;
 
     ret = ibv_post_send(conn->qp, &wr, &bad_wr);
     if (ucs_unlikely(ret != 0)) {

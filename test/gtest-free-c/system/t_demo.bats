@@ -53,11 +53,22 @@ carried()
     counters 11 119 1300 >a
     carried a c
     [ "$status" -eq 1 ]
-    [[ $output == *'NOT CARRIED: that is less than rank 0 sent'* ]]
+    [[ $output == *'NOT CARRIED: that is fewer messages than rank 0 sent'* ]]
     counters 11 120 1299 >a
     carried a c
     [ "$status" -eq 1 ]
-    [[ $output == *'NOT CARRIED: that is less than rank 0 sent'* ]]
+    [[ $output == *'NOT CARRIED: that is fewer bytes than all ranks sent'* ]]
+}
+
+@test "carried: what a peer has read counts" {
+    sent >sent
+    counters 11 120 400 >a
+    { counters 12 7 0; echo 'rma_bytes 900'; } >c
+    carried a c
+    [ "$status" -eq 0 ]
+    { counters 12 7 0; echo 'rma_bytes 899'; } >c
+    carried a c
+    [ "$status" -eq 1 ]
 }
 
 @test "carried: no counters of a rank, or of none, is a failure" {

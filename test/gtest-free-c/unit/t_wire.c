@@ -18,7 +18,7 @@ enum {
     AT_VERSION    = 4,
     AT_KIND       = 5,
     AT_REASON     = 6,
-    AT_RESERVED_1 = 7,
+    AT_RD_ATOMIC = 7,
     AT_COOKIE     = 8,
     AT_SRC_UUID   = 16,
     AT_SRC_COOKIE = 24,
@@ -33,7 +33,7 @@ enum {
     AT_PSN        = 68,
     AT_DELIVERED  = 72,
     AT_CREDITS    = 76,
-    AT_RESERVED_2 = 78,
+    AT_RESERVED = 78,
     AT_PID        = 80,
     AT_HOST       = 84,
     AT_END        = 108
@@ -59,6 +59,7 @@ static dq_frame_t sample_frame(dq_frame_kind_t kind)
         .delivered  = 0x0d0e0f10,
         .credits    = 0x1112,
         .reason     = 0x13,
+        .rd_atomic  = 0x10,
         .pid        = 0x14151617,
         .host       = "a-host",
     };
@@ -89,7 +90,8 @@ static int is_same_frame(const dq_frame_t *a, const dq_frame_t *b)
            (a->epoch == b->epoch) && (a->peer_epoch == b->peer_epoch) &&
            (a->qpn == b->qpn) && (a->psn == b->psn) &&
            (a->delivered == b->delivered) && (a->credits == b->credits) &&
-           (a->reason == b->reason) && (a->pid == b->pid) &&
+           (a->reason == b->reason) &&
+           (a->rd_atomic == b->rd_atomic) && (a->pid == b->pid) &&
            (memcmp(a->host, b->host, sizeof(a->host)) == 0);
 }
 
@@ -158,7 +160,7 @@ static const struct {
     {AT_VERSION, 1, {1}},
     {AT_KIND, 1, {DQ_FRAME_REP}},
     {AT_REASON, 1, {0x13}},
-    {AT_RESERVED_1, 1, {0}},
+    {AT_RD_ATOMIC, 1, {0x10}},
     {AT_COOKIE, 8, {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11}},
     {AT_SRC_UUID, 8, {0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1}},
     {AT_SRC_COOKIE, 8, {0xb8, 0xb7, 0xb6, 0xb5, 0xb4, 0xb3, 0xb2, 0xb1}},
@@ -174,7 +176,7 @@ static const struct {
     {AT_PSN, 4, {0xc, 0xb, 0xa, 0}},
     {AT_DELIVERED, 4, {0x10, 0xf, 0xe, 0xd}},
     {AT_CREDITS, 2, {0x12, 0x11}},
-    {AT_RESERVED_2, 2, {0, 0}},
+    {AT_RESERVED, 2, {0, 0}},
     {AT_PID, 4, {0x17, 0x16, 0x15, 0x14}},
     {AT_HOST, 8, "a-host\0"},
     {AT_END, 4, {'d', 'q', 'r', 'i'}},
@@ -264,8 +266,8 @@ START_TEST(test_every_bit_flip)
         }
         bytes[t_at / 8] ^= 1 << (t_at % 8);
     }
-    /* the magic twice, version, both reserved fields, cookie: all their bits */
-    ck_assert_uint_ge(refused, 32 + 32 + 8 + 8 + 16 + 64);
+    /* the magic twice, version, the reserved field, cookie: all their bits */
+    ck_assert_uint_ge(refused, 32 + 32 + 8 + 16 + 64);
 }
 END_TEST
 
@@ -302,8 +304,9 @@ static const struct {
     {AT_END, 4, 0, DQ_WIRE_BAD_MAGIC, DQ_WIRE_BAD_MAGIC},
     {AT_COOKIE, 8, 0, DQ_WIRE_BAD_COOKIE, DQ_WIRE_BAD_COOKIE},
     {AT_COOKIE, 8, COOKIE + 1, DQ_WIRE_BAD_COOKIE, DQ_WIRE_BAD_COOKIE},
-    {AT_RESERVED_1, 1, 1, DQ_WIRE_BAD_FIELD, DQ_WIRE_BAD_FIELD},
-    {AT_RESERVED_2, 2, 0x8000, DQ_WIRE_BAD_FIELD, DQ_WIRE_BAD_FIELD},
+    {AT_RD_ATOMIC, 1, 0, DQ_WIRE_OK, DQ_WIRE_OK},
+    {AT_RD_ATOMIC, 1, 255, DQ_WIRE_OK, DQ_WIRE_OK},
+    {AT_RESERVED, 2, 0x8000, DQ_WIRE_BAD_FIELD, DQ_WIRE_BAD_FIELD},
     {AT_EPOCH, 4, 0, DQ_WIRE_BAD_FIELD, DQ_WIRE_BAD_FIELD},
     {AT_EPOCH, 4, 1, DQ_WIRE_OK, DQ_WIRE_OK},
     {AT_EPOCH, 4, UINT32_MAX, DQ_WIRE_OK, DQ_WIRE_OK},
