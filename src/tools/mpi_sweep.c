@@ -51,14 +51,22 @@ uint64_t daqiri_sweep_key(const daqiri_sweep_t *sweep,
     return daqiri_pattern_key(&id);
 }
 
-void daqiri_sweep_check(const daqiri_sweep_t *sweep,
+int daqiri_sweep_wrong(daqiri_sweep_t *sweep)
+{
+    int is_first = !sweep->wrong;
+
+    sweep->wrong = 1;
+    return is_first;
+}
+
+void daqiri_sweep_check(daqiri_sweep_t *sweep,
                         const daqiri_sweep_round_t *round, unsigned op,
                         int sender, int receiver, const void *buffer)
 {
     uint64_t key  = daqiri_sweep_key(sweep, round, op, sender, receiver);
     size_t offset = daqiri_pattern_check(buffer, round->size, key);
 
-    if (offset == round->size) {
+    if ((offset == round->size) || !daqiri_sweep_wrong(sweep)) {
         return;
     }
 
@@ -69,7 +77,6 @@ void daqiri_sweep_check(const daqiri_sweep_t *sweep,
             sweep->rank, daqiri_sweep_tests[round->test].name, offset,
             round->serial + op, sender, round->size,
             daqiri_pattern_byte(offset, key), ((const uint8_t*)buffer)[offset]);
-    MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
 static int sweep_fits(const daqiri_sweep_test_t *test, size_t size)
@@ -212,6 +219,22 @@ static unsigned sweep_plan(const daqiri_sweep_t *sweep, double cell_started,
     return (ops < 1) ? 1 : (unsigned)ops;
 }
 
+/* Every rank says whether its data was right, and hears what comes next. */
+static unsigned sweep_agree(daqiri_sweep_t *sweep, unsigned planned)
+{
+    unsigned decision[2] = {planned, 0};
+    int wrong            = 0;
+
+    MPI_Reduce(&sweep->wrong, &wrong, 1, MPI_INT, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (wrong) {
+        decision[0] = 0;
+        decision[1] = 1;
+    }
+    MPI_Bcast(decision, 2, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+    sweep->wrong = (int)decision[1];
+    return decision[0];
+}
+
 static void sweep_cell(daqiri_sweep_t *sweep, uint32_t test_index, size_t size)
 {
     const daqiri_sweep_test_t *test = &daqiri_sweep_tests[test_index];
@@ -222,7 +245,7 @@ static void sweep_cell(daqiri_sweep_t *sweep, uint32_t test_index, size_t size)
     double total        = 0;
     unsigned measured   = 0;
     daqiri_sweep_round_t round;
-    unsigned room;
+    unsigned room, planned;
     double seconds;
 
     round.test   = test_index;
@@ -242,12 +265,12 @@ static void sweep_cell(daqiri_sweep_t *sweep, uint32_t test_index, size_t size)
             measured += round.ops;
         }
         round.serial += round.ops;
-        round.ops     = sweep_plan(sweep, started, cell_seconds,
-                                   (unsigned)round.serial, measured, room);
-        MPI_Bcast(&round.ops, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD);
+        planned = sweep_plan(sweep, started, cell_seconds,
+                             (unsigned)round.serial, measured, room);
+        round.ops = sweep_agree(sweep, planned);
     }
 
-    if (sweep->rank == 0) {
+    if ((sweep->rank == 0) && !sweep->wrong) {
         sweep_print_cell(sweep, test, size, total, measured);
     }
     --sweep->cells_left;
@@ -259,7 +282,7 @@ static void sweep_run(daqiri_sweep_t *sweep)
     uint32_t i;
     size_t size;
 
-    for (i = 0; i < DAQIRI_SWEEP_NUM_TESTS; ++i) {
+    for (i = 0; (i < DAQIRI_SWEEP_NUM_TESTS) && !sweep->wrong; ++i) {
         test = &daqiri_sweep_tests[i];
         if (((sweep->opts.tests >> i) & 1) == 0) {
             continue;
@@ -268,7 +291,7 @@ static void sweep_run(daqiri_sweep_t *sweep)
             sweep_print_heading(test);
         }
         for (size = sweep_first_size(sweep, test);
-             size <= sweep->opts.max_size;
+             (size <= sweep->opts.max_size) && !sweep->wrong;
              size = sweep_next_size(sweep, test, size)) {
             if (sweep_fits(test, size)) {
                 sweep_cell(sweep, i, size);
@@ -398,5 +421,5 @@ int main(int argc, char **argv)
 
     sweep_cleanup(&sweep);
     MPI_Finalize();
-    return 0;
+    return sweep.wrong ? 1 : 0;
 }

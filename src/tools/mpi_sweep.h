@@ -8,8 +8,9 @@
  * operations against the clock, each with a buffer of its own, and then checks
  * every byte that was received. Filling and checking are outside the clock;
  * separate buffers are what makes that possible. Rank 0 decides after each
- * round how many operations the next one has, from the time that is left, and
- * tells the others, so that all ranks leave a cell together.
+ * round how many operations the next one has, from the time that is left and
+ * from whether all data was right, and tells the others, so that all ranks
+ * leave a cell together.
  *
  * Every rank counts what it sends. For collectives it can only know a lower
  * bound: what any algorithm must send. What the library sends on its own
@@ -68,6 +69,7 @@ typedef struct daqiri_sweep {
     daqiri_sweep_tally_t tally;
     double started;
     unsigned cells_left;
+    int wrong;          /* this rank, or after a round any, got wrong data */
 } daqiri_sweep_t;
 
 /* One round of one cell. */
@@ -117,9 +119,15 @@ uint64_t daqiri_sweep_key(const daqiri_sweep_t *sweep,
                           const daqiri_sweep_round_t *round, unsigned op,
                           int sender, int receiver);
 
-/* Checks a buffer of operation `op`. Wrong data ends the job with a message
- * that says where. */
-void daqiri_sweep_check(const daqiri_sweep_t *sweep,
+/*
+ * Notes that something received was wrong, which ends the sweep after this
+ * round, on all ranks and in order: a job that is torn down may lose the
+ * message. Returns whether it is this rank's first, which alone is told.
+ */
+int daqiri_sweep_wrong(daqiri_sweep_t *sweep);
+
+/* Checks a buffer of operation `op`; wrong data is told with its place. */
+void daqiri_sweep_check(daqiri_sweep_t *sweep,
                         const daqiri_sweep_round_t *round, unsigned op,
                         int sender, int receiver, const void *buffer);
 

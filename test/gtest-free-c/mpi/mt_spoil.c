@@ -1,24 +1,96 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Preloaded into an MPI program, damages the last byte of the hundredth
- * message that MPI_Recv gives it and that has one: what a program that checks
- * its data must notice.
+ * Preloaded into an MPI program, damages the last byte of what the hundredth
+ * call of one function gives it: what a program that checks its data must
+ * notice. MT_SPOIL names the function: recv, irecv (damaged when it is waited
+ * for), allreduce, alltoall, bcast.
  */
 
 #include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define MT_SPOILED 100
+
+static char *mt_irecv_end;
+
+/* Whether this is the call. */
+static int mt_spoils(const char *function, int count)
+{
+    const char *name = getenv("MT_SPOIL");
+    static int seen;
+
+    return (name != NULL) && (strcmp(name, function) == 0) && (count > 0) &&
+           (++seen == MT_SPOILED);
+}
+
+static void mt_spoil(char *end)
+{
+    end[-1] ^= 0x10;
+}
 
 int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag,
              MPI_Comm comm, MPI_Status *status)
 {
-    static int seen;
-    int ret   = PMPI_Recv(buffer, count, type, source, tag, comm, status);
-    char *end = (char*)buffer + count;
+    int ret = PMPI_Recv(buffer, count, type, source, tag, comm, status);
 
-    if ((count > 0) && (++seen == MT_SPOILED)) {
-        end[-1] ^= 0x10;
+    if (mt_spoils("recv", count)) {
+        mt_spoil((char*)buffer + count);
+    }
+    return ret;
+}
+
+int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag,
+              MPI_Comm comm, MPI_Request *request)
+{
+    if (mt_spoils("irecv", count)) {
+        mt_irecv_end = (char*)buffer + count;
+    }
+    return PMPI_Irecv(buffer, count, type, source, tag, comm, request);
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
+{
+    int ret = PMPI_Waitall(count, requests, statuses);
+
+    if (mt_irecv_end != NULL) {
+        mt_spoil(mt_irecv_end);
+        mt_irecv_end = NULL;
+    }
+    return ret;
+}
+
+int MPI_Allreduce(const void *tx, void *rx, int count, MPI_Datatype type,
+                  MPI_Op op, MPI_Comm comm)
+{
+    int ret = PMPI_Allreduce(tx, rx, count, type, op, comm);
+
+    if (mt_spoils("allreduce", count)) {
+        mt_spoil((char*)rx + (size_t)count * sizeof(unsigned));
+    }
+    return ret;
+}
+
+int MPI_Alltoall(const void *tx, int tx_count, MPI_Datatype tx_type, void *rx,
+                 int rx_count, MPI_Datatype rx_type, MPI_Comm comm)
+{
+    int ret = PMPI_Alltoall(tx, tx_count, tx_type, rx, rx_count, rx_type, comm);
+
+    if (mt_spoils("alltoall", rx_count)) {
+        mt_spoil((char*)rx + rx_count);
+    }
+    return ret;
+}
+
+/* The sweep also decides by broadcast what to do next: not in bytes. */
+int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root,
+              MPI_Comm comm)
+{
+    int ret = PMPI_Bcast(buffer, count, type, root, comm);
+
+    if ((type == MPI_BYTE) && mt_spoils("bcast", count)) {
+        mt_spoil((char*)buffer + count);
     }
     return ret;
 }

@@ -51,25 +51,44 @@ more_ranks()
 @test "Open MPI: 3 and 4 ranks" { more_ranks ompi; }
 @test "MPICH: 3 and 4 ranks" { more_ranks mpich; }
 
-# A byte that was changed on the way ends the job with the place named.
-wrong_data()
+# spoiled MPI FUNCTION TEST: a byte of what FUNCTION received was changed; the
+# sweep fails, in order, and names the place.
+spoiled()
 {
     local spoil=$T_TOP_BUILDDIR/test/gtest-free-c/mpi/.libs/mt-spoil-$1.so
+    local words
 
-    need_mpi "$1"
     [ -f "$spoil" ]
-    export LD_PRELOAD=$spoil
-    run job_run spoiled daqiri "$1" 2 "$(sweep "$1")" --tests latency --min 8 \
-        --max 8 --ops 200
-    unset LD_PRELOAD
-    [ "$status" -ne 0 ]
-    [ "$status" -ne 124 ]
-    grep -E 'rank [01]: latency: wrong data at offset 7 of message [0-9]+ from rank [01], size 8' \
-        "$BATS_TEST_TMPDIR/spoiled.2/err"
+    export LD_PRELOAD=$spoil MT_SPOIL=$2
+    run job_run "spoiled-$2-$3" daqiri "$1" 2 "$(sweep "$1")" --tests "$3" \
+        --min 8 --max 8 --ops 200
+    unset LD_PRELOAD MT_SPOIL
+    job=$BATS_TEST_TMPDIR/spoiled-$2-$3.2
+    jobs_show "$job/err"
+    [ "$status" -eq 1 ]
+    words='wrong data at offset 7 of message [0-9]+ from rank [01], size 8'
+    if [ "$2" = allreduce ]; then
+        words='wrong sum at offset 4 of operation [0-9]+, size 8'
+    fi
+    grep -E "rank [01]: $3: $words: expected 0x[0-9a-f]+, got 0x[0-9a-f]+" "$job/err"
+    # All ranks got to their end.
+    [ "$(grep -c '^# sent rank=' "$job/out")" -eq 2 ]
 }
 
-@test "Open MPI: wrong data is noticed" { wrong_data ompi; }
-@test "MPICH: wrong data is noticed" { wrong_data mpich; }
+wrong_data()
+{
+    need_mpi "$1"
+    spoiled "$1" recv latency
+    spoiled "$1" irecv bw
+    spoiled "$1" irecv bibw
+    spoiled "$1" irecv rate
+    spoiled "$1" allreduce allreduce
+    spoiled "$1" alltoall alltoall
+    spoiled "$1" bcast bcast
+}
+
+@test "Open MPI: wrong data is noticed in every test" { wrong_data ompi; }
+@test "MPICH: wrong data is noticed in every test" { wrong_data mpich; }
 
 # refused WORDS ARG...: exit status 2 and a sentence that has these words.
 refused()
