@@ -326,6 +326,15 @@ struct sv_cqe {
     uint32_t      slot; /* SEND: send queue position after this WR */
 };
 
+/* What a new completion does to a CQ that is armed. */
+enum sv_notify {
+    SV_NOTIFY_NONE,     /* the program is polling, or its sender told it */
+    SV_NOTIFY_NEXT,     /* wakes who waits for any completion */
+    SV_NOTIFY_SOLICITED /* wakes also who waits for solicited ones */
+};
+
+#define SV_BATCH 32
+
 /* One QP that receives into a CQ: where its next record will appear. */
 struct sv_scan {
     const _Atomic uint64_t *tag;
@@ -335,11 +344,15 @@ struct sv_scan {
 
 struct sv_cq {
     struct ibv_cq     base;
+    struct sv_node   *node;
     struct sv_spin    rx_lock;
     struct sv_scan   *scan;
     unsigned          num_scan;
     unsigned          scan_room;
     unsigned          scan_start;
+    unsigned          num_batch;  /* under rx_lock, empty when it is free */
+    enum sv_notify    batch_notify;
+    struct sv_cqe     batch[SV_BATCH];
 
     struct sv_spin    lock;
     struct sv_cqe    *ring;
@@ -349,7 +362,7 @@ struct sv_cq {
     uint32_t          size;       /* cqe as asked for */
     _Atomic uint32_t  owed;       /* slots of all queues that complete here */
     bool              overrun;
-    unsigned          empty_polls;
+    atomic_uint       empty_polls; /* in a row */
 
     uint32_t          index;      /* CQ entry, 0 without channel */
     struct sv_shm_cq *shm;
@@ -563,17 +576,35 @@ uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
 
 /* ---- completion queues ---- */
 
-/* What a new completion does to a CQ that is armed. */
-enum sv_notify {
-    SV_NOTIFY_NONE,     /* the program is polling, or its sender told it */
-    SV_NOTIFY_NEXT,     /* wakes who waits for any completion */
-    SV_NOTIFY_SOLICITED /* wakes also who waits for solicited ones */
-};
+/* Completions in the ring. */
+static inline uint32_t sv_cq_count(const struct sv_cq *cq)
+{
+    return atomic_load_explicit(&cq->tail, memory_order_relaxed) -
+           atomic_load_explicit(&cq->head, memory_order_relaxed);
+}
 
 /* False: the CQ is overrun and the completion is lost. The caller lets the QP
  * die of it, when it has no locks. */
 bool sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe,
                 enum sv_notify notify);
+
+/* Puts the batch into the ring, and fires. Needs rx_lock. */
+void sv_cq_flush(struct sv_cq *cq);
+
+/* A place in the batch for a completion of the receive side. Needs rx_lock. */
+static inline struct sv_cqe *sv_cq_next(struct sv_cq *cq, enum sv_notify notify)
+{
+    if (sv_unlikely(cq->num_batch == SV_BATCH)) {
+        sv_cq_flush(cq);
+    }
+    if (notify > cq->batch_notify) {
+        cq->batch_notify = notify;
+    }
+    return &cq->batch[cq->num_batch++];
+}
+
+/* The only way to let go of rx_lock: no completion stays in the batch. */
+void sv_cq_rx_unlock(struct sv_cq *cq);
 void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp);
 /* Receives whatever there is, for a program that is asleep. */
 void sv_cq_drain(struct sv_cq *cq);
@@ -647,6 +678,8 @@ void sv_rx_open(struct sv_qp *qp);
 int sv_rx_close(struct sv_qp *qp);
 /* Completes all RECVs of the QP with FLUSH_ERR. */
 void sv_rx_flush(struct sv_qp *qp);
+/* A completion of this QP was lost to an overrun. */
+void sv_rx_lost(struct sv_qp *qp);
 /* Both of these if the send side said that they are due (rx_flush_due). */
 void sv_rx_settle(struct sv_qp *qp);
 

@@ -71,7 +71,7 @@ void sv_heavy_barrier(void);
 static inline void sv_light_barrier(bool fence)
 {
     if (sv_unlikely(fence)) {
-        atomic_thread_fence(memory_order_seq_cst);
+        __sync_synchronize();
     } else {
         atomic_signal_fence(memory_order_seq_cst);
     }

@@ -22,7 +22,7 @@ bool sv_barrier_init(void)
 
 void sv_heavy_barrier(void)
 {
-    atomic_thread_fence(memory_order_seq_cst);
+    __sync_synchronize();
     if (sv_has_membarrier) {
         syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
     }

@@ -167,6 +167,7 @@ static void sv_qp_to_reset(struct sv_qp *qp)
 
     sv_spin_lock(&tx->lock);
     sv_tx_disconnect(qp);
+    sv_cq_flush(sv_cq(qp->base.recv_cq));
     sv_cq_forget_qp(sv_cq(qp->base.send_cq), qp);
     sv_cq_forget_qp(sv_cq(qp->base.recv_cq), qp);
     tx->posted = tx->done = 0;
@@ -263,7 +264,7 @@ static int sv_qp_enter(struct sv_qp *qp, unsigned state,
         break;
     }
     sv_rx_settle(qp);
-    sv_spin_unlock(&cq->rx_lock);
+    sv_cq_rx_unlock(cq);
     return ret;
 }
 
@@ -286,7 +287,7 @@ void sv_qp_remote_fault(struct sv_node *node, uint32_t index)
                                         IBV_EVENT_QP_ACCESS_ERR :
                                         IBV_EVENT_QP_REQ_ERR, qp);
     }
-    sv_spin_unlock(&cq->rx_lock);
+    sv_cq_rx_unlock(cq);
 }
 
 SV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,

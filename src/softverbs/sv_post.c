@@ -198,7 +198,7 @@ int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
                                          memory_order_relaxed))) {
         sv_spin_lock(&sv_cq(ibqp->recv_cq)->rx_lock);
         sv_rx_settle(qp);
-        sv_spin_unlock(&sv_cq(ibqp->recv_cq)->rx_lock);
+        sv_cq_rx_unlock(sv_cq(ibqp->recv_cq));
     }
     return ret;
 }
@@ -222,7 +222,7 @@ int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
         sv_spin_lock(&cq->rx_lock);
         sv_rx_settle(qp);
         sv_rx_flush(qp);
-        sv_spin_unlock(&cq->rx_lock);
+        sv_cq_rx_unlock(cq);
     }
     return ret;
 }

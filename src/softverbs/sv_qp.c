@@ -229,7 +229,7 @@ static bool sv_qp_leave(struct sv_qp *qp)
     clean               = (sv_rx_close(qp) == 0);
     qp->shm->last_epoch = qp->epoch;
     atomic_store(&qp->shm->qpn, 0);
-    sv_spin_unlock(&cq->rx_lock);
+    sv_cq_rx_unlock(cq);
 
     sv_tx_unlist(qp);
     sv_spin_lock(&qp->tx.lock);

@@ -23,9 +23,10 @@ enum sv_rx_result {
 static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
                            const struct sv_rec *rec, enum sv_notify notify)
 {
-    struct sv_cqe cqe = {.qp = qp, .kind = SV_CQE_RECV};
-    struct ibv_wc *wc = &cqe.wc;
+    struct sv_cqe *cqe = sv_cq_next(sv_cq(qp->base.recv_cq), notify);
+    struct ibv_wc *wc  = &cqe->wc;
 
+    *cqe       = (struct sv_cqe){.qp = qp, .kind = SV_CQE_RECV};
     wc->wr_id  = qp->rx.cur->wr_id;
     wc->status = status;
     wc->qp_num = qp->base.qp_num;
@@ -51,9 +52,6 @@ static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
     }
 
     qp->rx.busy = false;
-    if (!sv_cq_push(sv_cq(qp->base.recv_cq), &cqe, notify)) {
-        atomic_store(&qp->cq_lost, true);
-    }
 }
 
 /* ---- closing and opening ---- */
@@ -194,13 +192,11 @@ static enum sv_rx_result sv_rx_fail(struct sv_qp *qp, enum ibv_wc_status status,
     return SV_RX_FAILED;
 }
 
-/* The completion of a message was lost to an overrun of the CQ. */
-static enum sv_rx_result sv_rx_lost(struct sv_qp *qp)
+void sv_rx_lost(struct sv_qp *qp)
 {
     qp->rx.pos = UINT64_MAX;
     sv_qp_to_err(qp);
     sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
-    return SV_RX_FAILED;
 }
 
 /* ---- records ---- */
@@ -361,9 +357,7 @@ sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, bool notify)
                    !notify ? SV_NOTIFY_NONE :
                    (rec->flags & SV_REC_SOLICITED) ? SV_NOTIFY_SOLICITED :
                                                      SV_NOTIFY_NEXT);
-    return sv_unlikely(atomic_load_explicit(&qp->cq_lost,
-                                            memory_order_relaxed)) ?
-                   sv_rx_lost(qp) : SV_RX_MESSAGE;
+    return SV_RX_MESSAGE;
 }
 
 static void sv_rx_wake_sender(struct sv_qp *qp)

@@ -350,7 +350,7 @@ static bool sv_tx_push(struct sv_qp *qp, bool is_keeper)
             return false;
         }
         sv_rx_settle(qp);
-        sv_spin_unlock(&cq->rx_lock);
+        sv_cq_rx_unlock(cq);
     }
     return idle;
 }

@@ -143,8 +143,8 @@ static void *come_and_go(void *arg)
         mr  = ibv_reg_mr(side.pd, side.buf, side.size, T_ACCESS_ALL);
         own = t_end_address(&side);
         t_end_up(&side, &own, NULL);
-        ck_assert_int_eq(t_post_recv(&side, 1ull << 40, 0, SIZE), 0);
-        ck_assert_int_eq(t_post_send(&side, 1ull << 40, 0, SIZE, 0), 0);
+        ck_assert_int_eq(t_post_recv(&side, 1ull << 40, 4096, SIZE), 0);
+        ck_assert_int_eq(t_post_send(&side, 1ull << 40, 8192, SIZE, 0), 0);
         ck_assert_int_eq(ibv_dereg_mr(mr), 0);
         t_end_move(&side, IBV_QPS_ERR);
         ck_assert_int_eq(ibv_destroy_qp(side.qp), 0);
