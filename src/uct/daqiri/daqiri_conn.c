@@ -123,6 +123,9 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
 {
     dq_facts_t death;
 
+    if (conn->sq.gate == DQ_GATE_DEAD) {
+        return; /* known here, and its QP may be gone by now */
+    }
     uct_daqiri_tx_facts(conn, conn->hs.cause, &death);
     if (conn->hs.cause == DQ_CAUSE_NO_ANSWER) {
         death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);

@@ -280,7 +280,9 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     sge[0].addr   = (uintptr_t)hdr;
     sge[0].length = sizeof(*hdr) + header_length;
     sge[0].lkey   = buf->lkey;
-    memcpy(buf->buf, header, header_length);
+    if (header_length > 0) { /* it may be NULL otherwise */
+        memcpy(buf->buf, header, header_length);
+    }
     status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, num_sge);
     if (ucs_unlikely(status != UCS_OK)) {
         uct_daqiri_pool_put(&iface->tx.pool, tx.op.desc);
