@@ -425,6 +425,7 @@ static int t_md_find(t_end_t *end, uct_component_h component, const char *name,
     if (!found) {
         uct_md_close(end->md);
     }
+    end->component = component;
     return found;
 }
 

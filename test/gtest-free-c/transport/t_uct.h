@@ -62,6 +62,7 @@ typedef struct t_stream {
 typedef struct t_end {
     ucs_async_context_t *async;
     uct_worker_h        worker;
+    uct_component_h     component;
     uct_md_h            md;
     uct_iface_h         iface;
     uct_md_attr_t       md_attr;

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PUT and GET: what is written is exactly what was meant, and not a byte
+ * around it; the peer need not take part; and a key that is wrong hurts
+ * nobody but the endpoint that used it.
+ */
+#include "t_uct.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 3 << 20, GUARD = 64, KEY_MAX = 256, OPS = 2000 };
+
+/* Numbers that a team shares: an address, a packed key, where we are. */
+enum { ADDRESS, IS_WRITTEN, IS_CHECKED, KEY };
+
+/* Registered memory, and the key to it as a peer has it. */
+typedef struct {
+    uint8_t          *mem;
+    uct_mem_h        memh;
+    uint8_t          packed[KEY_MAX];
+    uct_rkey_bundle_t key;
+} region_t;
+
+/* Operations of one link, and how they came out. */
+typedef struct {
+    uct_completion_t comp;
+    unsigned         *over;
+    ucs_status_t     *status;
+} op_t;
+
+typedef struct {
+    t_end_t    *a, *b;
+    t_link_t   *link;
+    t_stream_t stream;
+    region_t   local, remote;
+    unsigned   started, over;
+    ucs_status_t status; /* of the last that failed                          */
+} pair_t;
+
+
+static void region_open(region_t *region, t_end_t *end)
+{
+    region->mem = malloc(SIZE);
+    ck_assert_ptr_nonnull(region->mem);
+    ck_assert_int_eq(uct_md_mem_reg(end->md, region->mem, SIZE,
+                                    UCT_MD_MEM_ACCESS_ALL, &region->memh),
+                     UCS_OK);
+    ck_assert_uint_le(end->md_attr.rkey_packed_size, KEY_MAX);
+    ck_assert_int_eq(uct_md_mkey_pack(end->md, region->memh, region->packed),
+                     UCS_OK);
+    ck_assert_int_eq(uct_rkey_unpack(end->component, region->packed,
+                                     &region->key), UCS_OK);
+}
+
+
+static void region_close(region_t *region, t_end_t *end)
+{
+    ck_assert_int_eq(uct_rkey_release(end->component, &region->key), UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(end->md, region->memh), UCS_OK);
+    free(region->mem);
+}
+
+
+static void pair_open(pair_t *pair, const char *options, int is_loop)
+{
+    *pair      = (pair_t){.status = UCS_OK};
+    pair->a    = t_end_open(options);
+    pair->b    = is_loop ? pair->a : t_end_open(options);
+    pair->link = t_link_open(pair->a, &pair->b->address, 1);
+    t_stream_open(&pair->stream, pair->b, 1);
+    region_open(&pair->local, pair->a);
+    region_open(&pair->remote, pair->b);
+}
+
+
+static void pair_close(pair_t *pair)
+{
+    T_WAIT(pair->over == pair->started);
+    region_close(&pair->local, pair->a);
+    region_close(&pair->remote, pair->b);
+}
+
+
+static void on_op(uct_completion_t *comp)
+{
+    op_t *op = (op_t*)comp;
+
+    (*op->over)++;
+    if (comp->status != UCS_OK) {
+        *op->status = comp->status;
+    }
+    memset(op, 0xdd, sizeof(*op)); /* a second call will not survive it */
+    free(op);
+}
+
+
+typedef enum {
+    PUT,
+    GET
+} kind_t;
+
+/* One operation between the same offsets of the two regions, in pieces. */
+static ucs_status_t try_op(pair_t *pair, kind_t kind, size_t at, size_t length,
+                           unsigned pieces, uct_rkey_t rkey)
+{
+    op_t *op = malloc(sizeof(*op));
+    uct_iov_t iov[16];
+    ucs_status_t status;
+    size_t done = 0;
+    unsigned i;
+
+    ck_assert_ptr_nonnull(op);
+    *op = (op_t){.comp   = {.func = on_op, .count = 1, .status = UCS_OK},
+                 .over   = &pair->over,
+                 .status = &pair->status};
+    for (i = 0; i < pieces; i++) {
+        iov[i] = (uct_iov_t){.buffer = pair->local.mem + at + done,
+                             .length = (i + 1 == pieces) ? length - done
+                                                         : length * i / 20,
+                             .memh   = pair->local.memh,
+                             .count  = 1};
+        done += iov[i].length;
+    }
+    status = ((kind == PUT) ? uct_ep_put_zcopy : uct_ep_get_zcopy)(
+            pair->link->ep, iov, pieces, (uintptr_t)pair->remote.mem + at,
+            rkey, &op->comp);
+    if (status == UCS_INPROGRESS) {
+        pair->started++;
+    } else {
+        free(op);
+    }
+    return status;
+}
+
+
+static void do_op(pair_t *pair, kind_t kind, size_t at, size_t length,
+                  unsigned pieces)
+{
+    ucs_status_t status;
+
+    while ((status = try_op(pair, kind, at, length, pieces,
+                            pair->remote.key.rkey)) == UCS_ERR_NO_RESOURCE) {
+        t_progress_or_yield();
+    }
+    ck_assert((status == UCS_OK) || (status == UCS_INPROGRESS));
+}
+
+
+/* @a to had the byte 0x55 everywhere; now it is @a from within the range. */
+static void check_copied(const uint8_t *to, const uint8_t *from, size_t at,
+                         size_t length)
+{
+    size_t i;
+
+    ck_assert(memcmp(to + at, from + at, length) == 0);
+    for (i = 1; i <= GUARD; i++) {
+        ck_assert_uint_eq(to[at - i], 0x55);
+        ck_assert_uint_eq(to[at + length + i - 1], 0x55);
+    }
+}
+
+
+START_TEST(test_sizes)
+{
+    static const size_t sizes[] = {0, 1, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097,
+                                   8191, 8192, 65536, 65537, 1 << 20,
+                                   (2 << 20) + 3};
+    kind_t kind = _i % 2;
+    unsigned pieces, k;
+    uint8_t *from, *to;
+    size_t i, at;
+    pair_t pair;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0x4100);
+    pair_open(&pair, "", _i / 2);
+    from = (kind == PUT) ? pair.local.mem : pair.remote.mem;
+    to   = (kind == PUT) ? pair.remote.mem : pair.local.mem;
+    t_rng_fill(&rng, from, SIZE);
+    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        pieces = (kind == PUT) ? pair.a->attr.cap.put.max_iov
+                               : pair.a->attr.cap.get.max_iov;
+        pieces = (pieces < 4) ? pieces : 4;
+        for (k = 1; k <= pieces; k++) {
+            at = GUARD + t_rng_below(&rng, 9);
+            memset(to, 0x55, sizes[i] + 4 * GUARD);
+            do_op(&pair, kind, at, sizes[i], k);
+            T_WAIT(pair.over == pair.started);
+            check_copied(to, from, at, sizes[i]);
+        }
+    }
+    ck_assert_int_eq(pair.status, UCS_OK);
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* Many under way, among messages, through queues of any size. A message that
+ * follows a PUT behind a fence finds it done. */
+START_TEST(test_stream)
+{
+    static const char *const options[] = {
+        "", "SQ_DEPTH=8 RX_WINDOW=8", "SQ_DEPTH=4 CQ_LEN=4 SIGNAL_EVERY=1"
+    };
+    unsigned i;
+    pair_t pair;
+    t_rng_t rng;
+    size_t at;
+
+    t_rng_init(&rng, 0x4200 + _i);
+    pair_open(&pair, options[_i], 0);
+    t_rng_fill(&rng, pair.local.mem, SIZE);
+    memset(pair.remote.mem, 0, SIZE);
+    for (i = 0; i < OPS; i++) {
+        at = i * 1024;
+        do_op(&pair, PUT, at, 1 + t_rng_below(&rng, 1024), 1);
+        ck_assert_int_eq(uct_ep_fence(pair.link->ep, 0), UCS_OK);
+        t_send(pair.link, T_BCOPY, 20);
+        if (t_rng_once_in(&rng, 10)) {
+            T_WAIT(pair.stream.got == pair.link->sent);
+            ck_assert_uint_eq(pair.remote.mem[at], pair.local.mem[at]);
+        }
+    }
+    T_WAIT(pair.stream.got == pair.link->sent);
+    ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
+    ck_assert_uint_eq(pair.over, pair.started);
+    ck_assert_int_eq(pair.status, UCS_OK);
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* What a GET brings is what a PUT before it has written. */
+START_TEST(test_put_then_get)
+{
+    uint8_t *copy = malloc(SIZE);
+    unsigned i;
+    pair_t pair;
+    t_rng_t rng;
+    size_t length;
+
+    ck_assert_ptr_nonnull(copy);
+    t_rng_init(&rng, 0x4300);
+    pair_open(&pair, "", 0);
+    for (i = 0; i < 200; i++) {
+        length = t_rng_range(&rng, 1, 20000);
+        t_rng_fill(&rng, pair.local.mem, length);
+        memcpy(copy, pair.local.mem, length);
+        do_op(&pair, PUT, 0, length, 1);
+        T_WAIT(pair.over == pair.started);
+        memset(pair.local.mem, 0, length);
+        ck_assert_int_eq(uct_ep_fence(pair.link->ep, 0), UCS_OK);
+        do_op(&pair, GET, 0, length, 1);
+        T_WAIT(pair.over == pair.started);
+        ck_assert(memcmp(copy, pair.local.mem, length) == 0);
+    }
+    free(copy);
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* ---- Refused, or failed ---- */
+
+START_TEST(test_too_many_pieces)
+{
+    kind_t kind = _i;
+    unsigned max;
+    pair_t pair;
+
+    t_expect_log("an iov of");
+    pair_open(&pair, "MAX_SGE=3", 0);
+    max = (kind == PUT) ? pair.a->attr.cap.put.max_iov
+                        : pair.a->attr.cap.get.max_iov;
+    do_op(&pair, kind, 0, 100, max);
+    T_WAIT(pair.over == 1);
+    ck_assert_int_eq(try_op(&pair, kind, 0, 100, max + 1,
+                            pair.remote.key.rkey), UCS_ERR_INVALID_PARAM);
+    do_op(&pair, kind, 0, 100, max);
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* A key that nobody gave out: that endpoint fails, its operations each say so
+ * once, the message names the peer's memory; the ends live on. */
+START_TEST(test_wrong_key)
+{
+    kind_t kind = _i;
+    ucs_status_t status;
+    pair_t pair;
+    unsigned i;
+
+    t_expect_loss();
+    t_expect_log("wrong or expired key");
+    pair_open(&pair, "", 0);
+    t_send(pair.link, T_BCOPY, 10);
+    T_WAIT(pair.stream.got == 1);
+    for (i = 0; i < 10; i++) {
+        status = try_op(&pair, kind, 0, 5000, 1, 0xdeadbeef + i);
+        ck_assert((status == UCS_INPROGRESS) || UCS_STATUS_IS_ERR(status));
+        t_progress();
+    }
+    T_WAIT((pair.a->errors == 1) && (pair.over == pair.started));
+    ck_assert_int_ne(pair.status, UCS_OK);
+    ck_assert_uint_eq(t_log_count("wrong or expired key"), 1);
+    ck_assert_ptr_eq(pair.a->error_ep, pair.link->ep);
+    ck_assert_int_eq(pair.b->errors, 0);
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* ---- Processes ---- */
+
+/* Rank 1 computes while rank 0 writes into its memory and reads it back. */
+static void one_computes(t_team_t *team)
+{
+    volatile uint64_t *number = team->shared->number;
+    t_end_t *end              = t_end_open("");
+    region_t region;
+    pair_t pair;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0x4400);
+    region_open(&region, end);
+    if (team->rank == 1) {
+        memcpy((void*)&number[KEY], region.packed, KEY_MAX);
+        number[ADDRESS] = (uintptr_t)region.mem;
+        t_team_put_address(team, end);
+        while (!number[IS_WRITTEN]) {
+            sched_yield(); /* no progress */
+        }
+        ck_assert_uint_eq(t_checksum(region.mem, SIZE), number[IS_CHECKED]);
+        t_team_barrier(team);
+        region_close(&region, end);
+        return;
+    }
+
+    pair = (pair_t){.a = end, .b = end, .status = UCS_OK};
+    pair.link       = t_link_open(end, t_team_get_address(team, 1), 1);
+    pair.local      = region;
+    pair.remote.mem = (uint8_t*)(uintptr_t)number[ADDRESS];
+    memcpy(pair.remote.packed, (void*)&number[KEY], KEY_MAX);
+    ck_assert_int_eq(uct_rkey_unpack(end->component, pair.remote.packed,
+                                     &pair.remote.key), UCS_OK);
+    t_rng_fill(&rng, region.mem, SIZE);
+    number[IS_CHECKED] = t_checksum(region.mem, SIZE);
+    do_op(&pair, PUT, 0, SIZE, 1);
+    ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
+    memset(region.mem, 0, SIZE);
+    do_op(&pair, GET, 0, SIZE, 1);
+    T_WAIT(pair.over == 2);
+    ck_assert_uint_eq(t_checksum(region.mem, SIZE), number[IS_CHECKED]);
+    number[IS_WRITTEN] = 1;
+    t_team_barrier(team);
+    ck_assert_int_eq(uct_rkey_release(end->component, &pair.remote.key),
+                     UCS_OK);
+    region_close(&region, end);
+}
+
+START_TEST(test_one_computes)
+{
+    t_team_run(2, 0, one_computes);
+}
+END_TEST
+
+
+/* Rank 1 is killed while rank 0 writes into its memory: every operation comes
+ * to an end, once. */
+static void one_is_killed(t_team_t *team)
+{
+    volatile uint64_t *number = team->shared->number;
+    t_end_t *end = t_end_open("TIMEOUT=8ms RETRY_COUNT=3 CONN_TIMEOUT=300ms");
+    ucs_status_t status;
+    region_t region;
+    pair_t pair;
+
+    region_open(&region, end);
+    if (team->rank == 1) {
+        memcpy((void*)&number[KEY], region.packed, KEY_MAX);
+        number[ADDRESS] = (uintptr_t)region.mem;
+        t_team_put_address(team, end);
+        T_WAIT(0);
+    }
+
+    pair = (pair_t){.a = end, .b = end, .status = UCS_OK};
+    pair.link       = t_link_open(end, t_team_get_address(team, 1), 1);
+    pair.local      = region;
+    pair.remote.mem = (uint8_t*)(uintptr_t)number[ADDRESS];
+    memcpy(pair.remote.packed, (void*)&number[KEY], KEY_MAX);
+    ck_assert_int_eq(uct_rkey_unpack(end->component, pair.remote.packed,
+                                     &pair.remote.key), UCS_OK);
+    do {
+        status = try_op(&pair, pair.started % 2, 0, 100000, 1,
+                        pair.remote.key.rkey);
+        t_progress_or_yield();
+        if (pair.started == 200) {
+            kill(team->shared->pid[1], SIGKILL);
+        }
+    } while ((status == UCS_INPROGRESS) || (status == UCS_ERR_NO_RESOURCE));
+    T_WAIT((end->errors == 1) && (pair.over == pair.started));
+    ck_assert_int_ne(pair.status, UCS_OK);
+    ck_assert_int_eq(uct_rkey_release(end->component, &pair.remote.key),
+                     UCS_OK);
+    region_close(&region, end);
+}
+
+START_TEST(test_one_is_killed)
+{
+    t_expect_loss();
+    t_team_run(2, 1u << 1, one_is_killed);
+}
+END_TEST
+
+
+static Suite *suite_rma(void)
+{
+    Suite *suite   = suite_create("rma");
+    TCase *copied  = t_uct_case("copied");
+    TCase *refused = t_uct_case("refused");
+    TCase *team    = t_uct_case("two processes");
+
+    tcase_add_loop_test(copied, test_sizes, 0, 4);
+    tcase_add_loop_test(copied, test_stream, 0, 3);
+    tcase_add_test(copied, test_put_then_get);
+    suite_add_tcase(suite, copied);
+
+    tcase_add_loop_test(refused, test_too_many_pieces, 0, 2);
+    tcase_add_loop_test(refused, test_wrong_key, 0, 2);
+    suite_add_tcase(suite, refused);
+
+    tcase_add_test(team, test_one_computes);
+    tcase_add_test(team, test_one_is_killed);
+    suite_add_tcase(suite, team);
+    return suite;
+}
+
+T_UCT_MAIN(suite_rma)
