@@ -297,7 +297,10 @@ struct sv_rq {
     struct sv_node   *node;
     uint32_t          posted;     /* under post_lock */
     _Atomic uint32_t  ready;      /* == posted, for the taker */
-    uint32_t          taken;      /* under take_lock */
+    _Atomic uint32_t  taken;      /* under rx_lock of `taker`; if several CQs
+                                   * take from this queue, under take_lock */
+    struct sv_cq     *taker;
+    bool              contended;
     _Atomic uint32_t  freed;      /* advanced by polling */
     atomic_bool       starved;    /* a message waits for a RECV */
     _Atomic uint32_t *shm_posted; /* what senders see */
@@ -309,7 +312,7 @@ struct sv_srq {
     struct sv_rq       rq;
     uint32_t           index;
     struct sv_shm_srq *shm;
-    _Atomic uint32_t   limit;  /* armed SRQ limit; under rq.take_lock */
+    _Atomic uint32_t   limit;      /* armed SRQ limit, or 0 */
     uint32_t           async_sent;
     _Atomic uint32_t   users;
 };
@@ -395,6 +398,7 @@ struct sv_swqe {
     uint32_t sent;
     uint32_t imm;
     uint16_t num_sge;
+    uint16_t rec_flags; /* enum sv_rec_flags that all its records have */
     uint8_t  stage;   /* enum sv_stage */
     bool     resolved; /* sge are checked and hold real addresses */
     uint64_t end;     /* ring position behind the message */
@@ -410,7 +414,6 @@ struct sv_swqe {
             uint32_t qkey;
             uint16_t dlid;
             uint8_t  sl;
-            bool     global;
         } ud;
     };
     struct ibv_sge sge[]; /* max_sge of them, then max_inline bytes */
@@ -632,6 +635,10 @@ void sv_rq_reset(struct sv_rq *rq);
 /* 0, or an errno with the culprit in *bad. */
 int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
                struct ibv_recv_wr **bad);
+/* A QP of this receive CQ will take from the queue; one no longer does, and
+ * nobody is left. */
+void sv_rq_attach(struct sv_rq *rq, struct sv_cq *cq);
+void sv_rq_abandon(struct sv_rq *rq);
 /* Copies the oldest RECV; false: there is none. */
 bool sv_rq_take(struct sv_rq *rq, struct sv_rwqe *wqe);
 int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,

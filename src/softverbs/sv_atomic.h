@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define sv_likely(_x)    __builtin_expect(!!(_x), 1)
 #define sv_unlikely(_x)  __builtin_expect(!!(_x), 0)
@@ -59,6 +60,29 @@ static inline void sv_spin_lock(struct sv_spin *spin)
 static inline void sv_spin_unlock(struct sv_spin *spin)
 {
     atomic_store_explicit(&spin->held, false, memory_order_release);
+}
+
+/* memcpy for what is mostly a few words: no call for up to 32 bytes. */
+static inline void sv_copy(void *to, const void *from, size_t bytes)
+{
+    uint64_t a, b, c, d;
+
+    if (sv_unlikely(bytes > 32) || (bytes < 8)) {
+        memcpy(to, from, bytes);
+        return;
+    }
+
+    /* The first and the last words; they overlap if there are few. */
+    memcpy(&a, from, 8);
+    memcpy(&d, (const char*)from + bytes - 8, 8);
+    if (bytes > 16) {
+        memcpy(&b, (const char*)from + 8, 8);
+        memcpy(&c, (const char*)from + bytes - 16, 8);
+        memcpy((char*)to + 8, &b, 8);
+        memcpy((char*)to + bytes - 16, &c, 8);
+    }
+    memcpy(to, &a, 8);
+    memcpy((char*)to + bytes - 8, &d, 8);
 }
 
 /* Registers this process; false if the kernel will not. Once per process. */

@@ -115,7 +115,9 @@ static void sv_cq_bury(struct sv_cq *cq)
 
 void sv_cq_rx_unlock(struct sv_cq *cq)
 {
-    sv_cq_flush(cq);
+    if ((cq->num_batch > 0) || (cq->batch_notify != SV_NOTIFY_NONE)) {
+        sv_cq_flush(cq);
+    }
     if (sv_unlikely(cq->overrun)) {
         sv_cq_bury(cq);
         sv_cq_flush(cq);
@@ -192,7 +194,7 @@ static int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
 /* ---- receiving ---- */
 
 /* Receives on all QPs of the CQ, at most `limit` messages. Needs rx_lock. */
-static void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
+static inline void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
 {
     unsigned at = cq->scan_start;
     struct sv_scan *scan;

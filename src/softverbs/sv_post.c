@@ -78,8 +78,8 @@ static void sv_send_copy_inline(struct sv_tx *tx, struct sv_swqe *wqe,
     int i;
 
     for (i = 0; i < wr->num_sge; ++i) {
-        memcpy(inlined + total, (void*)(uintptr_t)wr->sg_list[i].addr,
-               wr->sg_list[i].length);
+        sv_copy(inlined + total, (void*)(uintptr_t)wr->sg_list[i].addr,
+                wr->sg_list[i].length);
         total += wr->sg_list[i].length;
     }
 
@@ -104,7 +104,9 @@ static void sv_send_copy_target(struct sv_qp *qp, struct sv_swqe *wqe,
                                  wr->wr.ud.remote_qkey;
         wqe->ud.dlid   = ah->dlid;
         wqe->ud.sl     = ah->sl;
-        wqe->ud.global = ah->global;
+        if (ah->global) {
+            wqe->rec_flags |= SV_REC_GRH;
+        }
         return;
     }
 
@@ -121,20 +123,35 @@ static void sv_send_copy_target(struct sv_qp *qp, struct sv_swqe *wqe,
     wqe->rdma.rkey = wr->wr.rdma.rkey;
 }
 
+static uint16_t sv_send_rec_flags(const struct ibv_send_wr *wr)
+{
+    uint16_t flags = 0;
+
+    if ((wr->opcode == IBV_WR_SEND_WITH_IMM) ||
+        (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)) {
+        flags |= SV_REC_IMM;
+    }
+    if ((wr->send_flags & IBV_SEND_SOLICITED) != 0) {
+        flags |= SV_REC_SOLICITED;
+    }
+    return flags;
+}
+
 static void sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
 {
     struct sv_tx *tx    = &qp->tx;
     struct sv_swqe *wqe = sv_tx_wqe(tx, tx->posted++);
     int i;
 
-    wqe->wr_id    = wr->wr_id;
-    wqe->opcode   = wr->opcode;
-    wqe->flags    = wr->send_flags;
-    wqe->imm      = wr->imm_data;
-    wqe->sent     = 0;
-    wqe->total    = 0;
-    wqe->stage    = SV_STAGE_NEW;
-    wqe->resolved = false;
+    wqe->wr_id     = wr->wr_id;
+    wqe->opcode    = wr->opcode;
+    wqe->flags     = wr->send_flags;
+    wqe->imm       = wr->imm_data;
+    wqe->sent      = 0;
+    wqe->total     = 0;
+    wqe->stage     = SV_STAGE_NEW;
+    wqe->resolved  = false;
+    wqe->rec_flags = sv_send_rec_flags(wr);
     sv_send_copy_target(qp, wqe, wr);
     if ((wr->send_flags & IBV_SEND_INLINE) != 0) {
         sv_send_copy_inline(tx, wqe, wr);

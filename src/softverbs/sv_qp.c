@@ -100,19 +100,44 @@ static void sv_qp_publish(struct sv_qp *qp)
     atomic_store(&shm->qpn, qp->base.qp_num);
 }
 
-static void sv_qp_count_users(struct sv_qp *qp, int by)
+/* Entries in the books of what the QP uses, and out of them. */
+static void sv_qp_enroll(struct sv_qp *qp)
 {
-    uint32_t recvs = qp->recvs->depth;
+    struct sv_cq *send_cq = sv_cq(qp->base.send_cq);
+    struct sv_cq *recv_cq = sv_cq(qp->base.recv_cq);
 
     /* An SRQ is counted once for each QP: more than needed, never less. */
-    atomic_fetch_add(&sv_cq(qp->base.send_cq)->owed, by * (int)qp->tx.depth);
-    atomic_fetch_add(&sv_cq(qp->base.recv_cq)->owed, by * (int)recvs);
-    atomic_fetch_add(&sv_pd(qp->base.pd)->users, by);
-    atomic_fetch_add(&sv_cq(qp->base.send_cq)->users, by);
-    atomic_fetch_add(&sv_cq(qp->base.recv_cq)->users, by);
+    atomic_fetch_add(&send_cq->owed, qp->tx.depth);
+    atomic_fetch_add(&recv_cq->owed, qp->recvs->depth);
+    atomic_fetch_add(&send_cq->users, 1);
+    atomic_fetch_add(&recv_cq->users, 1);
+    atomic_fetch_add(&sv_pd(qp->base.pd)->users, 1);
+
+    pthread_mutex_lock(&qp->ctx->lock);
+    sv_rq_attach(qp->recvs, recv_cq);
     if (qp->base.srq != NULL) {
-        atomic_fetch_add(&sv_srq(qp->base.srq)->users, by);
+        atomic_fetch_add(&sv_srq(qp->base.srq)->users, 1);
     }
+    pthread_mutex_unlock(&qp->ctx->lock);
+}
+
+static void sv_qp_disenroll(struct sv_qp *qp)
+{
+    struct sv_cq *send_cq = sv_cq(qp->base.send_cq);
+    struct sv_cq *recv_cq = sv_cq(qp->base.recv_cq);
+
+    pthread_mutex_lock(&qp->ctx->lock);
+    if ((qp->base.srq != NULL) &&
+        (atomic_fetch_sub(&sv_srq(qp->base.srq)->users, 1) == 1)) {
+        sv_rq_abandon(qp->recvs);
+    }
+    pthread_mutex_unlock(&qp->ctx->lock);
+
+    atomic_fetch_sub(&sv_pd(qp->base.pd)->users, 1);
+    atomic_fetch_sub(&recv_cq->users, 1);
+    atomic_fetch_sub(&send_cq->users, 1);
+    atomic_fetch_sub(&recv_cq->owed, qp->recvs->depth);
+    atomic_fetch_sub(&send_cq->owed, qp->tx.depth);
 }
 
 static struct sv_qp *sv_qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
@@ -197,17 +222,18 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
     }
 
     sv_qp_publish(qp);
+    sv_qp_enroll(qp);
     if (sv_cq_scan_add(sv_cq(init->recv_cq), qp) != 0) {
         goto err_number;
     }
 
-    sv_qp_count_users(qp, 1);
     pthread_mutex_lock(&node->objects_lock);
     node->qps[qp->index] = qp;
     pthread_mutex_unlock(&node->objects_lock);
     return &qp->base;
 
 err_number:
+    sv_qp_disenroll(qp);
     atomic_store(&qp->shm->qpn, 0);
     pthread_mutex_lock(&node->lock);
     sv_table_give(&node->qp_table, qp->index);
@@ -263,7 +289,7 @@ SV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
         pthread_mutex_unlock(&node->lock);
     }
 
-    sv_qp_count_users(qp, -1);
+    sv_qp_disenroll(qp);
     sv_qp_free(qp);
     return 0;
 }

@@ -40,7 +40,8 @@ void sv_rq_cleanup(struct sv_rq *rq)
 
 void sv_rq_reset(struct sv_rq *rq)
 {
-    rq->posted = rq->taken = 0;
+    rq->posted = 0;
+    atomic_store(&rq->taken, 0);
     atomic_store(&rq->ready, 0);
     atomic_store(&rq->freed, 0);
     atomic_store(&rq->starved, false);
@@ -110,19 +111,55 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
     return ret;
 }
 
-bool sv_rq_take(struct sv_rq *rq, struct sv_rwqe *wqe)
+static inline bool sv_rq_take_oldest(struct sv_rq *rq, struct sv_rwqe *wqe)
 {
+    uint32_t taken = atomic_load_explicit(&rq->taken, memory_order_relaxed);
     const struct sv_rwqe *oldest;
+    uint32_t i;
 
-    sv_spin_lock(&rq->take_lock);
-    if (atomic_load_explicit(&rq->ready, memory_order_acquire) == rq->taken) {
-        sv_spin_unlock(&rq->take_lock);
+    if (atomic_load_explicit(&rq->ready, memory_order_acquire) == taken) {
         return false;
     }
 
-    oldest = sv_rq_wqe(rq, rq->taken++);
-    memcpy(wqe, oldest, sizeof(*oldest) + oldest->num_sge *
-                                                  sizeof(struct ibv_sge));
-    sv_spin_unlock(&rq->take_lock);
+    oldest       = sv_rq_wqe(rq, taken);
+    atomic_store_explicit(&rq->taken, taken + 1, memory_order_relaxed);
+    wqe->wr_id   = oldest->wr_id;
+    wqe->num_sge = oldest->num_sge;
+    for (i = 0; i < oldest->num_sge; ++i) {
+        wqe->sge[i] = oldest->sge[i];
+    }
     return true;
+}
+
+bool sv_rq_take(struct sv_rq *rq, struct sv_rwqe *wqe)
+{
+    bool taken;
+
+    if (sv_likely(!rq->contended)) {
+        return sv_rq_take_oldest(rq, wqe);
+    }
+
+    sv_spin_lock(&rq->take_lock);
+    taken = sv_rq_take_oldest(rq, wqe);
+    sv_spin_unlock(&rq->take_lock);
+    return taken;
+}
+
+void sv_rq_attach(struct sv_rq *rq, struct sv_cq *cq)
+{
+    /* ctx->lock orders the callers; the lock of the only CQ so far keeps its
+     * takers out while the rules change. */
+    if (rq->taker == NULL) {
+        rq->taker = cq;
+    } else if ((rq->taker != cq) && !rq->contended) {
+        sv_spin_lock(&rq->taker->rx_lock);
+        rq->contended = true;
+        sv_cq_rx_unlock(rq->taker);
+    }
+}
+
+void sv_rq_abandon(struct sv_rq *rq)
+{
+    rq->taker     = NULL;
+    rq->contended = false;
 }

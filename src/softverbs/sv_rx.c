@@ -201,19 +201,13 @@ void sv_rx_lost(struct sv_qp *qp)
 
 /* ---- records ---- */
 
-static void sv_rx_limit_event(struct sv_qp *qp)
+static void sv_rx_limit_event(struct sv_qp *qp, struct sv_srq *srq)
 {
-    struct sv_srq *srq = sv_srq(qp->base.srq);
-    bool reached;
+    uint32_t limit = atomic_load(&srq->limit);
 
-    sv_spin_lock(&srq->rq.take_lock);
-    reached = (srq->limit != 0) &&
-              (atomic_load(&srq->rq.ready) - srq->rq.taken < srq->limit);
-    if (reached) {
-        srq->limit = 0;
-    }
-    sv_spin_unlock(&srq->rq.take_lock);
-    if (reached) {
+    if ((limit != 0) &&
+        (atomic_load(&srq->rq.ready) - atomic_load(&srq->rq.taken) < limit) &&
+        (atomic_exchange(&srq->limit, 0) != 0)) {
         sv_async_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
     }
 }
@@ -257,9 +251,8 @@ static bool sv_rx_take(struct sv_qp *qp)
     qp->rx.got        = 0;
     qp->rx.sge        = 0;
     qp->rx.sge_offset = 0;
-    if (sv_unlikely(qp->base.srq != NULL) &&
-        (sv_srq(qp->base.srq)->limit != 0)) {
-        sv_rx_limit_event(qp);
+    if (qp->base.srq != NULL) {
+        sv_rx_limit_event(qp, sv_srq(qp->base.srq));
     }
     return true;
 }
@@ -274,7 +267,7 @@ static void sv_rx_place(struct sv_rx *rx, const uint8_t *from, uint32_t bytes)
         sge = &rx->cur->sge[rx->sge];
         n   = sge->length - rx->sge_offset;
         n   = (n < bytes) ? n : bytes;
-        memcpy((char*)(uintptr_t)sge->addr + rx->sge_offset, from, n);
+        sv_copy((char*)(uintptr_t)sge->addr + rx->sge_offset, from, n);
         from           += n;
         bytes          -= n;
         rx->sge_offset += n;

@@ -99,9 +99,7 @@ SV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
         return EINVAL;
     }
 
-    sv_spin_lock(&srq->rq.take_lock);
     atomic_store(&srq->limit, attr->srq_limit);
-    sv_spin_unlock(&srq->rq.take_lock);
     return 0;
 }
 

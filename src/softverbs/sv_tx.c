@@ -45,23 +45,17 @@ static void sv_tx_gather(const struct sv_swqe *wqe, uint8_t *to, uint32_t bytes)
         }
         n = wqe->sge[i].length - skip;
         n = (n < bytes) ? n : bytes;
-        memcpy(to, (char*)(uintptr_t)wqe->sge[i].addr + skip, n);
+        sv_copy(to, (char*)(uintptr_t)wqe->sge[i].addr + skip, n);
         to    += n;
         bytes -= n;
         skip   = 0;
     }
 }
 
-static bool sv_tx_has_imm(const struct sv_swqe *wqe)
-{
-    return (wqe->opcode == IBV_WR_SEND_WITH_IMM) ||
-           (wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
-}
-
 void sv_tx_fill_record(struct sv_qp *qp, struct sv_rec *rec,
                               const struct sv_swqe *wqe, uint32_t bytes)
 {
-    unsigned flags = 0;
+    unsigned flags = wqe->rec_flags;
 
     if (wqe->sent == 0) {
         flags |= SV_REC_FIRST;
@@ -69,19 +63,12 @@ void sv_tx_fill_record(struct sv_qp *qp, struct sv_rec *rec,
     if (wqe->sent + bytes == wqe->total) {
         flags |= SV_REC_LAST;
     }
-    if (sv_tx_has_imm(wqe)) {
-        flags |= SV_REC_IMM;
-    }
-    if ((wqe->flags & IBV_SEND_SOLICITED) != 0) {
-        flags |= SV_REC_SOLICITED;
-    }
 
     rec->bytes   = bytes;
     rec->total   = wqe->total;
     rec->src_qpn = qp->base.qp_num;
     rec->imm     = wqe->imm;
     rec->flags   = flags;
-    rec->sl      = 0;
     sv_tx_gather(wqe, (uint8_t*)(rec + 1), bytes);
 }
 

@@ -93,8 +93,7 @@ static int sv_tx_ud_locked(struct sv_qp *qp, struct sv_swqe *wqe,
     }
 
     sv_tx_fill_record(qp, rec, wqe, wqe->total);
-    rec->sl     = wqe->ud.sl;
-    rec->flags |= wqe->ud.global ? SV_REC_GRH : 0;
+    rec->sl = wqe->ud.sl;
     atomic_store_explicit(&rec->tag, tail ^ rem->key, memory_order_release);
     atomic_store_explicit(&rem->tail, tail + span, memory_order_relaxed);
     return 0;
