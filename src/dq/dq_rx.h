@@ -67,6 +67,12 @@ static inline uint32_t dq_rx_target(const dq_rx_t *rx)
     return dq_min(rx->reserved + rx->slack, rx->limit);
 }
 
+/* Is it time to ask dq_rx_due()? Never false when that would not be 0. */
+static inline int dq_rx_is_low(const dq_rx_t *rx)
+{
+    return rx->posted + rx->batch <= rx->reserved + rx->slack;
+}
+
 /* How many free buffers to post now: 0 until a batch is missing, so that the
  * posts are chained; the slack covers what is missing meanwhile. At the memory
  * limit there may be no slack: then whatever a window lacks is due at once, or

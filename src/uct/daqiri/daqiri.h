@@ -275,6 +275,8 @@ struct uct_daqiri_iface {
     uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
 
     uct_daqiri_counters_t count;
+    int                   chores;      /* owing, draining or tx.pending has  */
+                                       /* somebody, since it was last looked */
     ucs_list_link_t       conns;       /* that have a QP                     */
     ucs_list_link_t       draining;    /* conns that die                     */
 

@@ -166,9 +166,10 @@ static void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
     if (conn->is_draining) {
         return;
     }
-    conn->is_draining = 1;
-    conn->drain_until = ucs_get_time() +
-                        ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
+    conn->is_draining   = 1;
+    conn->drain_until   = ucs_get_time() +
+                          ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
+    conn->iface->chores = 1;
     ucs_list_add_tail(&conn->iface->draining, &conn->drain_link);
 }
 

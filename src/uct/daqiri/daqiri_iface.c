@@ -6,6 +6,30 @@
 #include "dq/dq_time.h"
 
 
+/* What only sometimes has to be done: news of the handshake, grants that no
+ * message carried, conns that die, requests that wait. */
+static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
+                                           unsigned received)
+{
+    unsigned count = 0;
+
+    if (uct_daqiri_cm_has_events(iface)) {
+        uct_daqiri_conn_absorb(iface);
+    }
+    count += uct_daqiri_rx_grant(iface);
+    if (!ucs_list_is_empty(&iface->draining)) {
+        count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
+        count += uct_daqiri_conn_drain(iface, received == 0);
+    }
+    count += uct_daqiri_dispatch(iface);
+
+    iface->chores = !ucs_list_is_empty(&iface->rx.owing) ||
+                    !ucs_list_is_empty(&iface->draining) ||
+                    !ucs_list_is_empty(&iface->tx.pending);
+    return count;
+}
+
+
 /* Refill and deliver, complete, and what follows from both. Each queue that
  * may have something is looked at in each call, a batch at most, so neither
  * starves the other. */
@@ -18,18 +42,8 @@ unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
     if (uct_daqiri_tx_is_due(iface)) {
         count += uct_daqiri_tx_poll(iface);
     }
-    if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
-        uct_daqiri_conn_absorb(iface);
-    }
-    if (ucs_unlikely(!ucs_list_is_empty(&iface->rx.owing))) {
-        count += uct_daqiri_rx_grant(iface);
-    }
-    if (ucs_unlikely(!ucs_list_is_empty(&iface->draining))) {
-        count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
-        count += uct_daqiri_conn_drain(iface, received == 0);
-    }
-    if (!ucs_list_is_empty(&iface->tx.pending)) {
-        count += uct_daqiri_dispatch(iface);
+    if (ucs_unlikely(iface->chores || uct_daqiri_cm_has_events(iface))) {
+        count += uct_daqiri_iface_do_chores(iface, received);
     }
     return count;
 }

@@ -51,6 +51,7 @@ ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     ucs_queue_push(&conn->pending, &uct_daqiri_pending(req)->queue);
     if (!conn->is_pending) {
         conn->is_pending = 1;
+        iface->chores    = 1;
         ucs_list_add_tail(&iface->tx.pending, &conn->pending_link);
     }
     return UCS_OK;

@@ -183,7 +183,8 @@ static void uct_daqiri_rx_use_window(uct_daqiri_conn_t *conn)
 {
     dq_rx_use(&conn->iface->rx.ledger, &conn->window);
     if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->is_owing)) {
-        conn->is_owing = 1;
+        conn->is_owing      = 1;
+        conn->iface->chores = 1;
         ucs_list_add_tail(&conn->iface->rx.owing, &conn->owing_link);
     }
 }
@@ -394,7 +395,9 @@ unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface)
     }
 
     dq_rx_taken(&iface->rx.ledger, count);
-    uct_daqiri_rx_refill(iface);
+    if (dq_rx_is_low(&iface->rx.ledger)) {
+        uct_daqiri_rx_refill(iface);
+    }
     for (i = 0; i < count; i++) {
         uct_daqiri_rx_on_wc(iface, &wc[i]);
     }
