@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 
 static void devices_ask_ports(daqiri_device_t *device,
                               struct ibv_context *context, unsigned num_ports)
@@ -195,4 +196,15 @@ int daqiri_device_try_memory(const daqiri_device_t *device, size_t length)
     }
     ibv_free_device_list(list);
     return ret;
+}
+
+int daqiri_soft_device_room(unsigned long long *bytes_p)
+{
+    struct statvfs fs;
+
+    if (statvfs(DAQIRI_SOFT_DEVICE_FOLDER, &fs) != 0) {
+        return errno;
+    }
+    *bytes_p = (unsigned long long)fs.f_bavail * fs.f_frsize;
+    return 0;
 }

@@ -46,4 +46,10 @@ void daqiri_device_why_not(const daqiri_device_t *device, char *text,
  * errno of what refused; ENOMEM is the locked memory limit if there is one. */
 int daqiri_device_try_memory(const daqiri_device_t *device, size_t length);
 
+/* Where the software device keeps what its processes share. */
+#define DAQIRI_SOFT_DEVICE_FOLDER "/dev/shm"
+
+/* How many bytes are left there. Returns 0 or an errno. */
+int daqiri_soft_device_room(unsigned long long *bytes_p);
+
 #endif

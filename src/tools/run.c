@@ -34,6 +34,10 @@
  */
 #define RUN_MEMORY_NEEDED ((size_t)16 << 20)
 
+/* Shared memory of two ranks, as measured; every further one takes about half
+ * as much. */
+#define RUN_SOFT_ROOM_NEEDED ((size_t)2 << 20)
+
 typedef struct run_opts {
     const char *device; /* auto, soft, or a name */
     const char *tls;
@@ -203,8 +207,30 @@ static int run_check_command(const run_opts_t *opts)
                           run_refuse_command(opts->command[0], error);
 }
 
+/* A full folder of shared memory stops the software device as surely as a
+ * locked memory limit stops another. */
+static int run_refuse_soft(unsigned long long room, int error)
+{
+    if (error != 0) {
+        fprintf(stderr, RUN_SPEAKER ": device " DAQIRI_SOFT_DEVICE " cannot be "
+                "used: " DAQIRI_SOFT_DEVICE_FOLDER ": %s\n", strerror(error));
+    } else {
+        fprintf(stderr, RUN_SPEAKER ": device " DAQIRI_SOFT_DEVICE " cannot be "
+                "used: " DAQIRI_SOFT_DEVICE_FOLDER " has %llu KiB left, at "
+                "least %zu KiB are needed\n", room >> 10,
+                RUN_SOFT_ROOM_NEEDED >> 10);
+    }
+    return DAQIRI_EXIT_FAILED;
+}
+
 static int run_choose_soft(const char *why, daqiri_run_device_t *chosen)
 {
+    unsigned long long room = 0;
+    int error               = daqiri_soft_device_room(&room);
+
+    if ((error != 0) || (room < RUN_SOFT_ROOM_NEEDED)) {
+        return run_refuse_soft(room, error);
+    }
     chosen->is_soft = 1;
     snprintf(chosen->name, sizeof(chosen->name), DAQIRI_SOFT_DEVICE);
     chosen->port = 1;

@@ -231,6 +231,18 @@ refused()
     [ "$status" -eq 0 ]
 }
 
+@test "/dev/shm is full: a sentence with what is left, status 1" {
+    local own=(unshare -m)
+
+    [ "$(id -u)" -eq 0 ] || own=(unshare -rm)
+    "${own[@]}" mount -t tmpfs tmpfs /dev/shm 2>/dev/null ||
+        skip 'mounting in a namespace is not allowed here'
+    run --separate-stderr "${own[@]}" sh -c \
+        'mount -t tmpfs -o size=512k tmpfs /dev/shm && exec "$@"' - \
+        "$T_DAQIRI" run --device soft env
+    refused 1 'device softverbs0 cannot be used: /dev/shm has 512 KiB left, at least 2048 KiB are needed'
+}
+
 # --- the libraries
 
 # Lays out DIR like the build tree, with the command and these libraries.
