@@ -88,6 +88,7 @@ plant()
 {
 $(yes '    a();' | head -n 101)
 }" ;;
+        links) append src/tools/a.md 'See [b](b.md).' ;;
         macros)
             append src/tools/a.c '#define CHECK(_a) \
     if (!(_a)) { \
