@@ -264,6 +264,7 @@ static void world_check(const world_t *world)
     T_NEED_EQ(dq_rx_short(&world->rx),
               (have - held < target) ? target - (have - held) : 0);
     T_NEED_EQ(dq_rx_may_hold(&world->rx), held + target < world->limit);
+    T_NEED(dq_rx_is_low(&world->rx) || (dq_rx_due(&world->rx) == 0));
     T_NEED(dq_rx_check(&world->rx));
     if (!is_overcommitted(world)) {
         T_NEED(sum_promised(world) <= posted); /* so RNR cannot happen */
