@@ -75,7 +75,7 @@ struct sv_table {
     uint32_t          next;  /* where to look first */
     uint32_t          used;
     uint8_t          *taken; /* one byte an entry */
-    _Atomic uint32_t *ready; /* in the segment's head */
+    _Atomic uint64_t *pages; /* which are reserved, in the segment's head */
 };
 
 /* Descriptor of a pipe in another process, found by inode. */
@@ -188,6 +188,19 @@ void sv_ring_release(struct sv_node *node, uint32_t index);
 static inline struct sv_shm_qp *sv_peer_qp(struct sv_peer *peer, uint32_t index)
 {
     return (struct sv_shm_qp*)(peer->base + SV_OFF_QP) + index;
+}
+
+/* Whether a QP entry may be looked at. */
+static inline bool sv_peer_has_qp(const struct sv_peer *peer, uint32_t index)
+{
+    return sv_entry_exists(peer->head->qp_pages, sizeof(struct sv_shm_qp),
+                           index);
+}
+
+static inline bool sv_peer_has_mr(const struct sv_peer *peer, uint32_t index)
+{
+    return sv_entry_exists(peer->head->mr_pages, sizeof(struct sv_shm_mr),
+                           index);
 }
 
 static inline struct sv_shm_cq *sv_peer_cq(struct sv_peer *peer, uint32_t index)
@@ -325,7 +338,8 @@ enum sv_cqe_kind {
 struct sv_cqe {
     struct ibv_wc wc;
     struct sv_qp *qp;   /* whose queue slot is freed by polling */
-    uint32_t      kind; /* enum sv_cqe_kind */
+    uint16_t      kind; /* enum sv_cqe_kind */
+    uint16_t      notify; /* enum sv_notify, for who arms the CQ later */
     uint32_t      slot; /* SEND: send queue position after this WR */
 };
 
@@ -504,6 +518,13 @@ static inline struct sv_context *sv_context(struct ibv_context *ibctx)
                                 offsetof(struct sv_context, vctx.context));
 }
 
+/* In the child of a fork: the context is the parent's. What would make or
+ * change something fails with EIO, what destroys does nothing. */
+static inline bool sv_is_orphaned(struct ibv_context *ibctx)
+{
+    return sv_context(ibctx)->orphaned;
+}
+
 static inline struct sv_pd *sv_pd(struct ibv_pd *pd)
 {
     return (struct sv_pd*)pd;
@@ -611,6 +632,8 @@ void sv_cq_rx_unlock(struct sv_cq *cq);
 void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp);
 /* Receives whatever there is, for a program that is asleep. */
 void sv_cq_drain(struct sv_cq *cq);
+/* Fires if a completion is there that the CQ is armed for. */
+void sv_cq_fire_pending(struct sv_cq *cq);
 int sv_cq_scan_add(struct sv_cq *cq, struct sv_qp *qp);
 /* The QP takes no packets; its line is not looked at. Needs rx_lock. */
 void sv_cq_scan_stop(struct sv_cq *cq, struct sv_qp *qp);
@@ -695,7 +718,7 @@ void sv_qp_to_err(struct sv_qp *qp);
 /* The context is closed under QPs that the program did not destroy: they take
  * no part in the fabric any more. */
 void sv_qp_close_all(struct sv_context *ctx);
-/* A peer asked for something that kills the QP at this index. */
-void sv_qp_remote_fault(struct sv_node *node, uint32_t index);
+/* A peer asked for something that kills this QP. */
+void sv_qp_remote_fault(struct sv_qp *qp);
 
 #endif

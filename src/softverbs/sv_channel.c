@@ -217,9 +217,12 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
                                        SV_ARMED_SOLICITED);
     }
 
-    /* From here on either a sender sees that we are armed, or the caller, who
-     * polls once more before sleeping, sees what it sent. */
+    /* From here on either a sender sees that we are armed, or we see what it
+     * sent. What came earlier fires, too: the specification lets programs look
+     * for it themselves, but real devices do not, and there are programs that
+     * rely on it. */
     sv_heavy_barrier();
+    sv_cq_fire_pending(cq);
     if (atomic_load(&node->num_stuck) > 0) {
         sv_keeper_ring(node->head); /* nobody may poll from here on */
     }
@@ -233,6 +236,11 @@ SV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
     struct sv_wakeup wakeup;
     struct sv_cq *cq;
     ssize_t n;
+
+    if (sv_is_orphaned(channel->context)) {
+        errno = EIO; /* the events in the pipe are the parent's */
+        return -1;
+    }
 
     for (;;) {
         n = read(channel->fd, &wakeup, sizeof(wakeup));

@@ -46,6 +46,10 @@ SV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
     struct sv_cq *cq;
     int ret = 0;
 
+    if (sv_is_orphaned(context)) {
+        errno = EIO;
+        return NULL;
+    }
     if ((cqe < 1) || (cqe > SV_LIMIT_CQE) || (comp_vector < 0) ||
         (comp_vector >= context->num_comp_vectors)) {
         errno = EINVAL;
@@ -103,6 +107,9 @@ SV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
     struct sv_cq *cq       = sv_cq(ibcq);
     uint32_t events;
 
+    if (sv_is_orphaned(ibcq->context)) {
+        return 0;
+    }
     if (atomic_load(&cq->users) > 0) {
         return EBUSY;
     }

@@ -145,11 +145,13 @@ SV_EXPORT int ibv_close_device(struct ibv_context *context)
 {
     struct sv_context *ctx = sv_context(context);
 
-    sv_context_unlist(ctx);
-    if (ctx->node != NULL) {
-        sv_qp_close_all(ctx);
-        sv_node_put(ctx->node);
+    if (sv_is_orphaned(context)) {
+        return 0;
     }
+
+    sv_context_unlist(ctx);
+    sv_qp_close_all(ctx);
+    sv_node_put(ctx->node);
     sv_async_cleanup(&ctx->async);
     pthread_mutex_destroy(&ctx->lock);
     pthread_mutex_destroy(&context->mutex);

@@ -28,20 +28,30 @@ void sv_heavy_barrier(void)
     }
 }
 
+/* Once: a program that is told ENOMEM may try for a long time. */
+static void sv_say_no_room(void)
+{
+    static atomic_bool said;
+
+    if (!atomic_exchange(&said, true)) {
+        sv_say(SV_SHM_DIR " is full: %m");
+    }
+    errno = ENOMEM;
+}
+
 int sv_table_take_at(struct sv_node *node, struct sv_table *table,
                      uint32_t index)
 {
-    uint32_t ready = atomic_load(table->ready);
-    uint32_t per_page = SV_PAGE / table->stride;
+    uint32_t page = index / (SV_PAGE / table->stride);
 
-    if (index >= ready) {
-        if (fallocate(node->self->fd, 0, table->offset + ready * table->stride,
-                      (index / per_page + 1) * (uint64_t)SV_PAGE -
-                              ready * table->stride) != 0) {
-            errno = ENOMEM;
+    if (!sv_entry_exists(table->pages, table->stride, index)) {
+        if (fallocate(node->self->fd, 0,
+                      table->offset + (uint64_t)page * SV_PAGE,
+                      SV_PAGE) != 0) {
+            sv_say_no_room();
             return -1;
         }
-        atomic_store(table->ready, (index / per_page + 1) * per_page);
+        atomic_fetch_or(&table->pages[page / 64], 1ull << (page % 64));
     }
 
     table->taken[index] = 1;
@@ -75,8 +85,14 @@ void sv_table_give(struct sv_table *table, uint32_t index)
 
 int sv_ring_reserve(struct sv_peer *peer, uint32_t index, uint32_t bytes)
 {
-    return fallocate(peer->fd, 0,
-                     SV_OFF_RING + (uint64_t)index * SV_RING_BYTES, bytes);
+    int ret = fallocate(peer->fd, 0,
+                        SV_OFF_RING + (uint64_t)index * SV_RING_BYTES, bytes);
+
+    /* A sender that cannot have the large ring makes do with the small one. */
+    if ((ret != 0) && peer->self) {
+        sv_say_no_room();
+    }
+    return ret;
 }
 
 void sv_ring_release(struct sv_node *node, uint32_t index)

@@ -58,16 +58,17 @@ void sv_keeper_nudge(struct sv_node *node)
 /* Requests of peers that our QPs do not survive. */
 static void sv_keeper_faults(struct sv_node *node)
 {
-    uint32_t ready = atomic_load(&node->head->qp_ready);
-    struct sv_shm_qp *shm;
+    struct sv_qp *qp;
     uint32_t i;
 
-    for (i = 0; i < ready; ++i) {
-        shm = sv_peer_qp(node->self, i);
-        if (atomic_load_explicit(&shm->fault, memory_order_relaxed) != 0) {
-            sv_qp_remote_fault(node, i);
+    pthread_mutex_lock(&node->objects_lock);
+    for (i = 0; i < SV_QP_MAX; ++i) {
+        qp = node->qps[i];
+        if ((qp != NULL) && (atomic_load(&qp->shm->fault) != 0)) {
+            sv_qp_remote_fault(qp);
         }
     }
+    pthread_mutex_unlock(&node->objects_lock);
 }
 
 static void sv_keeper_drain(struct sv_node *node)

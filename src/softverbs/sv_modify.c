@@ -268,17 +268,11 @@ static int sv_qp_enter(struct sv_qp *qp, unsigned state,
     return ret;
 }
 
-void sv_qp_remote_fault(struct sv_node *node, uint32_t index)
+void sv_qp_remote_fault(struct sv_qp *qp)
 {
-    struct sv_qp *qp = node->qps[index];
-    struct sv_cq *cq;
+    struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     uint32_t fault;
 
-    if (qp == NULL) {
-        return;
-    }
-
-    cq = sv_cq(qp->base.recv_cq);
     sv_spin_lock(&cq->rx_lock);
     fault = atomic_exchange(&qp->shm->fault, 0);
     if ((fault != 0) && qp->rx.open) {
@@ -296,6 +290,10 @@ SV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
     struct sv_qp *qp = sv_qp(ibqp);
     unsigned from, to;
     int ret = EINVAL;
+
+    if (sv_is_orphaned(ibqp->context)) {
+        return EIO;
+    }
 
     pthread_mutex_lock(&ibqp->mutex);
     from = atomic_load(&qp->state);

@@ -66,6 +66,11 @@ static struct ibv_mr *sv_mr_reg(struct ibv_pd *pd, void *addr, size_t length,
     struct sv_mr *mr;
     int index;
 
+    if (sv_is_orphaned(pd->context)) {
+        errno = EIO;
+        return NULL;
+    }
+
     access &= ~IBV_ACCESS_OPTIONAL_RANGE;
     if (((access & ~SV_ACCESS_KNOWN) != 0) ||
         (((access & SV_ACCESS_NEEDS_LOCAL_WRITE) != 0) &&
@@ -129,11 +134,17 @@ SV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 /* Until nobody is inside a request that began before the heavy barrier. */
 static void sv_wait_for_senders(struct sv_node *node)
 {
-    uint32_t ready = atomic_load(&node->head->qp_ready);
-    uint32_t i;
+    const uint32_t per_page = SV_PAGE / sizeof(struct sv_shm_qp);
+    uint32_t page, i;
 
-    for (i = 0; i < ready; ++i) {
-        sv_busy_wait(node, sv_peer_qp(node->self, i), SV_DEREG_WAIT_NS);
+    for (page = 0; page < SV_QP_MAX / per_page; ++page) {
+        if (!sv_peer_has_qp(node->self, page * per_page)) {
+            continue;
+        }
+        for (i = 0; i < per_page; ++i) {
+            sv_busy_wait(node, sv_peer_qp(node->self, page * per_page + i),
+                         SV_DEREG_WAIT_NS);
+        }
     }
 }
 
@@ -142,6 +153,10 @@ SV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
     struct sv_mr *mr      = (struct sv_mr*)ibmr;
     struct sv_node *node  = sv_context(ibmr->context)->node;
     struct sv_shm_mr *shm = sv_peer_mr(node->self, mr->index);
+
+    if (sv_is_orphaned(ibmr->context)) {
+        return 0;
+    }
 
     atomic_store(&shm->key, 0);
     if ((shm->access & ~IBV_ACCESS_LOCAL_WRITE) != 0) {
@@ -161,8 +176,6 @@ int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
                        const struct ibv_sge *sge, uint32_t num_sge, int access,
                        struct ibv_sge *out)
 {
-    uint32_t ready = atomic_load_explicit(&node->head->mr_ready,
-                                          memory_order_relaxed);
     struct sv_shm_mr *shm;
     int64_t total = 0;
     uint64_t offset;
@@ -172,7 +185,7 @@ int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
         if (sge[i].length == 0) {
             continue;
         }
-        if ((sge[i].lkey >> 16) >= ready) {
+        if (!sv_peer_has_mr(node->self, sge[i].lkey >> 16)) {
             return -1;
         }
 
@@ -202,8 +215,7 @@ uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
     struct sv_shm_mr *shm;
     uint64_t offset;
 
-    if ((rkey >> 16) >= atomic_load_explicit(&peer->head->mr_ready,
-                                             memory_order_relaxed)) {
+    if (!sv_peer_has_mr(peer, rkey >> 16)) {
         return 0;
     }
 

@@ -16,12 +16,12 @@ static struct sv_node *sv_node;
 
 static int sv_table_init(struct sv_table *table, uint64_t offset,
                          uint32_t stride, uint32_t max,
-                         _Atomic uint32_t *ready)
+                         _Atomic uint64_t *pages)
 {
     table->offset = offset;
     table->stride = stride;
     table->max    = max;
-    table->ready  = ready;
+    table->pages  = pages;
     table->taken  = calloc(max, 1);
     return (table->taken == NULL) ? -1 : 0;
 }
@@ -35,13 +35,13 @@ static int sv_node_tables(struct sv_node *node)
     node->cqs    = calloc(SV_CQ_MAX, sizeof(*node->cqs));
     if ((node->mr_gen == NULL) || (node->qps == NULL) || (node->cqs == NULL) ||
         (sv_table_init(&node->qp_table, SV_OFF_QP, sizeof(struct sv_shm_qp),
-                       SV_QP_MAX, &head->qp_ready) != 0) ||
+                       SV_QP_MAX, head->qp_pages) != 0) ||
         (sv_table_init(&node->cq_table, SV_OFF_CQ, sizeof(struct sv_shm_cq),
-                       SV_CQ_MAX, &head->cq_ready) != 0) ||
+                       SV_CQ_MAX, head->cq_pages) != 0) ||
         (sv_table_init(&node->srq_table, SV_OFF_SRQ, sizeof(struct sv_shm_srq),
-                       SV_SRQ_MAX, &head->srq_ready) != 0) ||
+                       SV_SRQ_MAX, head->srq_pages) != 0) ||
         (sv_table_init(&node->mr_table, SV_OFF_MR, sizeof(struct sv_shm_mr),
-                       SV_MR_MAX, &head->mr_ready) != 0)) {
+                       SV_MR_MAX, head->mr_pages) != 0)) {
         errno = ENOMEM;
         return -1;
     }

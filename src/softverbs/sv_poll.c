@@ -291,6 +291,22 @@ void sv_cq_drain(struct sv_cq *cq)
     sv_cq_rx_unlock(cq);
 }
 
+void sv_cq_fire_pending(struct sv_cq *cq)
+{
+    enum sv_notify notify = SV_NOTIFY_NONE;
+    uint32_t at;
+
+    sv_cq_drain(cq);
+    sv_spin_lock(&cq->lock);
+    for (at = cq->head; at != cq->tail; ++at) {
+        if (cq->ring[at & cq->mask].notify > notify) {
+            notify = cq->ring[at & cq->mask].notify;
+        }
+    }
+    sv_spin_unlock(&cq->lock);
+    sv_cq_tell(cq, notify);
+}
+
 /* ---- which QPs receive here ---- */
 
 int sv_cq_scan_add(struct sv_cq *cq, struct sv_qp *qp)

@@ -197,6 +197,10 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
     struct sv_qp *qp;
     int ret;
 
+    if (sv_is_orphaned(pd->context)) {
+        errno = EIO;
+        return NULL;
+    }
     if ((init->qp_type != IBV_QPT_RC) && (init->qp_type != IBV_QPT_UD)) {
         errno = EOPNOTSUPP;
         return NULL;
@@ -269,6 +273,10 @@ SV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     struct sv_qp *qp     = sv_qp(ibqp);
     struct sv_node *node = qp->node;
     bool clean;
+
+    if (sv_is_orphaned(ibqp->context)) {
+        return 0;
+    }
 
     pthread_mutex_lock(&node->objects_lock);
     node->qps[qp->index] = NULL;

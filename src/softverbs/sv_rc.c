@@ -68,7 +68,7 @@ static bool sv_tx_reach(struct sv_qp *qp)
         tx->peer = NULL;
         return false;
     }
-    if (index >= atomic_load(&tx->peer->head->qp_ready)) {
+    if (!sv_peer_has_qp(tx->peer, index)) {
         return false;
     }
 

@@ -26,7 +26,13 @@ static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
     struct sv_cqe *cqe = sv_cq_next(sv_cq(qp->base.recv_cq), notify);
     struct ibv_wc *wc  = &cqe->wc;
 
-    *cqe       = (struct sv_cqe){.qp = qp, .kind = SV_CQE_RECV};
+    *cqe = (struct sv_cqe){
+        .qp     = qp,
+        .kind   = SV_CQE_RECV,
+        .notify = ((status != IBV_WC_SUCCESS) || (rec->flags &
+                                                  SV_REC_SOLICITED)) ?
+                          SV_NOTIFY_SOLICITED : SV_NOTIFY_NEXT
+    };
     wc->wr_id  = qp->rx.cur->wr_id;
     wc->status = status;
     wc->qp_num = qp->base.qp_num;

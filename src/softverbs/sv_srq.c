@@ -32,6 +32,10 @@ SV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
     struct sv_context *ctx = sv_context(pd->context);
     struct sv_srq *srq;
 
+    if (sv_is_orphaned(pd->context)) {
+        errno = EIO;
+        return NULL;
+    }
     if ((init->attr.max_wr < 1) || (init->attr.max_wr > SV_LIMIT_WR) ||
         (init->attr.max_sge < 1) || (init->attr.max_sge > SV_LIMIT_SGE)) {
         errno = EINVAL;
@@ -66,6 +70,9 @@ SV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
     struct sv_context *ctx = sv_context(ibsrq->context);
     struct sv_srq *srq     = sv_srq(ibsrq);
 
+    if (sv_is_orphaned(ibsrq->context)) {
+        return 0;
+    }
     if (atomic_load(&srq->users) > 0) {
         return EBUSY;
     }

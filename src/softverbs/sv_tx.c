@@ -143,9 +143,9 @@ static void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
     cqe.wc.opcode   = sv_wc_opcode(wqe->opcode);
     cqe.wc.byte_len = wqe->total;
     cqe.wc.qp_num   = qp->base.qp_num;
-    if (sv_unlikely(!sv_cq_push(sv_cq(qp->base.send_cq), &cqe,
-                                (status == IBV_WC_SUCCESS) ?
-                                        SV_NOTIFY_NEXT : SV_NOTIFY_SOLICITED))) {
+    cqe.notify      = (status == IBV_WC_SUCCESS) ? SV_NOTIFY_NEXT :
+                                                   SV_NOTIFY_SOLICITED;
+    if (sv_unlikely(!sv_cq_push(sv_cq(qp->base.send_cq), &cqe, cqe.notify))) {
         sv_tx_lost(qp);
     }
 }

@@ -34,7 +34,7 @@ static struct sv_shm_qp *sv_tx_ud_target(struct sv_peer *peer,
     uint32_t index = sv_qpn_index(wqe->ud.qpn);
     struct sv_shm_qp *rem;
 
-    if (index >= atomic_load(&peer->head->qp_ready)) {
+    if (!sv_peer_has_qp(peer, index)) {
         return NULL;
     }
 

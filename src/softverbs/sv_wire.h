@@ -14,8 +14,8 @@
  *     ..       rings       one block for each QP entry: what senders write
  *
  * Only pages that the owner has reserved with fallocate() may be touched, by
- * anybody: a store into a hole of a full tmpfs is a SIGBUS. The head says how
- * many entries of each table are reserved.
+ * anybody: a store into a hole of a full tmpfs is a SIGBUS. The head says which
+ * pages of each table are reserved.
  *
  * A ring is a sequence of records, each a header and its payload, starting on
  * a cache line. A record is published by storing its tag last. The tag is the
@@ -69,6 +69,9 @@ enum {
  * FUTEX_OWNER_DIED in it, whatever the process dies of. */
 #define SV_LIFE_CLOSED   0x20000000u
 
+/* Words of a bitmap with a bit for each page of a table. */
+#define SV_PAGE_WORDS(_entries, _stride)    ((_entries) / (SV_PAGE / (_stride)) / 64)
+
 struct sv_shm_head {
     uint64_t         magic;
     uint32_t         version;
@@ -78,10 +81,12 @@ struct sv_shm_head {
     uint64_t         start_time;  /* clock ticks since boot, tells pids apart */
     uint64_t         pid_ns;      /* inode of the owner's PID namespace */
     _Atomic uint32_t ready;       /* 1: all of the above is valid */
-    _Atomic uint32_t qp_ready;    /* entries of each table that are reserved */
-    _Atomic uint32_t cq_ready;
-    _Atomic uint32_t srq_ready;
-    _Atomic uint32_t mr_ready;
+
+    /* Which pages of each table are reserved, a bit for each. */
+    _Alignas(SV_LINE) _Atomic uint64_t qp_pages[SV_PAGE_WORDS(SV_QP_MAX, 256)];
+    _Atomic uint64_t cq_pages[SV_PAGE_WORDS(SV_CQ_MAX, 64)];
+    _Atomic uint64_t srq_pages[SV_PAGE_WORDS(SV_SRQ_MAX, 128)];
+    _Atomic uint64_t mr_pages[SV_PAGE_WORDS(SV_MR_MAX, 64)];
 
     /* Read by every sender for every message, written when the owner dies. */
     _Alignas(SV_LINE) uintptr_t robust_next; /* kernel's list, owner's memory */
@@ -191,10 +196,11 @@ struct sv_rec {
 };
 
 _Static_assert(sizeof(struct sv_rec) == 32, "half a line is for payload");
-_Static_assert(sizeof(struct sv_shm_qp) == 4 * SV_LINE, "four lines");
-_Static_assert(sizeof(struct sv_shm_cq) == SV_LINE, "one line");
-_Static_assert(sizeof(struct sv_shm_srq) == 2 * SV_LINE, "two lines");
-_Static_assert(sizeof(struct sv_shm_mr) == SV_LINE, "one line");
+/* The strides of the tables, as the page bitmaps above have them. */
+_Static_assert(sizeof(struct sv_shm_qp) == 256, "four lines");
+_Static_assert(sizeof(struct sv_shm_cq) == 64, "one line");
+_Static_assert(sizeof(struct sv_shm_srq) == 128, "two lines");
+_Static_assert(sizeof(struct sv_shm_mr) == 64, "one line");
 _Static_assert(sizeof(struct sv_shm_head) <= SV_PAGE, "one page");
 
 #define SV_OFF_QP      ((uint64_t)SV_PAGE)
@@ -212,6 +218,16 @@ static inline uint32_t sv_qpn_slot(uint32_t qpn)
 static inline uint32_t sv_qpn_index(uint32_t qpn)
 {
     return qpn & (SV_QP_MAX - 1);
+}
+
+/* Whether the entry may be touched. */
+static inline int sv_entry_exists(const _Atomic uint64_t *pages,
+                                  uint32_t stride, uint32_t index)
+{
+    uint32_t page = index / (SV_PAGE / stride);
+
+    return (atomic_load_explicit(&pages[page / 64], memory_order_relaxed) >>
+            (page % 64)) & 1;
 }
 
 static inline uint32_t sv_rec_span(uint32_t bytes)

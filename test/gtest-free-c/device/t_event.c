@@ -125,25 +125,28 @@ START_TEST(test_once)
 }
 END_TEST
 
-/* Arming is about what comes, not about what is there: this is why programs
- * poll once more before they sleep. */
-START_TEST(test_armed_too_late)
+/* What is there when the CQ is armed may fire or not, devices differ; what
+ * comes afterwards does. */
+START_TEST(test_armed_late)
 {
     struct t_end ends[2];
 
     t_pair_open(ends, &with_channel, NULL);
     send_one(ends, 0);
-    t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
-    send_one(ends, 0);
     ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
     t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
-    no_event(&ends[1]);
-    send_one(ends, 0);
     set_nonblock(ends[1].channel->fd);
+    if (is_readable(ends[1].channel->fd)) {
+        event_is_for(&ends[1], ends[1].recv_cq);
+        ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
+    }
+    send_one(ends, 0);
     while (!is_readable(ends[1].channel->fd)) {
         sched_yield();
     }
     event_is_for(&ends[1], ends[1].recv_cq);
+    t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
+    no_event(&ends[1]);
     t_pair_close(ends);
 }
 END_TEST
@@ -298,9 +301,10 @@ START_TEST(test_ping_pong_asleep)
     ck_assert_int_eq(pthread_create(&thread, NULL, answer, &s), 0);
     for (i = 0; i < ROUNDS; ++i) {
         ck_assert_int_eq(t_post_send(&ends[0], 2, 0, 64, 0), 0);
-        event_is_for(&ends[0], ends[0].recv_cq);
-        ck_assert_int_eq(ibv_req_notify_cq(ends[0].recv_cq, 0), 0);
-        ck_assert_int_eq(ibv_poll_cq(ends[0].recv_cq, 1, &wc), 1);
+        do { /* an event may come for what the last poll has taken */
+            event_is_for(&ends[0], ends[0].recv_cq);
+            ck_assert_int_eq(ibv_req_notify_cq(ends[0].recv_cq, 0), 0);
+        } while (ibv_poll_cq(ends[0].recv_cq, 1, &wc) == 0);
         ck_assert_int_eq(t_post_recv(&ends[0], 1, 0, 64), 0);
     }
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
@@ -552,7 +556,7 @@ static Suite *suite_event(void)
                    "told", test_solicited,
                    "told", test_solicited_by_error,
                    "not_told", test_not_armed,
-                   "not_told", test_armed_too_late,
+                   "told", test_armed_late,
                    "sleep", test_sleeper,
                    "sleep", test_sleeper_long,
                    "sleep", test_ping_pong_asleep,

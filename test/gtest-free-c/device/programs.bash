@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# For bats files that run other people's programs on softverbs. They are started
+# by run-test, which sets T_*.
+# shellcheck shell=bash
+
+# softverbs_setup [nobody]: commands run by `soft` get the device; as the user
+# nobody if asked for.
+softverbs_setup()
+{
+    soft_lib=$T_SOFTVERBS
+    soft_as=()
+    if [ "${1:-}" = nobody ]; then
+        [ "$(id -u)" -eq 0 ] || skip "the tests run as an ordinary user already"
+        # the build tree may lie where nobody may look
+        soft_dir=$(mktemp -d)
+        chmod 755 "$soft_dir"
+        install -m 755 "$T_SOFTVERBS" "$soft_dir/libsoftverbs.so"
+        soft_lib=$soft_dir/libsoftverbs.so
+        soft_as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    fi
+    # what these programs leak is not ours to mend
+    export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
+}
+
+softverbs_teardown()
+{
+    [ -z "${soft_dir:-}" ] || rm -rf "$soft_dir"
+}
+
+# soft COMMAND...: runs a command with the device, for a limited time
+soft()
+{
+    "${soft_as[@]}" timeout -k 5 $((60 * T_TIMEOUT_MULTIPLIER)) \
+        env LD_PRELOAD="$T_SAN_PRELOAD $soft_lib" "$@"
+}
+
+# is_listening PORT: somebody waits for TCP connections there
+is_listening()
+{
+    grep -q -i ":$(printf %04x "$1") [0-9A-F]*:0000 0A" \
+        /proc/net/tcp /proc/net/tcp6
+}
+
+# two_sides PORT-OPTION COMMAND...: the command as a server, and once more, with
+# localhost at its end, as a client. Output of both is in $output; the status is
+# that of whichever failed.
+two_sides()
+{
+    local option=$1 port server client_status server_status
+
+    shift
+    while :; do
+        port=$((20000 + RANDOM % 12000))
+        is_listening $port || break
+    done
+
+    soft "$@" "$option" $port >"$BATS_TEST_TMPDIR/server" 2>&1 &
+    server=$!
+    while kill -0 $server 2>/dev/null && ! is_listening $port; do
+        sleep 0.02
+    done
+    soft "$@" "$option" $port localhost >"$BATS_TEST_TMPDIR/client" 2>&1
+    client_status=$?
+    # a server whose client gave up would wait for ever
+    [ $client_status -eq 0 ] || kill $server 2>/dev/null
+    wait $server
+    server_status=$?
+    output=$(cat "$BATS_TEST_TMPDIR/server" "$BATS_TEST_TMPDIR/client")
+    echo "$output"
+    [ $client_status -eq 0 ] && [ $server_status -eq 0 ]
+}
+
+pingpong()
+{
+    two_sides -p "$@"
+    [[ $output == *" iters in "* ]]
+}
+
+# perftest TRANSPORT TEST [OPTION]...
+perftest()
+{
+    local transport=$1 test=$2
+
+    shift 2
+    two_sides -p ucx_perftest -d softverbs0:1 -x "$transport" -t "$test" \
+        -n 2000 -w 100 "$@"
+    [[ $output == *"Final:"* ]]
+}

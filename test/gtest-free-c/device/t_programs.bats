@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Other people's programs run unmodified on softverbs.
+
+bats_require_minimum_version 1.5.0
+load programs.bash
+
+setup()
+{
+    softverbs_setup
+}
+
+@test "ibv_devices and ibv_devinfo" {
+    run soft ibv_devices
+    [ "$status" -eq 0 ]
+    [[ $output == *softverbs0* ]]
+    run soft ibv_devinfo -v
+    [ "$status" -eq 0 ]
+    [[ $output == *"PORT_ACTIVE (4)"* ]]
+    [[ $output == *"GID[  0]"* ]]
+    [[ $output == *"InfiniBand"* ]]
+}
+
+@test "ibv_rc_pingpong" {
+    pingpong ibv_rc_pingpong
+}
+
+@test "ibv_rc_pingpong, asleep" {
+    pingpong ibv_rc_pingpong -e
+}
+
+@test "ibv_rc_pingpong, long messages, asleep" {
+    pingpong ibv_rc_pingpong -e -s 1000000 -n 50
+}
+
+@test "ibv_rc_pingpong, long messages" {
+    pingpong ibv_rc_pingpong -s 1000000 -n 50
+}
+
+@test "ibv_rc_pingpong, data checked" {
+    pingpong ibv_rc_pingpong -c -n 200
+}
+
+@test "ibv_ud_pingpong" {
+    pingpong ibv_ud_pingpong
+}
+
+@test "ibv_ud_pingpong, asleep" {
+    pingpong ibv_ud_pingpong -e
+}
+
+@test "ibv_srq_pingpong" {
+    pingpong ibv_srq_pingpong
+}
+
+@test "ibv_srq_pingpong, asleep" {
+    pingpong ibv_srq_pingpong -e
+}
+
+@test "ibv_uc_pingpong is refused with a reason" {
+    run two_sides -p ibv_uc_pingpong
+    [ "$status" -ne 0 ]
+    [[ $output == *"Couldn't create QP"* ]]
+}
+
+@test "ucx_info lists both transports" {
+    run soft ucx_info -d
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'Device: softverbs0:1' <<<"$output")" -ge 2 ]
+    [[ $output == *"Transport: rc_verbs"* ]]
+    [[ $output == *"Transport: ud_verbs"* ]]
+}
+
+@test "ucx_perftest rc_verbs: active messages" {
+    perftest rc_verbs am_lat
+    perftest rc_verbs am_bw
+    perftest rc_verbs am_lat -D bcopy -s 4000
+    perftest rc_verbs am_bw -D bcopy -s 8000
+    perftest rc_verbs am_bw -D zcopy -s 8000
+}
+
+@test "ucx_perftest rc_verbs: put and get" {
+    perftest rc_verbs put_lat
+    perftest rc_verbs put_bw -D bcopy -s 4000
+    perftest rc_verbs put_bw -D zcopy -s 1000000 -n 200
+    perftest rc_verbs get -D bcopy -s 4000
+    perftest rc_verbs get -D zcopy -s 1000000 -n 200
+}
+
+@test "ucx_perftest rc_verbs: atomics" {
+    perftest rc_verbs add_lat
+    perftest rc_verbs fadd
+    perftest rc_verbs cswap
+}
+
+@test "ucx_perftest ud_verbs" {
+    perftest ud_verbs am_lat
+    perftest ud_verbs am_bw
+    perftest ud_verbs am_bw -D bcopy -s 3000
+}
+
+# ucp TEST [OPTION]...
+ucp()
+{
+    UCX_TLS=rc_verbs,ud_verbs two_sides -p ucx_perftest -t "$@"
+    [[ $output == *"Final:"* ]]
+}
+
+@test "ucx_perftest on top of both: tags, streams, memory" {
+    ucp tag_lat -n 2000
+    ucp tag_bw -n 200 -s 1000000
+    ucp stream_lat -n 2000
+    ucp ucp_put_bw -n 500 -s 100000
+    ucp ucp_get -n 500 -s 100000
+    ucp ucp_fadd -n 500 -s 8
+}
+
+@test "ucx_perftest on top of both, asleep" {
+    ucp tag_lat -n 1000 -E sleep
+}
+
+# mpi_job STARTER SWEEP NP COMMAND...: all ranks over both transports
+mpi_job()
+{
+    local starter=$1 sweep=$2 np=$3
+    local export=()
+
+    case $T_FLAVOUR in
+        asan|tsan)
+            skip "flavour $T_FLAVOUR: an MPI would have to be built with that sanitizer"
+            ;;
+    esac
+    [ -n "$starter" ] || skip "this MPI is not installed"
+    case $starter in
+        *openmpi*)
+            export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+            export OMPI_MCA_rmaps_base_oversubscribe=1
+            export OMPI_MCA_hwloc_base_binding_policy=none
+            export OMPI_MCA_pml=ucx OMPI_MCA_pml_ucx_tls=any
+            export OMPI_MCA_pml_ucx_devices=any
+            export=(-x "LD_PRELOAD=$soft_lib")
+            ;;
+        *)
+            export=(-env LD_PRELOAD "$soft_lib")
+            ;;
+    esac
+    run "${soft_as[@]}" env HOME="$BATS_TEST_TMPDIR" \
+        UCX_TLS=rc_verbs,ud_verbs timeout -k 5 90 \
+        "$starter" -np "$np" "${export[@]}" "$sweep" \
+        --max 256K --step 4 --seconds 2
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "Open MPI over rc_verbs and ud_verbs, 2 ranks" {
+    mpi_job "$T_MPIRUN_OMPI" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-ompi" 2
+}
+
+@test "Open MPI over rc_verbs and ud_verbs, 4 ranks" {
+    mpi_job "$T_MPIRUN_OMPI" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-ompi" 4
+}
+
+@test "MPICH over rc_verbs and ud_verbs, 2 ranks" {
+    mpi_job "$T_MPIRUN_MPICH" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-mpich" 2
+}
+
+@test "MPICH over rc_verbs and ud_verbs, 4 ranks" {
+    mpi_job "$T_MPIRUN_MPICH" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-mpich" 4
+}
