@@ -337,16 +337,18 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
 {
     uct_daqiri_ep_t *ep     = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
     uct_daqiri_conn_t *conn = ep->conn;
-    ucs_status_t status;
+    dq_admit_t admit;
 
     (void)flags;
     (void)comp; /* UCT 1.13: must be NULL */
-    if ((conn->sq.gate == DQ_GATE_NOT_UP) || (dq_sq_in_use(&conn->sq) > 0)) {
+    if ((conn->sq.gate == DQ_GATE_NOT_UP) ||
+        ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
         return UCS_OK; /* something is on its way that will tell */
     }
-    status = uct_daqiri_ep_admit(ep, DQ_WR_RMA);
-    return (status == UCS_OK) ? uct_daqiri_tx_post_probe(conn, ep, NULL)
-                              : status;
+    /* it overtakes requests that wait: perhaps for credits of a dead peer */
+    admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
+    return (admit == DQ_ADMIT_OK) ? uct_daqiri_tx_post_probe(conn, ep, NULL)
+                                  : uct_daqiri_ep_refused(ep, admit);
 }
 
 
