@@ -188,6 +188,7 @@ struct uct_daqiri_conn {
     int                is_draining; /* on iface->draining                    */
     ucs_list_link_t    iface_link, pending_link, owing_link, drain_link;
     ucs_time_t         drain_until;
+    ucs_time_t         ask_at;     /* not before; see uct_daqiri_tx_ask()    */
     ucs_list_link_t    eps;
     dq_facts_t         death;      /* why it died, once the gate is DEAD     */
     int                is_err;     /* the QP has been moved to ERR           */
@@ -256,6 +257,7 @@ struct uct_daqiri_iface {
         uct_daqiri_pool_t pool;
         ucs_list_link_t   pending;     /* conns with pending requests        */
         int               wake;        /* something became free              */
+        unsigned          idle_turns;  /* dispatches that had nothing to try */
         uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
         unsigned          looks;       /* see uct_daqiri_tx_is_due()         */
     } tx;
@@ -457,6 +459,8 @@ uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p);
 /* What is known of a conn that fails for this cause. */
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts);
+/* Asks, now and then, whether a peer that grants no credit is there at all. */
+void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn);
 /* Nothing more will be posted: makes the end of the ledger show in the CQ. */
 void uct_daqiri_tx_end(uct_daqiri_conn_t *conn);
 /* Whatever is still in the ledger is over, with the conn's status. */

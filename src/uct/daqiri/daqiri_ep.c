@@ -14,6 +14,9 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
     uct_daqiri_conn_t *conn = ep->conn;
 
     conn->iface->count.refused[admit]++;
+    if (admit == DQ_ADMIT_NO_CREDIT) {
+        uct_daqiri_tx_ask(conn);
+    }
     if (admit != DQ_ADMIT_DEAD) {
         return UCS_ERR_NO_RESOURCE;
     }

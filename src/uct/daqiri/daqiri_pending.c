@@ -129,6 +129,23 @@ static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
 }
 
 
+/* Nothing has become free for a while: is every peer that we wait for there? */
+static void uct_daqiri_dispatch_ask(uct_daqiri_iface_t *iface)
+{
+    enum { TURNS = 256 }; /* spare most calls the look at the clock */
+    uct_daqiri_conn_t *conn;
+
+    if ((++iface->tx.idle_turns % TURNS) != 0) {
+        return;
+    }
+    ucs_list_for_each(conn, &iface->tx.pending, pending_link) {
+        if (conn->sq.credits <= DQ_CREDIT_SPARE) {
+            uct_daqiri_tx_ask(conn);
+        }
+    }
+}
+
+
 unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
@@ -136,6 +153,7 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
     unsigned count = 0;
 
     if (!iface->tx.wake) {
+        uct_daqiri_dispatch_ask(iface);
         return 0;
     }
 

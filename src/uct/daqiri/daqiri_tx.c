@@ -11,6 +11,9 @@
  * given up. Credits make completions independent of the peer's software. */
 enum { UCT_DAQIRI_LET_GO_MS = 200 };
 
+/* How often a peer that grants no credit is asked whether it is there. */
+enum { UCT_DAQIRI_ASK_MS = 100 };
+
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts)
 {
@@ -213,6 +216,26 @@ static void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface,
         return;
     }
     uct_daqiri_tx_retire(conn, wc->wr_id, UCS_OK);
+}
+
+
+/*
+ * The peer grants no credit, and nothing is in flight that could fail: a peer
+ * that died with all our messages received would never be missed. A request
+ * that needs no credit asks its NIC.
+ */
+void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn)
+{
+    ucs_time_t now = ucs_get_time();
+
+    if ((now < conn->ask_at) ||
+        ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq)) ||
+        (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) !=
+         DQ_ADMIT_OK)) {
+        return;
+    }
+    conn->ask_at = now + ucs_time_from_msec(UCT_DAQIRI_ASK_MS);
+    (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
 }
 
 
