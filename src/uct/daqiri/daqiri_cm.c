@@ -15,6 +15,16 @@
 #include <sys/timerfd.h>
 
 
+/* What one thread did before this, another sees after it. The async thread's
+ * last word before uct_daqiri_cm_stop(): UCX orders the two as well, but in a
+ * way that no tool can see. */
+static void uct_daqiri_cm_hand_over(uct_daqiri_iface_t *iface)
+{
+    pthread_mutex_lock(&iface->cm.lock);
+    pthread_mutex_unlock(&iface->cm.lock);
+}
+
+
 /* Runs on the async thread. */
 static void uct_daqiri_cm_on_command(int fd, ucs_event_set_types_t events,
                                      void *arg)
@@ -29,6 +39,7 @@ static void uct_daqiri_cm_on_command(int fd, ucs_event_set_types_t events,
     while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
         uct_daqiri_hs_on_command(conn, commands);
     }
+    uct_daqiri_cm_hand_over(iface);
 }
 
 
@@ -39,6 +50,7 @@ static void uct_daqiri_cm_on_datagram(int fd, ucs_event_set_types_t events,
     (void)fd;
     (void)events;
     uct_daqiri_ud_poll(arg, uct_daqiri_hs_on_frame);
+    uct_daqiri_cm_hand_over(arg);
 }
 
 
@@ -52,6 +64,7 @@ static void uct_daqiri_cm_on_timer(int fd, ucs_event_set_types_t events,
     if (read(fd, &expirations, sizeof(expirations)) > 0) {
         uct_daqiri_hs_on_tick(arg);
     }
+    uct_daqiri_cm_hand_over(arg);
 }
 
 
@@ -113,6 +126,8 @@ ucs_status_t uct_daqiri_cm_init(uct_daqiri_iface_t *iface)
     if (status != UCS_OK) {
         goto err;
     }
+    /* the last of what the async thread reads: it starts with the next line */
+    iface->config.addr.ud_qpn = iface->cm.ud.qp->qp_num;
     status = uct_daqiri_cm_listen(iface);
     if (status != UCS_OK) {
         goto err_ud;
@@ -132,6 +147,7 @@ void uct_daqiri_cm_stop(uct_daqiri_iface_t *iface)
     ucs_async_remove_handler(iface->cm.event_fd, 1);
     ucs_async_remove_handler(iface->cm.timer_fd, 1);
     ucs_async_remove_handler(iface->cm.ud.channel->fd, 1);
+    uct_daqiri_cm_hand_over(iface);
 }
 
 
