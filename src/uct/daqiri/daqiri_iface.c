@@ -374,7 +374,6 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
         uct_daqiri_iface_close_queues(self);
         return status;
     }
-    self->config.addr.ud_qpn = self->cm.ud.qp->qp_num;
     return UCS_OK;
 }
 
