@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { EIGHT = 8, EACH = 400, STREAM = 100000 };
+enum { EIGHT = 8, EACH = 400, STREAM = T_MANY };
 
 
 /* Messages that this kind and this link take. */
@@ -80,7 +80,7 @@ START_TEST(test_all_to_all)
 END_TEST
 
 
-/* 10^5 messages each way. Each works rarely, and sends as long as it may. */
+/* Each works rarely, and sends as long as it may. */
 static void both_stream(t_team_t *team)
 {
     t_stream_t stream;

@@ -30,6 +30,13 @@
 #include <uct/api/uct.h>
 #include <sched.h>
 
+/* Long streams are shorter where every access is watched. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define T_MANY 20000
+#else
+#define T_MANY 100000
+#endif
+
 enum {
     T_TEAM_MAX    = 16,
     T_ADDRESS_MAX = 256,
