@@ -224,8 +224,8 @@ static inline uint8_t *sv_peer_ring(struct sv_peer *peer, uint32_t index)
     return peer->base + SV_OFF_RING + (uint64_t)index * SV_RING_BYTES;
 }
 
-/* Lock between processes. False after about a millisecond in which its living
- * holder did not give it back (it may be stopped in a debugger). */
+/* Lock between processes. False after 20 ms in which its living holder did not
+ * give it back: it may be stopped. */
 bool sv_shm_lock(struct sv_node *node, _Atomic uint32_t *word);
 void sv_shm_unlock(_Atomic uint32_t *word);
 
@@ -703,9 +703,10 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify);
  * old one. */
 bool sv_rx_can_open(struct sv_qp *qp);
 void sv_rx_open(struct sv_qp *qp);
-/* Takes no more packets, delivers what is there. -1: a sender is stopped in the
- * middle of one. */
-int sv_rx_close(struct sv_qp *qp);
+/* Takes no more packets. What an RC QP has acknowledged is delivered first, if
+ * wanted: not by a QP that is destroyed, whose RECVs may be in memory that is
+ * free already. -1: a sender is stopped in the middle of a packet. */
+int sv_rx_close(struct sv_qp *qp, bool deliver);
 /* Completes all RECVs of the QP with FLUSH_ERR. */
 void sv_rx_flush(struct sv_qp *qp);
 /* A completion of this QP was lost to an overrun. */

@@ -162,7 +162,7 @@ static void sv_qp_to_reset(struct sv_qp *qp)
     struct sv_tx *tx = &qp->tx;
 
     atomic_store(&qp->state, IBV_QPS_RESET);
-    sv_rx_close(qp);
+    sv_rx_close(qp, true);
     sv_tx_unlist(qp);
 
     sv_spin_lock(&tx->lock);
@@ -205,7 +205,7 @@ static int sv_qp_to_rtr(struct sv_qp *qp)
 void sv_qp_to_err(struct sv_qp *qp)
 {
     atomic_store(&qp->state, IBV_QPS_ERR);
-    sv_rx_close(qp);
+    sv_rx_close(qp, true);
     sv_rx_flush(qp);
 
     sv_spin_lock(&qp->tx.lock);

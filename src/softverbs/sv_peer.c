@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 /* How long a lock of another process is waited for. It is held for the time of
- * one copy of at most 4 KiB, unless its holder is preempted or stopped. */
-#define SV_SHM_LOCK_NS    1000000u
+ * one copy of at most 4 KiB, unless its holder is preempted or stopped; a
+ * holder that is preempted comes back within a few slices. */
+#define SV_SHM_LOCK_NS    20000000u
 
 /* ---- mapping ---- */
 

@@ -256,7 +256,7 @@ static bool sv_qp_leave(struct sv_qp *qp)
 
     sv_spin_lock(&cq->rx_lock);
     atomic_store(&qp->state, IBV_QPS_ERR);
-    clean               = (sv_rx_close(qp) == 0);
+    clean               = (sv_rx_close(qp, false) == 0);
     qp->shm->last_epoch = qp->epoch;
     atomic_store(&qp->shm->qpn, 0);
     sv_cq_rx_unlock(cq);

@@ -105,7 +105,7 @@ static void sv_rx_return_claims(struct sv_qp *qp)
     qp->rx.consumed = 0;
 }
 
-int sv_rx_close(struct sv_qp *qp)
+int sv_rx_close(struct sv_qp *qp, bool deliver)
 {
     int ret = 0;
 
@@ -126,7 +126,9 @@ int sv_rx_close(struct sv_qp *qp)
         ret = -1;
     }
 
-    sv_rx_run(qp, UINT32_MAX, true);
+    if (deliver && (qp->base.qp_type != IBV_QPT_UD)) {
+        sv_rx_run(qp, UINT32_MAX, true);
+    }
     qp->rx.open = false;
     sv_cq_scan_stop(sv_cq(qp->base.recv_cq), qp);
     sv_rx_return_claims(qp);
@@ -135,8 +137,13 @@ int sv_rx_close(struct sv_qp *qp)
 
 bool sv_rx_can_open(struct sv_qp *qp)
 {
-    return (atomic_load(&qp->shm->busy) == 0) &&
-           (atomic_load(&qp->shm->lock) == 0);
+    if (!sv_busy_wait(qp->node, qp->shm, 0) ||
+        !sv_shm_lock(qp->node, &qp->shm->lock)) {
+        return false;
+    }
+
+    sv_shm_unlock(&qp->shm->lock);
+    return true;
 }
 
 void sv_rx_open(struct sv_qp *qp)
@@ -174,7 +181,7 @@ void sv_rx_open(struct sv_qp *qp)
 void sv_rx_settle(struct sv_qp *qp)
 {
     if (atomic_exchange(&qp->rx_flush_due, false)) {
-        sv_rx_close(qp);
+        sv_rx_close(qp, true);
         sv_rx_flush(qp);
     }
 }
@@ -189,7 +196,7 @@ static enum sv_rx_result sv_rx_fail(struct sv_qp *qp, enum ibv_wc_status status,
     /* What is left in the ring came after the message that failed. */
     qp->rx.pos = UINT64_MAX;
     sv_rx_complete(qp, status, NULL, SV_NOTIFY_SOLICITED);
-    sv_rx_close(qp);
+    sv_rx_close(qp, true);
     sv_rx_flush(qp);
 
     sv_spin_lock(&qp->tx.lock);
