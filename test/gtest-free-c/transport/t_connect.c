@@ -112,13 +112,13 @@ END_TEST
  * what it had been promised is given back each time. */
 START_TEST(test_peers_come_and_go)
 {
-    t_end_t *stays = t_end_open("RX_BUFFERS=256 RX_WINDOW=64");
     t_stream_t here, there;
+    t_end_t *stays, *goes;
     t_link_t *to, *back;
-    t_end_t *goes;
     unsigned i;
 
     t_only_daqiri("has these options");
+    stays = t_end_open("RX_BUFFERS=256 RX_WINDOW=64");
     for (i = 0; i < ROUNDS; i++) {
         goes = t_end_open("");
         t_stream_open(&here, stays, 1);
