@@ -49,8 +49,8 @@ static const char *const edges[] = {
     "CONN_RETRY=1ms",      "CONN_RETRY=1s",
     "GID_INDEX=0",         "TRAFFIC_CLASS=255",
     "SL=15",               "POLL_BATCH=64 RX_BUFFERS=64",
-    "SQ_DEPTH=4 CQ_LEN=4 RX_WINDOW=4 RX_BUFFERS=64 TX_BUFFERS=64 "
-    "SEG_SIZE=256 MAX_INLINE=0 MAX_SGE=2 POLL_BATCH=1 SIGNAL_EVERY=1",
+    ("SQ_DEPTH=4 CQ_LEN=4 RX_WINDOW=4 RX_BUFFERS=64 TX_BUFFERS=64 "
+     "SEG_SIZE=256 MAX_INLINE=0 MAX_SGE=2 POLL_BATCH=1 SIGNAL_EVERY=1"),
 };
 
 enum { EDGES = sizeof(edges) / sizeof(edges[0]) };
