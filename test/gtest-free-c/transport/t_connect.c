@@ -144,6 +144,38 @@ START_TEST(test_peers_come_and_go)
 END_TEST
 
 
+/* More peers than the memory limit has buffers for: they wait for each other,
+ * nothing is lost, and it is counted and said, once. */
+START_TEST(test_more_peers_than_buffers)
+{
+    t_stream_t stream[ENDPOINTS];
+    t_link_t *link[ENDPOINTS];
+    t_end_t *few;
+    unsigned i, k;
+
+    t_only_daqiri("has these options");
+    t_expect_log("receive buffers are not enough");
+    few = t_end_open("RX_BUFFERS=64 RX_WINDOW=32 POLL_BATCH=4");
+    for (i = 0; i < ENDPOINTS; i++) {
+        t_stream_open(&stream[i], few, i);
+        link[i] = t_link_open(t_end_open("RNR_TIMEOUT=0.01ms"),
+                              &few->address, i);
+    }
+    for (k = 0; k < 300; k++) {
+        for (i = 0; i < ENDPOINTS; i++) {
+            t_send(link[i], T_BCOPY, 100);
+        }
+    }
+    for (i = 0; i < ENDPOINTS; i++) {
+        T_WAIT(stream[i].got == 300);
+    }
+    ck_assert_uint_eq(t_log_count("receive buffers are not enough"), 1);
+    t_end_close_all();
+    ck_assert_uint_gt(t_stats_sum("rx_overcommit"), 0);
+}
+END_TEST
+
+
 /* ---- Parting ---- */
 
 /* The peer closes while we hold an endpoint to it. What is sent after that is
@@ -394,6 +426,7 @@ static Suite *suite_connect(void)
     tcase_add_test(meet, test_to_oneself);
     tcase_add_test(meet, test_endpoints_come_and_go);
     tcase_add_test(meet, test_peers_come_and_go);
+    tcase_add_test(meet, test_more_peers_than_buffers);
     suite_add_tcase(suite, meet);
 
     tcase_add_test(part, test_peer_closes);
