@@ -344,15 +344,23 @@ static void uct_daqiri_rx_on_message(uct_daqiri_iface_t *iface,
 }
 
 
-/* Messages come in runs from one peer. */
+/* Messages come in runs from one peer. Only what was found is remembered: a
+ * QPN that is unknown now may be entered by the async thread the next moment. */
 static inline uct_daqiri_conn_t *
 uct_daqiri_rx_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
 {
-    if (ucs_unlikely(qpn != iface->rx.last_qpn)) {
-        iface->rx.last_conn = uct_daqiri_iface_conn(iface, qpn);
+    uct_daqiri_conn_t *conn;
+
+    if (ucs_likely(qpn == iface->rx.last_qpn)) {
+        return iface->rx.last_conn;
+    }
+
+    conn = uct_daqiri_iface_conn(iface, qpn);
+    if (conn != NULL) {
+        iface->rx.last_conn = conn;
         iface->rx.last_qpn  = qpn;
     }
-    return iface->rx.last_conn;
+    return conn;
 }
 
 
