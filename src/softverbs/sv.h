@@ -135,9 +135,6 @@ struct sv_node {
 
     pthread_t               keeper;
     _Atomic uint32_t        keeper_sleeps;
-    atomic_bool             keeper_urgent;
-    _Atomic uint32_t        pushes;      /* of the stuck list, by pollers */
-    uint32_t                pushes_seen; /* keeper's own */
     atomic_bool             keeper_stop;
     struct robust_list_head robust;
 };
@@ -252,9 +249,8 @@ void sv_keeper_stop(struct sv_node *node);
 /* Makes the keeper of a node look around. */
 void sv_keeper_ring(struct sv_shm_head *head);
 
-/* There is something on the stuck list. urgent: the program is about to sleep,
- * so it will not push the list itself. */
-void sv_keeper_nudge(struct sv_node *node, bool urgent);
+/* Called when the stuck list becomes longer. */
+void sv_keeper_nudge(struct sv_node *node);
 
 /* ---- objects ---- */
 
@@ -463,7 +459,6 @@ struct sv_tx {
     uint64_t           tail;
     uint64_t           head;    /* last seen */
     uint64_t           prodded_at; /* tail for which the receiver was woken */
-    uint64_t           begged_at;  /* tail at the keeper's last visit */
     uint32_t           claimed; /* RECVs used of the peer's own queue */
     uint32_t           credit;  /* RECVs known to be posted there */
     uint32_t           min_len; /* shortest of those */
@@ -696,14 +691,8 @@ void sv_tx_drained(struct sv_qp *qp);
 void sv_tx_disconnect(struct sv_qp *qp);
 /* Puts a QP with work left on the stuck list. Needs tx.lock. */
 void sv_tx_enlist(struct sv_qp *qp);
-enum sv_pusher {
-    SV_PUSHER_POLLER, /* a thread of the program */
-    SV_PUSHER_KEEPER, /* the keeper, as the program's threads do not */
-    SV_PUSHER_WATCH   /* the keeper, looking after those that cannot go on */
-};
-
-/* Tries every QP on the stuck list. */
-void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher);
+/* Tries every QP on the stuck list. The keeper also asks receivers for room. */
+void sv_tx_push_stuck(struct sv_node *node, bool is_keeper);
 void sv_tx_unlist(struct sv_qp *qp);
 
 /* Receiving; all need rx_lock of the receive CQ. */

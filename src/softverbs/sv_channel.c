@@ -58,9 +58,6 @@ SV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
     struct sv_context *ctx     = sv_context(ibchannel->context);
     int refs;
 
-    if (sv_is_orphaned(ibchannel->context)) {
-        return 0;
-    }
     pthread_mutex_lock(&ctx->lock);
     refs = ibchannel->refcnt;
     pthread_mutex_unlock(&ctx->lock);
@@ -227,7 +224,7 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     sv_heavy_barrier();
     sv_cq_fire_pending(cq);
     if (atomic_load(&node->num_stuck) > 0) {
-        sv_keeper_nudge(node, true);
+        sv_keeper_ring(node->head); /* nobody may poll from here on */
     }
     return 0;
 }

@@ -48,12 +48,9 @@ void sv_keeper_ring(struct sv_shm_head *head)
     sv_futex_wake(&head->doorbell);
 }
 
-void sv_keeper_nudge(struct sv_node *node, bool urgent)
+void sv_keeper_nudge(struct sv_node *node)
 {
-    if (urgent) {
-        atomic_store(&node->keeper_urgent, true);
-        sv_keeper_ring(node->head);
-    } else if (atomic_load(&node->keeper_sleeps) != 0) {
+    if (atomic_load(&node->keeper_sleeps) != 0) {
         sv_keeper_ring(node->head);
     }
 }
@@ -63,10 +60,6 @@ static void sv_keeper_faults(struct sv_node *node)
 {
     struct sv_qp *qp;
     uint32_t i;
-
-    if (atomic_exchange(&node->head->faults, 0) == 0) {
-        return;
-    }
 
     pthread_mutex_lock(&node->objects_lock);
     for (i = 0; i < SV_QP_MAX; ++i) {
@@ -104,20 +97,6 @@ static void sv_keeper_enlist(struct sv_node *node)
     atomic_store(&head->life, (uint32_t)syscall(SYS_gettid));
 }
 
-/* Pushes the stuck list, unless the program's own threads have done so since
- * the last time: it would only take the CPU from them. */
-static void sv_keeper_push(struct sv_node *node)
-{
-    uint32_t pushes = atomic_load(&node->pushes);
-    bool alone      = (pushes == node->pushes_seen);
-
-    if (atomic_exchange(&node->keeper_urgent, false)) {
-        alone = true;
-    }
-    node->pushes_seen = pushes;
-    sv_tx_push_stuck(node, alone ? SV_PUSHER_KEEPER : SV_PUSHER_WATCH);
-}
-
 static void *sv_keeper_main(void *arg)
 {
     const struct timespec tick = {0, SV_KEEPER_TICK_NS};
@@ -140,7 +119,7 @@ static void *sv_keeper_main(void *arg)
 
         if (atomic_load(&node->num_stuck) > 0) {
             linger = SV_KEEPER_LINGER;
-            sv_keeper_push(node);
+            sv_tx_push_stuck(node, true);
         }
 
         if (linger > 0) {

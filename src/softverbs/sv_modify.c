@@ -162,7 +162,7 @@ static void sv_qp_to_reset(struct sv_qp *qp)
     struct sv_tx *tx = &qp->tx;
 
     atomic_store(&qp->state, IBV_QPS_RESET);
-    sv_rx_close(qp, false);
+    sv_rx_close(qp, true);
     sv_tx_unlist(qp);
 
     sv_spin_lock(&tx->lock);

@@ -33,9 +33,6 @@ SV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
     struct sv_pd *pd = sv_pd(ibpd);
 
-    if (sv_is_orphaned(ibpd->context)) {
-        return 0;
-    }
     if (atomic_load(&pd->users) > 0) {
         return EBUSY;
     }

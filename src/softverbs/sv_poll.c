@@ -268,7 +268,7 @@ int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 
     if (sv_unlikely(atomic_load_explicit(&cq->node->num_stuck,
                                          memory_order_relaxed) != 0)) {
-        sv_tx_push_stuck(cq->node, SV_PUSHER_POLLER);
+        sv_tx_push_stuck(cq->node, false);
     }
 
     if (sv_cq_count(cq) >= (uint32_t)num) {

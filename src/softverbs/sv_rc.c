@@ -39,7 +39,6 @@ static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
     tx->tail       = 0;
     tx->head       = 0;
     tx->prodded_at = UINT64_MAX;
-    tx->begged_at  = UINT64_MAX;
     tx->claimed    = 0;
     tx->credit     = 0;
     tx->rem_cq     = sv_peer_cq(tx->peer, rem->cq);

@@ -11,7 +11,6 @@
 static int sv_tx_denied(struct sv_tx *tx, enum ibv_wc_status status)
 {
     atomic_store(&tx->rem->fault, status);
-    atomic_store(&tx->peer->head->faults, 1);
     sv_keeper_ring(tx->peer->head);
     return status;
 }

@@ -274,9 +274,9 @@ void sv_tx_enlist(struct sv_qp *qp)
     }
     sv_spin_unlock(&node->stuck_lock);
     if (sv_cq_is_armed(sv_cq(qp->base.send_cq))) {
-        sv_keeper_nudge(node, true);
+        sv_keeper_ring(node->head); /* the program is about to sleep */
     } else if (nudge) {
-        sv_keeper_nudge(node, false);
+        sv_keeper_nudge(node);
     }
 }
 
@@ -303,26 +303,18 @@ void sv_tx_unlist(struct sv_qp *qp)
     sv_spin_unlock(&node->stuck_lock);
 }
 
-/* The receiver has to do something first. If nobody polls over there, its
- * keeper has to; that is so if our stream has not moved since the keeper's last
- * visit. If nobody polls here either, let the receiver ring when it is done. */
-static void sv_tx_beg(struct sv_tx *tx, enum sv_pusher pusher)
+/* Nobody polls here, or this would not be the keeper's work, and perhaps nobody
+ * polls there: have the receiver's keeper make room, and ring when it has. */
+static void sv_tx_beg(struct sv_tx *tx)
 {
-    if ((tx->wait != SV_WAIT_RING) && (tx->wait != SV_WAIT_VERDICT)) {
-        return;
-    }
-
-    if (pusher == SV_PUSHER_KEEPER) {
+    if ((tx->wait == SV_WAIT_RING) || (tx->wait == SV_WAIT_VERDICT)) {
         atomic_store(&tx->rem->waiting, 1);
-    }
-    if ((pusher == SV_PUSHER_KEEPER) || (tx->begged_at == tx->tail)) {
         sv_keeper_ring(tx->peer->head);
     }
-    tx->begged_at = tx->tail;
 }
 
 /* True: nothing is left to do for this QP. Needs stuck_lock. */
-static bool sv_tx_push(struct sv_qp *qp, enum sv_pusher pusher)
+static bool sv_tx_push(struct sv_qp *qp, bool is_keeper)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     bool idle;
@@ -330,15 +322,13 @@ static bool sv_tx_push(struct sv_qp *qp, enum sv_pusher pusher)
     if (!sv_spin_try(&qp->tx.lock)) {
         return false;
     }
-    if (pusher != SV_PUSHER_WATCH) {
-        sv_tx_run(qp);
-    }
+    sv_tx_run(qp);
     if (atomic_load(&qp->state) == IBV_QPS_ERR) {
         sv_tx_flush(qp);
     }
     idle = (qp->tx.done == qp->tx.posted);
-    if (!idle && (pusher != SV_PUSHER_POLLER)) {
-        sv_tx_beg(&qp->tx, pusher);
+    if (is_keeper && !idle) {
+        sv_tx_beg(&qp->tx);
     }
     sv_spin_unlock(&qp->tx.lock);
 
@@ -352,23 +342,16 @@ static bool sv_tx_push(struct sv_qp *qp, enum sv_pusher pusher)
     return idle;
 }
 
-void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher)
+void sv_tx_push_stuck(struct sv_node *node, bool is_keeper)
 {
     struct sv_qp **pp;
 
-    if (pusher == SV_PUSHER_POLLER) {
-        /* Threads that poll at the same time may lose a count: no harm. */
-        atomic_store_explicit(&node->pushes,
-                              atomic_load_explicit(&node->pushes,
-                                                   memory_order_relaxed) + 1,
-                              memory_order_relaxed);
-    }
     if (!sv_spin_try(&node->stuck_lock)) {
         return;
     }
 
     for (pp = &node->stuck; *pp != NULL;) {
-        if (sv_tx_push(*pp, pusher)) {
+        if (sv_tx_push(*pp, is_keeper)) {
             sv_tx_unlink(node, pp);
         } else {
             pp = &(*pp)->tx.stuck_next;

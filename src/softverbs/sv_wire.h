@@ -94,7 +94,6 @@ struct sv_shm_head {
 
     /* Futex: bumped by whoever wants the owner's keeper to look around. */
     _Alignas(SV_LINE) _Atomic uint32_t doorbell;
-    _Atomic uint32_t faults;      /* some struct sv_shm_qp.fault is set */
 
     /* Atomics of all peers on memory of this process exclude each other. */
     _Alignas(SV_LINE) _Atomic uint32_t atomic_lock;

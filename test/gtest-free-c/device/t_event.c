@@ -328,37 +328,6 @@ START_TEST(test_sender_sleeps)
 }
 END_TEST
 
-/* A datagram that waits for a RECV makes an event when it gets one. */
-START_TEST(test_late_recv)
-{
-    const struct t_make make = {.type = IBV_QPT_UD, .channel = true};
-    struct t_address to;
-    struct t_end ends[2];
-    struct ibv_ah *ah;
-    struct ibv_wc wc;
-
-    t_pair_open(ends, &make, NULL);
-    if (strcmp(ibv_get_device_name(ends[0].context->device), "softverbs0")) {
-        t_skip("this device drops a datagram for which there is no RECV");
-    }
-
-    to = t_end_address(&ends[1]);
-    ah = t_create_ah(&ends[0], &to);
-    ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
-    ck_assert_int_eq(t_post_datagram(&ends[0], ah, to.qpn, T_QKEY, 2, 0, 64),
-                     0);
-    t_poll_is(ends[0].send_cq, 2, IBV_WC_SUCCESS);
-    event_is_for(&ends[1], ends[1].recv_cq);
-    ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
-    ck_assert_int_eq(ibv_poll_cq(ends[1].recv_cq, 1, &wc), 0);
-    ck_assert_int_eq(t_post_recv(&ends[1], 1, 0, 1024), 0);
-    event_is_for(&ends[1], ends[1].recv_cq);
-    t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
-    ck_assert_int_eq(ibv_destroy_ah(ah), 0);
-    t_pair_close(ends);
-}
-END_TEST
-
 /* ---- destroying ---- */
 
 /* An event of a destroyed CQ is not told, the next one is. */
@@ -396,9 +365,6 @@ START_TEST(test_destroy_with_unread_event)
     }
     ck_assert_int_eq(ibv_destroy_qp(qp), 0);
     ck_assert_int_eq(ibv_destroy_cq(doomed), 0);
-    /* nor is it told of a CQ that took the old one's place */
-    doomed = ibv_create_cq(ends[1].context, 8, &ends[1], ends[1].channel, 0);
-    ck_assert_ptr_nonnull(doomed);
 
     t_end_move(&ends[0], IBV_QPS_RESET);
     t_end_move(&ends[1], IBV_QPS_RESET);
@@ -408,7 +374,6 @@ START_TEST(test_destroy_with_unread_event)
     ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
     send_one(ends, 0);
     event_is_for(&ends[1], ends[1].recv_cq);
-    ck_assert_int_eq(ibv_destroy_cq(doomed), 0);
     t_pair_close(ends);
 }
 END_TEST
@@ -596,7 +561,6 @@ static Suite *suite_event(void)
                    "sleep", test_sleeper_long,
                    "sleep", test_ping_pong_asleep,
                    "sleep", test_sender_sleeps,
-                   "sleep", test_late_recv,
                    "destroy", test_destroy_with_unread_event,
                    "destroy", test_destroy_waits_for_ack,
                    "async", test_async_nonblock,
