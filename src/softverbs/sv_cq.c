@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: making, resizing, destroying. See sv_poll.c for the rest. */
+/* Completion queues: made, resized, destroyed. See sv_poll.c for their use. */
 #include "sv.h"
 
 #include <errno.h>

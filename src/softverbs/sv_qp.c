@@ -12,18 +12,29 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static bool sv_cap_is_legal(const struct ibv_qp_init_attr *init)
+/* 0, or why such a QP cannot be: an errno. */
+static int sv_qp_refuse(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
     const struct ibv_qp_cap *cap = &init->cap;
     bool recv_ok;
 
+    if (sv_is_orphaned(pd->context)) {
+        return EIO;
+    }
+    if ((init->qp_type != IBV_QPT_RC) && (init->qp_type != IBV_QPT_UD)) {
+        return EOPNOTSUPP;
+    }
+
     /* With an SRQ, the RECV half of the capabilities does not count. */
     recv_ok = (init->srq != NULL) || ((cap->max_recv_wr <= SV_LIMIT_WR) &&
                                       (cap->max_recv_sge <= SV_LIMIT_SGE));
-    return recv_ok && (cap->max_send_wr <= SV_LIMIT_WR) &&
-           (cap->max_send_sge <= SV_LIMIT_SGE) &&
-           (cap->max_inline_data <= SV_LIMIT_INLINE) &&
-           (init->send_cq != NULL) && (init->recv_cq != NULL);
+    if (!recv_ok || (cap->max_send_wr > SV_LIMIT_WR) ||
+        (cap->max_send_sge > SV_LIMIT_SGE) ||
+        (cap->max_inline_data > SV_LIMIT_INLINE) || (init->send_cq == NULL) ||
+        (init->recv_cq == NULL)) {
+        return EINVAL;
+    }
+    return 0;
 }
 
 /* Inline data are one piece of a list, so there is always room for one. */
@@ -197,16 +208,9 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
     struct sv_qp *qp;
     int ret;
 
-    if (sv_is_orphaned(pd->context)) {
-        errno = EIO;
-        return NULL;
-    }
-    if ((init->qp_type != IBV_QPT_RC) && (init->qp_type != IBV_QPT_UD)) {
-        errno = EOPNOTSUPP;
-        return NULL;
-    }
-    if (!sv_cap_is_legal(init)) {
-        errno = EINVAL;
+    ret = sv_qp_refuse(pd, init);
+    if (ret != 0) {
+        errno = ret;
         return NULL;
     }
 

@@ -70,7 +70,8 @@ enum {
 #define SV_LIFE_CLOSED   0x20000000u
 
 /* Words of a bitmap with a bit for each page of a table. */
-#define SV_PAGE_WORDS(_entries, _stride)    ((_entries) / (SV_PAGE / (_stride)) / 64)
+#define SV_PAGE_WORDS(_entries, _stride) \
+    ((_entries) / (SV_PAGE / (_stride)) / 64)
 
 struct sv_shm_head {
     uint64_t         magic;

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The fabric: this process's node, its shared segment, its keeper thread, and
+ * the mapped segments of its peers. Who may touch what in a segment is in
+ * sv_wire.h, the order of locks in sv.h.
+ */
+#ifndef SV_FABRIC_H
+#define SV_FABRIC_H
+
+#include "sv_atomic.h"
+#include "sv_wire.h"
+
+#include <infiniband/verbs.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stddef.h>
+
+struct sv_qp;
+struct sv_cq;
+
+/* A table of the own segment: which entries are in use. Pages are reserved
+ * as they are first needed and never given back. */
+struct sv_table {
+    uint64_t          offset;
+    uint32_t          stride;
+    uint32_t          max;
+    uint32_t          next;  /* where to look first */
+    uint32_t          used;
+    uint8_t          *taken; /* one byte an entry */
+    _Atomic uint64_t *pages; /* which are reserved, in the segment's head */
+};
+
+/* Descriptor of a pipe in another process, found by inode. */
+struct sv_pipe {
+    uint64_t ino;
+    int      fd;
+};
+
+/* A mapped segment: a peer's, or our own (self). Kept while referenced. */
+struct sv_peer {
+    struct sv_peer     *next;
+    unsigned            refs;  /* under sv_node.lock */
+    uint32_t            slot;
+    int                 fd;
+    uint8_t            *base;
+    struct sv_shm_head *head;  /* == base */
+    bool                self;
+    bool                fence; /* see sv_light_barrier() */
+    struct sv_pipe     *pipes;
+    unsigned            num_pipes;
+};
+
+struct sv_node {
+    char                    path[64];
+    uint32_t                slot;
+    uint32_t                lock_id;   /* who we are in cross-process locks */
+    struct sv_peer         *self;
+    struct sv_shm_head     *head;
+    unsigned                refs;      /* contexts, under the list's mutex */
+
+    pthread_mutex_t         lock;
+    struct sv_table         qp_table;
+    struct sv_table         cq_table;
+    struct sv_table         srq_table;
+    struct sv_table         mr_table;
+    uint32_t                serial;    /* of the next QP number */
+    uint16_t               *mr_gen;    /* generation of each MR entry's key */
+    struct sv_cq          **cqs;       /* by index of CQ entry */
+    struct sv_peer         *peers;
+    _Atomic uint32_t        next_pdn;
+
+    struct sv_spin          stuck_lock;
+    struct sv_qp           *stuck;     /* list through sv_tx.stuck_next */
+    _Atomic uint32_t        num_stuck;
+
+    pthread_mutex_t         objects_lock;
+    struct sv_cq           *all_cqs;   /* list through sv_cq.next */
+    struct sv_qp          **qps;       /* by index of QP entry */
+
+    pthread_t               keeper;
+    _Atomic uint32_t        keeper_sleeps;
+    atomic_bool             keeper_stop;
+    struct robust_list_head robust;
+};
+
+/* Fields 3 (state) and 22 (start time) of /proc/<pid>/stat. 0 or -1. */
+int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p);
+uint64_t sv_pid_namespace(void);
+
+#define SV_SHM_DIR    "/dev/shm"
+
+/* Unlinks the segments of this user that belong to nobody any more. */
+void sv_segment_sweep(void);
+/* Takes the first free slot: fills in node->path and node->slot. Descriptor,
+ * or -1 and errno. */
+int sv_segment_create(struct sv_node *node);
+uint8_t *sv_segment_map(int fd);
+void sv_segment_path(char *path, size_t size, uint32_t slot);
+
+/* The node of this process, made by the first caller. NULL and errno. */
+struct sv_node *sv_node_get(void);
+void sv_node_put(struct sv_node *node);
+
+/* A mapped segment as a peer with one reference; takes over fd and base. */
+struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot);
+void sv_peer_destroy(struct sv_peer *peer);
+
+/* The segment behind a slot, or NULL: nobody there, or not for us. */
+struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot);
+void sv_peer_put(struct sv_node *node, struct sv_peer *peer);
+
+/* False as soon as the kernel has begun to tear the process down. */
+static inline bool sv_peer_alive(const struct sv_peer *peer)
+{
+    uint32_t life = atomic_load_explicit(&peer->head->life,
+                                         memory_order_relaxed);
+
+    return (life & (FUTEX_OWNER_DIED | SV_LIFE_CLOSED)) == 0;
+}
+
+/* Entries of the own segment. Index, or -1 and errno: ENOMEM when the table or
+ * /dev/shm is full. Callers hold sv_node.lock. */
+int sv_table_take(struct sv_node *node, struct sv_table *table);
+int sv_table_take_at(struct sv_node *node, struct sv_table *table,
+                     uint32_t index);
+void sv_table_give(struct sv_table *table, uint32_t index);
+
+/* Makes bytes of a ring block safe to touch. 0, or -1: no room. */
+int sv_ring_reserve(struct sv_peer *peer, uint32_t index, uint32_t bytes);
+void sv_ring_release(struct sv_node *node, uint32_t index);
+
+static inline struct sv_shm_qp *sv_peer_qp(struct sv_peer *peer, uint32_t index)
+{
+    return (struct sv_shm_qp*)(peer->base + SV_OFF_QP) + index;
+}
+
+/* Whether a QP entry may be looked at. */
+static inline bool sv_peer_has_qp(const struct sv_peer *peer, uint32_t index)
+{
+    return sv_entry_exists(peer->head->qp_pages, sizeof(struct sv_shm_qp),
+                           index);
+}
+
+static inline bool sv_peer_has_mr(const struct sv_peer *peer, uint32_t index)
+{
+    return sv_entry_exists(peer->head->mr_pages, sizeof(struct sv_shm_mr),
+                           index);
+}
+
+static inline struct sv_shm_cq *sv_peer_cq(struct sv_peer *peer, uint32_t index)
+{
+    return (struct sv_shm_cq*)(peer->base + SV_OFF_CQ) + index;
+}
+
+static inline struct sv_shm_srq *
+sv_peer_srq(struct sv_peer *peer, uint32_t index)
+{
+    return (struct sv_shm_srq*)(peer->base + SV_OFF_SRQ) + index;
+}
+
+static inline struct sv_shm_mr *sv_peer_mr(struct sv_peer *peer, uint32_t index)
+{
+    return (struct sv_shm_mr*)(peer->base + SV_OFF_MR) + index;
+}
+
+static inline uint8_t *sv_peer_ring(struct sv_peer *peer, uint32_t index)
+{
+    return peer->base + SV_OFF_RING + (uint64_t)index * SV_RING_BYTES;
+}
+
+/* Lock between processes. False after 20 ms in which its living holder did not
+ * give it back: it may be stopped. */
+bool sv_shm_lock(struct sv_node *node, _Atomic uint32_t *word);
+void sv_shm_unlock(_Atomic uint32_t *word);
+
+/* Waits until the sender of a QP entry is not in the middle of something, or is
+ * dead. False: it still is after limit_ns; it may be stopped. */
+bool sv_busy_wait(struct sv_node *node, struct sv_shm_qp *shm,
+                  uint64_t limit_ns);
+
+/* Copies between local pieces and a peer's memory. 0, or -1 and errno:
+ * ESRCH the process is gone, EFAULT one of the two sides is not mapped. */
+int sv_peer_write(struct sv_peer *peer, uint64_t to, const struct ibv_sge *sge,
+                  int num_sge);
+int sv_peer_read(struct sv_peer *peer, uint64_t from, const struct ibv_sge *sge,
+                 int num_sge);
+
+/* ---- keeper: the thread of the node ---- */
+
+int sv_keeper_start(struct sv_node *node);
+void sv_keeper_stop(struct sv_node *node);
+
+/* Makes the keeper of a node look around. */
+void sv_keeper_ring(struct sv_shm_head *head);
+
+/* Called when the stuck list becomes longer. */
+void sv_keeper_nudge(struct sv_node *node);
+
+#endif
