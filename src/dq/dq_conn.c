@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dq_conn.h"
 
+#define QP_OLD   DQ_ACT_QP_CLOSE
 #define QP_NEW   DQ_ACT_QP_CREATE
 #define CONNECT  DQ_ACT_QP_CONNECT
 #define REQ      DQ_ACT_SEND_REQ
@@ -10,6 +11,7 @@
 #define TIMER    DQ_ACT_TIMER_ARM
 #define NO_TIMER DQ_ACT_TIMER_STOP
 #define UP       DQ_ACT_TELL_UP
+#define LOST     DQ_ACT_TELL_LOST
 #define DEATH    (DQ_ACT_TIMER_STOP | DQ_ACT_TELL_DEAD)
 #define DUP      DQ_ACT_COUNT_DUP
 
@@ -17,10 +19,10 @@
  * Rows: states. Columns: events. `present` tells a written cell from a
  * forgotten one: a unit test looks at each.
  *
- * A REQ in UP means that the peer has forgotten the connection, which a live
- * interface never does without telling: this end must not believe in the old
- * QP any longer. The peer's next REQ finds a connection that has been closed
- * here, or is refused while local endpoints still hold the dead one.
+ * A peer that has FORGOT the connection begins anew, and what was under way is
+ * lost: this end must not believe in it any longer either. The peer's next REQ
+ * finds a connection that has been closed here, or is refused while local
+ * endpoints still hold the dead one.
  */
 static const struct {
     uint8_t  present;
@@ -33,6 +35,8 @@ static const struct {
                              QP_NEW | CONNECT | REP | TIMER},
         [DQ_EV_REQ_CROSS] = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_REQ_DUP]   = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_FORGOT]    = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_UNKNOWN]   = {1, DQ_CONN_IDLE, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_IDLE, DUP},
@@ -40,14 +44,18 @@ static const struct {
         [DQ_EV_STALE]     = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_TICK]      = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_IDLE, 0},
+        [DQ_EV_LOSE]      = {1, DQ_CONN_IDLE, 0},
+        [DQ_EV_DRAINED]   = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
     },
     [DQ_CONN_REQ_SENT] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_REQ_SENT, 0},
         [DQ_EV_REQ]       = {1, DQ_CONN_REP_SENT, CONNECT | REP | TIMER},
-        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_REQ_SENT, DUP},
+        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_REQ_SENT, REQ | DUP},
         [DQ_EV_REQ_DUP]   = {1, DQ_CONN_REQ_SENT, DUP},
+        [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_UNKNOWN]   = {1, DQ_CONN_REQ_SENT, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_UP, CONNECT | RTU | NO_TIMER | UP},
         [DQ_EV_RTU]       = {1, DQ_CONN_REQ_SENT, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
@@ -55,14 +63,18 @@ static const struct {
         [DQ_EV_STALE]     = {1, DQ_CONN_REQ_SENT, DUP},
         [DQ_EV_TICK]      = {1, DQ_CONN_REQ_SENT, REQ | TIMER},
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_LOSE]      = {1, DQ_CONN_REQ_SENT, 0},
+        [DQ_EV_DRAINED]   = {1, DQ_CONN_REQ_SENT, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
     },
     [DQ_CONN_REP_SENT] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_REP_SENT, 0},
-        [DQ_EV_REQ]       = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_REQ]       = {1, DQ_CONN_LOST, NO_TIMER | LOST},
         [DQ_EV_REQ_CROSS] = {1, DQ_CONN_REP_SENT, DUP},
         [DQ_EV_REQ_DUP]   = {1, DQ_CONN_REP_SENT, REP | TIMER | DUP},
+        [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_UNKNOWN]   = {1, DQ_CONN_REP_SENT, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_REP_SENT, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_UP, NO_TIMER | UP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
@@ -70,14 +82,18 @@ static const struct {
         [DQ_EV_STALE]     = {1, DQ_CONN_REP_SENT, DUP},
         [DQ_EV_TICK]      = {1, DQ_CONN_REP_SENT, REP | TIMER},
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_LOSE]      = {1, DQ_CONN_LOST, NO_TIMER},
+        [DQ_EV_DRAINED]   = {1, DQ_CONN_REP_SENT, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
     },
     [DQ_CONN_UP] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_UP, 0},
-        [DQ_EV_REQ]       = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_REQ]       = {1, DQ_CONN_LOST, LOST},
         [DQ_EV_REQ_CROSS] = {1, DQ_CONN_UP, DUP},
         [DQ_EV_REQ_DUP]   = {1, DQ_CONN_UP, DUP},
+        [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_UNKNOWN]   = {1, DQ_CONN_UP, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_UP, RTU | DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_UP, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
@@ -85,6 +101,28 @@ static const struct {
         [DQ_EV_STALE]     = {1, DQ_CONN_UP, DUP},
         [DQ_EV_TICK]      = {1, DQ_CONN_UP, 0},
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_UP, 0},
+        [DQ_EV_LOSE]      = {1, DQ_CONN_LOST, 0},
+        [DQ_EV_DRAINED]   = {1, DQ_CONN_UP, 0},
+        [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+    },
+    [DQ_CONN_LOST] = {
+        [DQ_EV_OPEN]      = {1, DQ_CONN_LOST, 0},
+        [DQ_EV_REQ]       = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_UNKNOWN]   = {1, DQ_CONN_LOST, REFUSE},
+        [DQ_EV_REP]       = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_RTU]       = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_STALE]     = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_TICK]      = {1, DQ_CONN_LOST, 0},
+        [DQ_EV_EXPIRE]    = {1, DQ_CONN_LOST, 0},
+        [DQ_EV_LOSE]      = {1, DQ_CONN_LOST, 0},
+        [DQ_EV_DRAINED]   = {1, DQ_CONN_REQ_SENT,
+                             QP_OLD | QP_NEW | REQ | TIMER},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
     },
@@ -93,6 +131,8 @@ static const struct {
         [DQ_EV_REQ]       = {1, DQ_CONN_DEAD, REFUSE},
         [DQ_EV_REQ_CROSS] = {1, DQ_CONN_DEAD, REFUSE},
         [DQ_EV_REQ_DUP]   = {1, DQ_CONN_DEAD, REFUSE},
+        [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, REFUSE},
+        [DQ_EV_UNKNOWN]   = {1, DQ_CONN_DEAD, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_DEAD, REFUSE},
         [DQ_EV_RTU]       = {1, DQ_CONN_DEAD, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DUP},
@@ -100,6 +140,8 @@ static const struct {
         [DQ_EV_STALE]     = {1, DQ_CONN_DEAD, DUP},
         [DQ_EV_TICK]      = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_LOSE]      = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_DRAINED]   = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, 0},
     },
@@ -115,17 +157,35 @@ void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid)
 }
 
 
+/* Is it the number of one of our attempts, from the first to the current? */
+static int dq_conn_is_mine(const dq_conn_t *conn, uint32_t epoch)
+{
+    return (conn->epoch != 0) && !dq_epoch_is_newer(conn->first, epoch) &&
+           !dq_epoch_is_newer(epoch, conn->epoch);
+}
+
+
 static dq_conn_event_t dq_conn_classify_req(const dq_conn_t *conn,
                                             const dq_frame_t *frame)
 {
     if ((conn->peer_epoch != 0) && (frame->epoch == conn->peer_epoch)) {
         return DQ_EV_REQ_DUP;
     }
-    if ((conn->peer_epoch != 0) &&
-        !dq_epoch_is_newer(frame->epoch, conn->peer_epoch)) {
+    if ((conn->peer_last != 0) &&
+        !dq_epoch_is_newer(frame->epoch, conn->peer_last)) {
         return DQ_EV_STALE;
     }
-    if ((conn->state == DQ_CONN_REQ_SENT) && !conn->yields) {
+    if ((conn->peer_first != 0) && (frame->first != conn->peer_first)) {
+        return DQ_EV_FORGOT;
+    }
+    if ((frame->peer_epoch != 0) &&
+        !dq_conn_is_mine(conn, frame->peer_epoch)) {
+        return DQ_EV_UNKNOWN;
+    }
+    /* who names our current attempt has answered it already, and lost the QP:
+     * to that one our REQ is stale */
+    if ((conn->state == DQ_CONN_REQ_SENT) && !conn->yields &&
+        (frame->peer_epoch != conn->epoch)) {
         return DQ_EV_REQ_CROSS;
     }
     return DQ_EV_REQ;
@@ -133,7 +193,7 @@ static dq_conn_event_t dq_conn_classify_req(const dq_conn_t *conn,
 
 
 /* A frame that answers must answer our current attempt, and come from the
- * attempt of the peer that we know, once we know one. */
+ * attempt of the peer that our QP is connected to. */
 static int dq_conn_is_answer(const dq_conn_t *conn, const dq_frame_t *frame)
 {
     return (conn->epoch != 0) && (frame->peer_epoch == conn->epoch) &&
@@ -167,10 +227,14 @@ uint32_t dq_conn_step(dq_conn_t *conn, dq_conn_event_t event,
     dq_conn_cell_t cell = dq_conn_cell(conn->state, event);
 
     if (cell.actions & DQ_ACT_QP_CREATE) {
-        conn->epoch = next_epoch;
+        conn->epoch      = next_epoch;
+        conn->first      = (conn->first == 0) ? next_epoch : conn->first;
+        conn->peer_epoch = 0;
     }
     if ((cell.actions & DQ_ACT_QP_CONNECT) && (frame != NULL)) {
         conn->peer_epoch = frame->epoch;
+        conn->peer_last  = frame->epoch;
+        conn->peer_first = frame->first;
     }
     conn->state = cell.next;
     return cell.actions;
@@ -194,6 +258,7 @@ const char *dq_conn_state_name(dq_conn_state_t state)
         [DQ_CONN_REQ_SENT] = "REQ_SENT",
         [DQ_CONN_REP_SENT] = "REP_SENT",
         [DQ_CONN_UP]       = "UP",
+        [DQ_CONN_LOST]     = "LOST",
         [DQ_CONN_DEAD]     = "DEAD",
     };
 
@@ -208,6 +273,8 @@ const char *dq_conn_event_name(dq_conn_event_t event)
         [DQ_EV_REQ]       = "REQ",
         [DQ_EV_REQ_CROSS] = "REQ_CROSS",
         [DQ_EV_REQ_DUP]   = "REQ_DUP",
+        [DQ_EV_FORGOT]    = "FORGOT",
+        [DQ_EV_UNKNOWN]   = "UNKNOWN",
         [DQ_EV_REP]       = "REP",
         [DQ_EV_RTU]       = "RTU",
         [DQ_EV_REFUSE]    = "REFUSE",
@@ -215,6 +282,8 @@ const char *dq_conn_event_name(dq_conn_event_t event)
         [DQ_EV_STALE]     = "STALE",
         [DQ_EV_TICK]      = "TICK",
         [DQ_EV_EXPIRE]    = "EXPIRE",
+        [DQ_EV_LOSE]      = "LOSE",
+        [DQ_EV_DRAINED]   = "DRAINED",
         [DQ_EV_QP_ERROR]  = "QP_ERROR",
         [DQ_EV_VERB_FAIL] = "VERB_FAIL",
     };
@@ -226,6 +295,8 @@ const char *dq_conn_event_name(dq_conn_event_t event)
 const char *dq_conn_action_name(uint32_t bit)
 {
     switch (bit) {
+    case DQ_ACT_QP_CLOSE:
+        return "close QP";
     case DQ_ACT_QP_CREATE:
         return "create QP";
     case DQ_ACT_QP_CONNECT:
@@ -244,6 +315,8 @@ const char *dq_conn_action_name(uint32_t bit)
         return "stop timer";
     case DQ_ACT_TELL_UP:
         return "tell up";
+    case DQ_ACT_TELL_LOST:
+        return "tell lost";
     case DQ_ACT_TELL_DEAD:
         return "tell dead";
     case DQ_ACT_COUNT_DUP:

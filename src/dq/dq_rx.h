@@ -175,6 +175,13 @@ static inline int dq_rx_grant_is_due(const dq_rx_window_t *window)
     return window->owed * 2 >= window->size;
 }
 
+/* True if it should not wait even for the program to answer by itself: three
+ * quarters of the window. */
+static inline int dq_rx_grant_is_urgent(const dq_rx_window_t *window)
+{
+    return window->owed * 4 >= window->size * 3;
+}
+
 /* True if the invariants hold; of the promise only as long as nothing is
  * over-committed and no peer has sent without a credit. */
 int dq_rx_check(const dq_rx_t *rx);

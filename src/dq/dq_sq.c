@@ -47,7 +47,7 @@ dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
     if (sq->gate == DQ_GATE_DEAD) {
         return DQ_ADMIT_DEAD;
     }
-    if (sq->gate == DQ_GATE_NOT_UP) {
+    if (sq->gate != DQ_GATE_UP) {
         return DQ_ADMIT_NOT_UP;
     }
     if (dq_sq_in_use(sq) + reserve >= sq->depth) {
@@ -60,6 +60,72 @@ dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
         return DQ_ADMIT_NO_CREDIT;
     }
     return DQ_ADMIT_OK;
+}
+
+
+void dq_sq_expect(dq_sq_t *sq)
+{
+    DQ_ASSERT((sq->gate == DQ_GATE_NOT_UP) && (sq->window == 0));
+    sq->window  = DQ_WINDOW_MIN;
+    sq->credits = DQ_WINDOW_MIN;
+}
+
+
+dq_admit_t dq_sq_admit_early(const dq_sq_t *sq, const dq_cq_t *cq,
+                             dq_wr_class_t wr_class)
+{
+    uint32_t most = dq_min(DQ_SQ_EARLY_MAX, sq->depth - DQ_SQ_RESERVE);
+
+    if (sq->gate != DQ_GATE_NOT_UP) {
+        return dq_sq_admit(sq, cq, wr_class);
+    }
+    if ((wr_class == DQ_WR_GRANT) || (dq_sq_in_use(sq) >= most) ||
+        dq_cq_is_pressed(cq) ||
+        ((wr_class == DQ_WR_MSG) && (sq->credits <= DQ_CREDIT_SPARE))) {
+        return DQ_ADMIT_NOT_UP;
+    }
+    return DQ_ADMIT_OK;
+}
+
+
+void dq_sq_open(dq_sq_t *sq, uint32_t window)
+{
+    DQ_ASSERT((sq->gate == DQ_GATE_NOT_UP) && (window >= sq->window));
+    sq->credits += window - sq->window;
+    sq->window   = window;
+    sq->gate     = DQ_GATE_UP;
+}
+
+
+void dq_sq_lose(dq_sq_t *sq)
+{
+    DQ_ASSERT(sq->gate != DQ_GATE_DEAD);
+    sq->gate    = DQ_GATE_LOST;
+    sq->credits = 0;
+}
+
+
+int dq_sq_reopen(dq_sq_t *sq, uint32_t window, uint32_t promised,
+                 uint32_t taken)
+{
+    DQ_ASSERT(sq->gate == DQ_GATE_LOST);
+    if ((taken > promised) || (promised > window) ||
+        (sq->credits > window - (promised - taken))) {
+        return -1;
+    }
+    sq->window   = window;
+    sq->credits += promised - taken;
+    sq->gate     = DQ_GATE_UP;
+    return 0;
+}
+
+
+int dq_sq_is_signalled(const dq_sq_t *sq, uint32_t id)
+{
+    uint32_t before = (id == sq->retired) ? sq->signals_over
+                                          : sq->slot[(id - 1) & sq->mask];
+
+    return sq->slot[id & sq->mask] != before;
 }
 
 

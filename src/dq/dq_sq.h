@@ -25,6 +25,11 @@
  * leaves the last one for a credit grant: two peers that have both run out of
  * data credits can still release each other.
  *
+ * While the gate is still closed a few requests may be posted all the same, to
+ * be held until it opens: whoever sends first need not be told to come back.
+ * They are debited like any other. Their messages live on the credits that
+ * every peer promises at the least (DQ_WINDOW_MIN).
+ *
  * Threads: one. Complexity: every function O(1), but dq_sq_unpost(), which is
  * O(signal_every + n).
  */
@@ -53,6 +58,7 @@ typedef enum {
 typedef enum {
     DQ_GATE_NOT_UP, /* connecting: nothing may be posted                     */
     DQ_GATE_UP,
+    DQ_GATE_LOST,   /* the QP is gone, what is posted waits for another      */
     DQ_GATE_DEAD    /* for ever                                              */
 } dq_gate_t;
 
@@ -85,6 +91,7 @@ typedef struct {
 
 enum {
     DQ_SQ_RESERVE   = 1, /* SQ slots that only a grant may take              */
+    DQ_SQ_EARLY_MAX = 8, /* requests that may wait for the gate to open      */
     DQ_CREDIT_SPARE = 1, /* credits that only a grant may take               */
     DQ_SQ_DEPTH_MIN = 4,
     DQ_SQ_DEPTH_MAX = 1 << 20,
@@ -132,6 +139,40 @@ static inline dq_admit_t dq_sq_admit(const dq_sq_t *sq, const dq_cq_t *cq,
     return dq_sq_refusal(sq, cq, wr_class);
 }
 
+/* Before the gate has ever been open: count on the credits that there will be
+ * in any case, for dq_sq_admit_early(). */
+void dq_sq_expect(dq_sq_t *sq);
+
+/*
+ * May a request of this class be posted now, to be held until the gate opens?
+ * Held requests complete late, or never: they get at most half of the CQ, so
+ * that conns which are up always have the other half. Where the gate is open or
+ * dead, the same as dq_sq_admit().
+ */
+dq_admit_t dq_sq_admit_early(const dq_sq_t *sq, const dq_cq_t *cq,
+                             dq_wr_class_t wr_class);
+
+/* The gate opens: the peer promises @a window RECVs, DQ_WINDOW_MIN at least,
+ * of which the messages that were held have taken some. */
+void dq_sq_open(dq_sq_t *sq, uint32_t window);
+
+/* The gate closes until dq_sq_reopen(). What is posted stays in the ledger, and
+ * no credit of the old QP is worth anything. */
+void dq_sq_lose(dq_sq_t *sq);
+
+/*
+ * A new QP: the peer promises @a promised RECVs for it, of a window that may be
+ * news, for the first QP may have been lost before it was known. Of these the
+ * messages that are sent again take @a taken. Credits that have come on the new
+ * QP already count, too. Returns 0, or -1 if it promises fewer than that, or all
+ * together more than the window: a broken peer, and nothing is changed.
+ */
+int dq_sq_reopen(dq_sq_t *sq, uint32_t window, uint32_t promised,
+                 uint32_t taken);
+
+/* Was a completion asked for, when this request, which is in use, was posted? */
+int dq_sq_is_signalled(const dq_sq_t *sq, uint32_t id);
+
 /*
  * Debit one admitted request. @a want_signal asks for a signal; the ledger
  * adds its own where a wait would otherwise never end.
@@ -141,7 +182,7 @@ static inline dq_ticket_t dq_sq_post(dq_sq_t *sq, dq_cq_t *cq,
 {
     dq_ticket_t ticket = {.id = sq->posted};
 
-    DQ_ASSERT(dq_sq_admit(sq, cq, wr_class) == DQ_ADMIT_OK);
+    DQ_ASSERT(dq_sq_admit_early(sq, cq, wr_class) == DQ_ADMIT_OK);
     sq->posted++;
     cq->used++;
     sq->credits -= (wr_class != DQ_WR_RMA);

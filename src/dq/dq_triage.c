@@ -68,6 +68,8 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
                               "this version of daqiri needs"},
     [DQ_CAUSE_NO_GID]      = {DQ_CLASS_CONFIG, 0,
                               "there is no GID at the index asked for"},
+    [DQ_CAUSE_GID_LOST]    = {DQ_CLASS_CONFIG, 0,
+                              "this interface has no address any more"},
     [DQ_CAUSE_BAD_OPTION]  = {DQ_CLASS_CONFIG, 0, "an option is out of range"},
     [DQ_CAUSE_VERB]        = {DQ_CLASS_CONFIG, 0, "a verb failed"},
     [DQ_CAUSE_POST]        = {DQ_CLASS_LOCAL, 1,
@@ -90,6 +92,20 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_TWICE]       = {DQ_CLASS_CONFIG, 0,
                               "a daqiri plugin is loaded already and this "
                               "copy stays out of its way"},
+    [DQ_CAUSE_DEVICE_GONE] = {DQ_CLASS_LOCAL, 0,
+                              "the RDMA device has been removed"},
+    [DQ_CAUSE_GIVEN_UP]    = {DQ_CLASS_LOCAL, 0,
+                              "UCX has given up an endpoint of this "
+                              "connection"},
+    [DQ_CAUSE_PEER_LOST]   = {DQ_CLASS_PEER, 1,
+                              "the peer has lost its queue pair"},
+    [DQ_CAUSE_ATOMIC]      = {DQ_CLASS_PATH, 0,
+                              "a queue pair died while an atomic operation was "
+                              "under way: whether it was executed cannot be "
+                              "known, and it must not be executed twice"},
+    [DQ_CAUSE_MISMATCH]    = {DQ_CLASS_PATH, 0,
+                              "the two ends disagree about which messages were "
+                              "delivered before a queue pair died"},
 };
 
 /* A message under construction: text that does not fit is cut. */
@@ -100,6 +116,16 @@ typedef struct {
 } dq_text_t;
 
 
+/* Empty, and terminated if there is room for that. */
+static dq_text_t dq_text_begin(char *buf, size_t size)
+{
+    if (size > 0) {
+        buf[0] = '\0';
+    }
+    return (dq_text_t){.buf = buf, .size = size};
+}
+
+
 __attribute__((format(printf, 2, 3)))
 static void dq_text_add(dq_text_t *text, const char *format, ...)
 {
@@ -107,6 +133,9 @@ static void dq_text_add(dq_text_t *text, const char *format, ...)
     va_list args;
     int length;
 
+    if (text->size == 0) {
+        return;
+    }
     va_start(args, format);
     length = vsnprintf(text->buf + text->length, room, format, args);
     va_end(args);
@@ -216,6 +245,35 @@ static void dq_triage_check_retry(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
+static void dq_triage_check_peer(const dq_facts_t *facts, dq_text_t *text)
+{
+    if (facts->peer_host != NULL) {
+        dq_text_add(text, "\n  check that pid %u still runs on %s: of a process "
+                    "that ends, the memory may go before its queue pairs do",
+                    facts->peer_pid, facts->peer_host);
+    }
+}
+
+
+static void dq_triage_check_gid(const dq_facts_t *facts, dq_text_t *text)
+{
+    if (facts->lost_gid != NULL) {
+        dq_text_add(text, "\n  %s, which was at GID index %u of this port, is "
+                    "gone: somebody took the address away",
+                    facts->lost_gid, facts->gid_index);
+    }
+}
+
+
+static void dq_triage_check_port(const dq_facts_t *facts, dq_text_t *text)
+{
+    if (facts->down_port != NULL) {
+        dq_text_add(text, "\n  port %s of this process is down: check its "
+                    "cable and its network interface", facts->down_port);
+    }
+}
+
+
 static void dq_triage_check_memlock(const dq_facts_t *facts, dq_text_t *text)
 {
     if ((facts->error == ENOMEM) && (facts->memlock_limit != 0) &&
@@ -233,6 +291,9 @@ static void dq_triage_checks(const dq_facts_t *facts, dq_text_t *text)
     case DQ_CAUSE_RETRY_EXC:
     case DQ_CAUSE_RESP_TIMEOUT:
         dq_triage_check_retry(facts, text);
+        break;
+    case DQ_CAUSE_REM_OP:
+        dq_triage_check_peer(facts, text);
         break;
     case DQ_CAUSE_RNR_RETRY_EXC:
         if (facts->rnr_timer_ms != 0) {
@@ -261,20 +322,44 @@ static void dq_triage_checks(const dq_facts_t *facts, dq_text_t *text)
     default:
         break;
     }
+    if (facts->tried_ms != 0) {
+        dq_text_add(text, "\n  tried for %.0f ms to go on over another queue "
+                    "pair (UCX_DAQIRI_RECOVERY_TIMEOUT)", facts->tried_ms);
+    }
+    dq_triage_check_port(facts, text);
+    dq_triage_check_gid(facts, text);
     dq_triage_check_memlock(facts, text);
 }
 
 
 char *dq_triage_message(const dq_facts_t *facts, char *buf, size_t size)
 {
-    dq_text_t text = {.buf = buf, .size = size};
+    dq_text_t text = dq_text_begin(buf, size);
 
-    if (size == 0) {
-        return buf;
-    }
-    buf[0] = '\0';
     dq_triage_fact(facts, &text);
     dq_triage_numbers(facts, &text);
     dq_triage_checks(facts, &text);
+    return buf;
+}
+
+
+char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size)
+{
+    dq_text_t text = dq_text_begin(buf, size);
+
+    dq_triage_fact(facts, &text);
+    dq_triage_numbers(facts, &text);
+    dq_text_add(&text, "; lost, connecting again");
+    return buf;
+}
+
+
+char *dq_triage_back(const dq_return_t *back, char *buf, size_t size)
+{
+    dq_text_t text = dq_text_begin(buf, size);
+
+    dq_text_add(&text, "daqiri: back, with %s pid %u, after %.1f ms: %u requests "
+                "sent again, %u messages had arrived", back->peer_host,
+                back->peer_pid, back->down_ms, back->again, back->had);
     return buf;
 }

@@ -56,6 +56,7 @@ typedef enum {
     DQ_CAUSE_PORT_DOWN,
     DQ_CAUSE_NO_SRQ,         /* the device has no shared receive queue       */
     DQ_CAUSE_NO_GID,         /* the GID index that was asked for is empty    */
+    DQ_CAUSE_GID_LOST,       /* the interface's own GID is there no more     */
     DQ_CAUSE_BAD_OPTION,
     DQ_CAUSE_VERB,           /* a verb failed: errno, and its name           */
     DQ_CAUSE_POST,           /* ibv_post_send() refused what the ledger let  */
@@ -66,6 +67,11 @@ typedef enum {
     DQ_CAUSE_LEFT,           /* an endpoint was destroyed with sends under way */
     DQ_CAUSE_UCX_VERSION,    /* a UCX that this was not built for            */
     DQ_CAUSE_TWICE,          /* two copies of the plugin in one process      */
+    DQ_CAUSE_DEVICE_GONE,    /* the device answers no verb any more          */
+    DQ_CAUSE_GIVEN_UP,       /* UCX invalidated an endpoint                  */
+    DQ_CAUSE_PEER_LOST,      /* the peer's queue pair died                   */
+    DQ_CAUSE_ATOMIC,         /* a QP died with an atomic under way           */
+    DQ_CAUSE_MISMATCH,       /* the ends disagree about what was delivered   */
     DQ_CAUSE_LAST
 } dq_cause_t;
 
@@ -80,12 +86,16 @@ typedef struct {
     uint32_t    qpn, peer_qpn;
     const char  *peer_host;
     uint32_t    peer_pid;
+    const char  *down_port;    /* our own port, if it is down                */
     uint32_t    outstanding;   /* requests posted and not over               */
     uint32_t    depth;         /* of the send queue                          */
     double      ack_timeout_ms;
     double      rnr_timer_ms;
     uint32_t    retry_cnt;
     double      waited_ms;     /* time spent before giving up                */
+    double      tried_ms;      /* time spent on another queue pair, in vain  */
+    const char  *lost_gid;     /* the interface's own, that is there no more */
+    uint32_t    gid_index;     /* where it was                               */
     uint64_t    memlock_limit; /* bytes; UINT64_MAX for no limit             */
 } dq_facts_t;
 
@@ -98,6 +108,20 @@ int dq_triage_new_qp_helps(dq_cause_t cause);
 /* Writes the message: one line of fact, then lines of checks, each behind a
  * newline and two spaces. Always terminated. Returns @a buf. */
 char *dq_triage_message(const dq_facts_t *facts, char *buf, size_t size);
+
+/* A connection that goes on over another queue pair. */
+typedef struct {
+    const char *peer_host;
+    uint32_t   peer_pid;
+    double     down_ms;  /* since it was lost                                */
+    uint32_t   again;    /* requests sent again                              */
+    uint32_t   had;      /* messages that the peer turned out to have        */
+} dq_return_t;
+
+/* One line each: a connection is lost, and will be tried to be had again; it is
+ * back. Always terminated. Return @a buf. */
+char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size);
+char *dq_triage_back(const dq_return_t *back, char *buf, size_t size);
 
 enum { DQ_TRIAGE_MESSAGE_MAX = 1024 };
 

@@ -21,12 +21,14 @@ typedef struct {
     dq_iface_addr_t src;
     dq_port_addr_t  port;
     uint32_t        epoch;
+    uint32_t        first;
     uint32_t        peer_epoch;
     uint32_t        qpn;
     uint32_t        psn;
     uint32_t        delivered;
+    uint32_t        acked;
     uint16_t        credits;
-    uint16_t        reserved;
+    uint16_t        promised;
     uint32_t        pid;
     char            host[DQ_WIRE_HOST_LEN];
     uint32_t        end; /* the magic again: a cut frame has none            */
@@ -37,7 +39,7 @@ DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, version) == 4,
                  "the version stays where every version finds it");
 DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, dst_cookie) == 8, "layout");
 DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, epoch) == 56, "layout");
-DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 84, "layout");
+DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 92, "layout");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "dq_wire.c packs structures as they lie: write the swaps first"
 #endif
@@ -72,11 +74,14 @@ void dq_frame_pack(const dq_frame_t *frame, void *buf)
         .src        = frame->src,
         .port       = frame->port,
         .epoch      = frame->epoch,
+        .first      = frame->first,
         .peer_epoch = frame->peer_epoch,
         .qpn        = frame->qpn,
         .psn        = frame->psn,
         .delivered  = frame->delivered,
+        .acked      = frame->acked,
         .credits    = frame->credits,
+        .promised   = frame->promised,
         .pid        = frame->pid,
         .end        = DQ_FRAME_MAGIC,
     };
@@ -95,7 +100,7 @@ static int dq_frame_has_qp(unsigned kind)
 /* Ranges of what the fields mean; the epoch 0 stands for "none". */
 static int dq_frame_is_sane(const dq_wire_frame_t *wire)
 {
-    if ((wire->epoch == 0) || (wire->reserved != 0) ||
+    if ((wire->epoch == 0) ||
         (wire->src.ud_qpn > DQ_WIRE_QPN_MAX) ||
         (wire->port.is_eth > 1) || (wire->port.mtu < DQ_WIRE_MTU_MIN) ||
         (wire->port.mtu > DQ_WIRE_MTU_MAX) ||
@@ -106,7 +111,8 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
         return 1;
     }
     return (wire->qpn <= DQ_WIRE_QPN_MAX) && (wire->psn <= DQ_WIRE_QPN_MAX) &&
-           (wire->credits >= DQ_WINDOW_MIN);
+           (wire->first != 0) && (wire->credits >= DQ_WINDOW_MIN) &&
+           (wire->promised <= wire->credits);
 }
 
 
@@ -145,11 +151,14 @@ dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
         .src        = wire.src,
         .port       = wire.port,
         .epoch      = wire.epoch,
+        .first      = wire.first,
         .peer_epoch = wire.peer_epoch,
         .qpn        = wire.qpn,
         .psn        = wire.psn,
         .delivered  = wire.delivered,
+        .acked      = wire.acked,
         .credits    = wire.credits,
+        .promised   = wire.promised,
         .reason     = wire.reason,
         .rd_atomic  = wire.rd_atomic,
         .pid        = wire.pid,

@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    DQ_WIRE_VERSION    = 1,
+    DQ_WIRE_VERSION    = 2,
     DQ_WIRE_GRH_LEN    = 40, /* in front of every UD message (IBA 11.4.1.2)  */
     DQ_WIRE_GID_LEN    = 16,
     DQ_WIRE_HOST_LEN   = 24,
@@ -114,12 +114,17 @@ typedef struct {
     dq_iface_addr_t src;        /* of the sender                             */
     dq_port_addr_t  port;       /* of the sender                             */
     uint32_t        epoch;      /* of the sender's attempt                   */
-    uint32_t        peer_epoch; /* of the attempt answered; 0 in a REQ       */
+    uint32_t        first;      /* of its first attempt on this connection   */
+    uint32_t        peer_epoch; /* of the attempt answered; in a REQ, of the
+                                   one that was lost, or 0                   */
     uint32_t        qpn;        /* of the sender's RC QP                     */
     uint32_t        psn;        /* that the sender's RC QP starts with       */
     uint32_t        delivered;  /* active messages handed up so far          */
-    uint16_t        credits;    /* RECVs promised to the receiver of this;
-                                   in a REQ or REP, DQ_WINDOW_MIN or more    */
+    uint32_t        acked;      /* of the sender's, completed so far         */
+    uint16_t        credits;    /* most RECVs ever promised to the receiver of
+                                   this; in a REQ or REP, DQ_WINDOW_MIN or
+                                   more                                      */
+    uint16_t        promised;   /* of them, now; no more than credits        */
     uint8_t         reason;     /* of a refusal: dq_cause_t                  */
     uint8_t         rd_atomic;  /* READs that the sender's QP can answer at
                                    once (IBA 9.7.4)                          */
@@ -127,7 +132,7 @@ typedef struct {
     char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise       */
 } dq_frame_t;
 
-enum { DQ_FRAME_BYTES = 112 }; /* what a packed frame takes                  */
+enum { DQ_FRAME_BYTES = 120 }; /* what a packed frame takes                  */
 
 /* Writes DQ_FRAME_BYTES into @a buf. */
 void dq_frame_pack(const dq_frame_t *frame, void *buf);

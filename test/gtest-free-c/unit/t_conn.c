@@ -12,6 +12,7 @@
 #define MINE 100u
 #define NEXT 110u
 #define THEN 490u
+#define FIRST 480u
 #define PEER 500u
 #define SOON 510u
 
@@ -24,6 +25,8 @@ typedef struct {
     dq_frame_kind_t kind;
     uint32_t        frame_epoch, frame_peer;
     dq_conn_event_t event;
+    uint32_t        peer_last;   /* 0: as peer_epoch                         */
+    uint32_t        frame_first; /* 0: the one we know of                    */
 } line_t;
 
 static const line_t lines[] = {
@@ -40,17 +43,21 @@ static const line_t lines[] = {
     /*  6 */ {DQ_CONN_REP_SENT, 1, MINE, PEER, DQ_FRAME_REQ, THEN, 0,
               DQ_EV_STALE},
     /*  7 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_REQ, SOON, 0,
-              DQ_EV_REQ},
+              DQ_EV_FORGOT, 0, SOON},
     /*  8 */ {DQ_CONN_UP, 1, MINE, PEER, DQ_FRAME_REQ, PEER, 0,
               DQ_EV_REQ_DUP},
     /*  9 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REQ, THEN, 0, DQ_EV_STALE},
-    /* 10 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REQ, SOON, 0, DQ_EV_REQ},
-    /* 11 */ {DQ_CONN_UP, 1, MINE, PEER, DQ_FRAME_REQ, SOON, 0, DQ_EV_REQ},
+    /* 10 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REQ, SOON, 0,
+              DQ_EV_FORGOT, 0, SOON},
+    /* 11 */ {DQ_CONN_UP, 1, MINE, PEER, DQ_FRAME_REQ, SOON, 0,
+              DQ_EV_FORGOT, 0, SOON},
     /* newer is meant modulo 2^32 */
-    /* 12 */ {DQ_CONN_UP, 0, MINE, UINT32_MAX, DQ_FRAME_REQ, 1, 0, DQ_EV_REQ},
+    /* 12 */ {DQ_CONN_UP, 0, MINE, UINT32_MAX, DQ_FRAME_REQ, 1, MINE,
+              DQ_EV_REQ},
     /* 13 */ {DQ_CONN_UP, 0, MINE, 1, DQ_FRAME_REQ, UINT32_MAX, 0,
               DQ_EV_STALE},
-    /* 14 */ {DQ_CONN_UP, 0, MINE, 1, DQ_FRAME_REQ, 0x80000000, 0, DQ_EV_REQ},
+    /* 14 */ {DQ_CONN_UP, 0, MINE, 1, DQ_FRAME_REQ, 0x80000000, MINE,
+              DQ_EV_REQ},
     /* 15 */ {DQ_CONN_UP, 0, MINE, 1, DQ_FRAME_REQ, 0x80000002, 0,
               DQ_EV_STALE},
 
@@ -102,6 +109,57 @@ static const line_t lines[] = {
     /* what no version of the wire lets through is harmless here too */
     /* 37 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_LAST, PEER, MINE,
               DQ_EV_STALE},
+
+    /* a REQ after a loss names an attempt of ours, which we must know: from
+     * the first (MINE) to the current (NEXT) */
+    /* 38 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, NEXT, DQ_EV_REQ},
+    /* 39 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, MINE, DQ_EV_REQ},
+    /* 40 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, OLD,
+              DQ_EV_UNKNOWN},
+    /* 41 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, NEXT + 1,
+              DQ_EV_UNKNOWN},
+    /* 42 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, THEN, NEXT,
+              DQ_EV_STALE},
+    /* 43 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, PEER, NEXT,
+              DQ_EV_REQ_DUP},
+    /* 44 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_REQ},
+    /* 45 */ {DQ_CONN_LOST, 0, MINE, PEER, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_REQ},
+    /* 46 */ {DQ_CONN_LOST, 0, MINE, PEER, DQ_FRAME_REQ, SOON, 0,
+              DQ_EV_FORGOT, 0, SOON},
+    /* 47 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_REQ, SOON, MINE, DQ_EV_UNKNOWN},
+    /* 48 */ {DQ_CONN_REQ_SENT, 1, MINE, 0, DQ_FRAME_REQ, SOON, OLD,
+              DQ_EV_UNKNOWN},
+
+    /* both have lost the QP and ask, with PEER the last that was connected */
+    /* 49 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_REQ, PEER},
+    /* 50 */ {DQ_CONN_REQ_SENT, 0, NEXT, 0, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_REQ_CROSS, PEER},
+    /* 51 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_REQ, PEER, MINE,
+              DQ_EV_STALE, PEER},
+    /* 52 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_REQ, SOON, 0,
+              DQ_EV_FORGOT, PEER, SOON},
+    /* 53 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_REP, SOON, NEXT,
+              DQ_EV_REP, PEER},
+    /* 54 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_REP, PEER, NEXT,
+              DQ_EV_REP, PEER},
+    /* 55 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_REP, SOON, MINE,
+              DQ_EV_STALE, PEER},
+    /* who refuses makes no attempt for it */
+    /* 56 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_REFUSE, PEER, NEXT,
+              DQ_EV_REFUSE, PEER},
+    /* 57 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_REFUSE, PEER, MINE,
+              DQ_EV_STALE, PEER},
+    /* the peer has answered our REQ, and lost the QP before we knew */
+    /* 58 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_REQ},
+    /* 59 */ {DQ_CONN_REQ_SENT, 0, NEXT, 0, DQ_FRAME_REQ, SOON, NEXT,
+              DQ_EV_REQ, PEER},
+    /* the peer began anew, was connected to an old REQ of ours, and lost that */
+    /* 60 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_FORGOT, 0, SOON - 1},
 };
 
 
@@ -111,10 +169,18 @@ START_TEST(test_classify)
     dq_conn_t conn     = {.state      = line->state,
                           .yields     = line->yields,
                           .epoch      = line->epoch,
-                          .peer_epoch = line->peer_epoch};
+                          .first      = (line->epoch != 0) ? MINE : 0,
+                          .peer_epoch = line->peer_epoch,
+                          .peer_last  = (line->peer_last != 0)
+                                                ? line->peer_last
+                                                : line->peer_epoch,
+                          .peer_first = ((line->peer_epoch != 0) ||
+                                         (line->peer_last != 0)) ? FIRST : 0};
     dq_conn_t before   = conn;
     dq_frame_t frame   = {.kind       = line->kind,
                           .epoch      = line->frame_epoch,
+                          .first      = (line->frame_first != 0)
+                                                ? line->frame_first : FIRST,
                           .peer_epoch = line->frame_peer};
 
     ck_assert_msg(dq_conn_classify(&conn, &frame) == line->event,
@@ -170,6 +236,8 @@ START_TEST(test_every_cell_is_written)
                                 (dq_conn_event_t)event);
             if ((state == DQ_CONN_IDLE) && ((event == DQ_EV_TICK) ||
                                             (event == DQ_EV_EXPIRE) ||
+                                            (event == DQ_EV_LOSE) ||
+                                            (event == DQ_EV_DRAINED) ||
                                             (event == DQ_EV_QP_ERROR))) {
                 continue;
             }
@@ -191,27 +259,37 @@ END_TEST
 /* A step is the cell, and the epochs: ours with a QP, the peer's with its. */
 START_TEST(test_step_is_the_cell)
 {
-    dq_frame_t frame = {.epoch = PEER};
+    dq_frame_t frame = {.epoch = PEER, .first = FIRST};
     dq_conn_cell_t cell;
     dq_conn_t conn;
     uint32_t actions;
-    int state, event;
+    int state, event, is_new, connects;
 
     for (state = 0; state < DQ_CONN_STATE_LAST; state++) {
         for (event = 0; event < DQ_EV_LAST; event++) {
-            conn    = (dq_conn_t){.state = state, .epoch = 7, .peer_epoch = 8};
-            cell    = dq_conn_cell((dq_conn_state_t)state,
-                                   (dq_conn_event_t)event);
-            actions = dq_conn_step(&conn, (dq_conn_event_t)event, &frame,
-                                   MINE);
+            conn     = (dq_conn_t){.state = state, .epoch = 7, .first = 6,
+                                   .peer_epoch = 8, .peer_last = 9,
+                                   .peer_first = 5};
+            cell     = dq_conn_cell((dq_conn_state_t)state,
+                                    (dq_conn_event_t)event);
+            actions  = dq_conn_step(&conn, (dq_conn_event_t)event, &frame,
+                                    MINE);
+            is_new   = (actions & DQ_ACT_QP_CREATE) != 0;
+            connects = (actions & DQ_ACT_QP_CONNECT) != 0;
             ck_assert_uint_eq(actions, cell.actions);
             ck_assert_int_eq(conn.state, cell.next);
-            ck_assert_uint_eq(conn.epoch,
-                              (actions & DQ_ACT_QP_CREATE) ? MINE : 7);
+            ck_assert_uint_eq(conn.epoch, is_new ? MINE : 7);
+            ck_assert_uint_eq(conn.first, 6);
             ck_assert_uint_eq(conn.peer_epoch,
-                              (actions & DQ_ACT_QP_CONNECT) ? PEER : 8);
+                              connects ? PEER : is_new ? 0 : 8);
+            ck_assert_uint_eq(conn.peer_last, connects ? PEER : 9);
+            ck_assert_uint_eq(conn.peer_first, connects ? FIRST : 5);
         }
     }
+
+    dq_conn_init(&conn, 1, 2);
+    dq_conn_step(&conn, DQ_EV_OPEN, NULL, MINE);
+    ck_assert_uint_eq(conn.first, MINE);
 }
 END_TEST
 

@@ -5,15 +5,17 @@
  * duplication and reordering in one, and it makes the state of the network a
  * set, so that every state there is can be visited.
  *
- * Either end, or both, may open; give up; lose its QP; fail a verb; forget the
- * connection without a word and begin again; close for good. In every state
- * that can be reached this way:
+ * Either end, or both, may open; send; give up; lose its QP, so that a new one
+ * does or so that none does; fail a verb; forget the connection without a word
+ * and begin again; close for good. In every state that can be reached this way:
  *   - two ends that are UP are UP on the same pair of attempts;
  *   - who is UP may send: the QP that it sends to is connected to its own, or
  *     is gone;
+ *   - what arrives is the next message, never one again and never a later one;
  *   - once the network behaves again, all ends UP/UP on one pair, or with
- *     nobody waiting and nobody UP; and if nothing but the network went wrong
- *     and somebody wanted to connect, it ends UP/UP.
+ *     nobody waiting and nobody UP; and if nothing but the network and QPs
+ *     went wrong and somebody wanted to connect, it ends UP/UP, and all that
+ *     was sent has arrived.
  */
 #include "t_unit.h"
 #include "dq/dq_conn.h"
@@ -26,8 +28,9 @@ enum {
     SIDES        = 2,
     ATTEMPTS     = 3,     /* of one side in the search                       */
     OUTBOX       = 64,
-    SETTLE       = 6,     /* rounds                                          */
-    TABLE        = 1 << 20,
+    MESSAGES     = 2,     /* of one side in the search                       */
+    SETTLE       = 8,     /* rounds                                          */
+    TABLE        = 1 << 22,
     MEMORY       = 48,    /* frames that the network of a walk remembers     */
     WALK_STEPS   = 50000,
     WALKS        = 24
@@ -37,11 +40,19 @@ typedef struct {
     dq_conn_t conn;
     uint32_t  attempts; /* QPs made so far; the epochs follow from it        */
     uint32_t  closed;
+    uint32_t  losses;
+    uint32_t  posted;   /* messages, ever                                    */
+    uint32_t  arrived;  /* of them, at the peer, by what the current QP knows */
+    uint32_t  taken;    /* messages of the peer                              */
+    uint32_t  peer_took; /* of ours, as the peer's REQ or REP says           */
+    uint32_t  told[ATTEMPTS + 1]; /* what our frames say of taken: it is
+                                     final when the attempt begins           */
+    uint32_t  first[ATTEMPTS + 1]; /* and of the first attempt               */
 } side_t;
 
 typedef struct {
     side_t   side[SIDES];
-    uint64_t sent[SIDES]; /* the search's network: a set of frames           */
+    uint64_t sent[SIDES][2]; /* the search's network: a set of frames        */
     uint32_t is_calm;     /* nothing but the network went wrong              */
     uint32_t is_wanted;   /* somebody opened                                 */
 } net_t;
@@ -58,7 +69,10 @@ typedef enum {
     DO_EXPIRE,
     DO_QP_ERROR,
     DO_VERB_FAIL,
-    DO_DATA,    /* the peer sends on its QP                                  */
+    DO_POST,    /* a message                                                 */
+    DO_DATA,    /* what the peer has sent on its QP arrives                  */
+    DO_LOSE,    /* the QP, so that a new one does                            */
+    DO_DRAINED,
     DO_RESTART, /* forget everything, begin at IDLE                          */
     DO_CLOSE,   /* say GONE and be no more                                   */
     DO_LAST
@@ -101,6 +115,15 @@ static int is_linked(const side_t *a, const side_t *b)
 }
 
 
+/* The QP of @a b is being drained: what @a a had sent may still come out. */
+static int is_draining(const side_t *a, const side_t *b)
+{
+    return !b->closed && (b->conn.state == DQ_CONN_LOST) &&
+           (a->conn.peer_epoch == b->conn.epoch) &&
+           (b->conn.peer_epoch == a->conn.epoch);
+}
+
+
 static void net_check(const net_t *net)
 {
     const side_t *side;
@@ -115,6 +138,7 @@ static void net_check(const net_t *net)
         /* the QP that it sends to is there and connected to its own, or it
          * is there no more */
         T_NEED(is_linked(side, &net->side[1 - s]) ||
+               is_draining(side, &net->side[1 - s]) ||
                !is_alive(&net->side[1 - s]) ||
                (net->side[1 - s].conn.epoch != side->conn.peer_epoch));
         if (net->side[1 - s].conn.state == DQ_CONN_UP) {
@@ -140,7 +164,13 @@ static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
     T_NEED_EQ((actions & DQ_ACT_TELL_DEAD) != 0,
               (after == DQ_CONN_DEAD) && (before != DQ_CONN_DEAD));
     T_NEED_EQ((actions & DQ_ACT_QP_CREATE) != 0,
-              (before == DQ_CONN_IDLE) && is_waiting(after));
+              ((before == DQ_CONN_IDLE) || (before == DQ_CONN_LOST)) &&
+                      is_waiting(after));
+    T_NEED_EQ((actions & DQ_ACT_QP_CLOSE) != 0,
+              (before == DQ_CONN_LOST) && is_waiting(after));
+    T_NEED_EQ((actions & DQ_ACT_TELL_LOST) != 0,
+              (frame != NULL) && (before != DQ_CONN_LOST) &&
+                      (after == DQ_CONN_LOST));
     T_NEED_EQ(connects, !had_link && has_link);
     T_NEED(!connects || (frame->kind == DQ_FRAME_REQ) ||
            (frame->kind == DQ_FRAME_REP));
@@ -153,7 +183,7 @@ static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
     T_NEED(!(actions & DQ_ACT_SEND_REP) || (after == DQ_CONN_REP_SENT));
     T_NEED(!(actions & DQ_ACT_SEND_RTU) || (after == DQ_CONN_UP));
     T_NEED(!(actions & DQ_ACT_REFUSE) ||
-           ((after == DQ_CONN_DEAD) && (frame != NULL)));
+           ((after == before) && (frame != NULL)));
     T_NEED_EQ(actions & ~(DQ_ACT_LAST_BIT - 1), 0);
 }
 
@@ -166,8 +196,31 @@ static void outbox_put(outbox_t *outbox, const side_t *side,
         .kind       = kind,
         /* a machine that never made an attempt refuses under any number */
         .epoch      = (side->conn.epoch != 0) ? side->conn.epoch : 77,
+        .first      = side->conn.first,
         .peer_epoch = peer_epoch,
+        .delivered  = side->taken,
     };
+}
+
+
+/* What a step means for the messages. */
+static void side_count(side_t *side, uint32_t actions, const dq_frame_t *frame)
+{
+    if (actions & DQ_ACT_QP_CREATE) {
+        side->attempts++;
+        if (side->attempts <= ATTEMPTS) {
+            side->told[side->attempts]  = side->taken;
+            side->first[side->attempts] = side->conn.first;
+        }
+    }
+    if (actions & DQ_ACT_QP_CONNECT) {
+        side->peer_took = frame->delivered;
+    }
+    if (actions & DQ_ACT_TELL_UP) {
+        T_NEED(side->peer_took >= side->arrived);
+        T_NEED(side->peer_took <= side->posted);
+        side->arrived = side->peer_took;
+    }
 }
 
 
@@ -182,9 +235,9 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
                            epoch_of(s, side->attempts + 1));
     check_actions(before, side->conn.state, actions, frame);
 
-    side->attempts += (actions & DQ_ACT_QP_CREATE) != 0;
+    side_count(side, actions, frame);
     if (actions & DQ_ACT_SEND_REQ) {
-        outbox_put(outbox, side, DQ_FRAME_REQ, side->conn.peer_epoch);
+        outbox_put(outbox, side, DQ_FRAME_REQ, side->conn.peer_last);
     }
     if (actions & DQ_ACT_SEND_REP) {
         outbox_put(outbox, side, DQ_FRAME_REP, side->conn.peer_epoch);
@@ -211,7 +264,35 @@ static void side_receive(net_t *net, unsigned s, const dq_frame_t *frame,
 
 static void side_begin(net_t *net, unsigned s)
 {
-    dq_conn_init(&net->side[s].conn, uuids[s], uuids[1 - s]);
+    side_t *side = &net->side[s];
+
+    dq_conn_init(&side->conn, uuids[s], uuids[1 - s]);
+    side->posted = side->arrived = side->taken = side->peer_took = 0;
+}
+
+
+/* A message of the peer, or one without a number if it has none, comes out of
+ * the QP; says if there was a way for it. */
+static int side_take(net_t *net, unsigned s, outbox_t *outbox)
+{
+    side_t *side = &net->side[s];
+    side_t *peer = &net->side[1 - s];
+
+    if ((peer->conn.state != DQ_CONN_UP) || peer->closed ||
+        !(is_linked(peer, side) || is_draining(peer, side)) ||
+        ((peer->arrived == peer->posted) &&
+         (side->conn.state != DQ_CONN_REP_SENT))) {
+        return 0;
+    }
+    if (peer->arrived < peer->posted) {
+        T_NEED_EQ(peer->arrived, side->taken);
+        peer->arrived++;
+        side->taken++;
+    }
+    if (side->conn.state == DQ_CONN_REP_SENT) {
+        side_step(net, s, DQ_EV_RTU, NULL, outbox);
+    }
+    return 1;
 }
 
 
@@ -247,14 +328,21 @@ static int side_do(net_t *net, unsigned s, deed_t deed, outbox_t *outbox)
             side_step(net, s, DQ_EV_VERB_FAIL, NULL, outbox);
         }
         return is_live;
+    case DO_POST:
+        side->posted += (state == DQ_CONN_UP);
+        return state == DQ_CONN_UP;
     case DO_DATA:
-        if ((state != DQ_CONN_REP_SENT) ||
-            (net->side[1 - s].conn.state != DQ_CONN_UP) ||
-            !is_linked(&net->side[1 - s], side)) {
+        return side_take(net, s, outbox);
+    case DO_LOSE:
+        if ((state != DQ_CONN_REP_SENT) && (state != DQ_CONN_UP)) {
             return 0;
         }
-        side_step(net, s, DQ_EV_RTU, NULL, outbox);
+        side->losses++;
+        side_step(net, s, DQ_EV_LOSE, NULL, outbox);
         return 1;
+    case DO_DRAINED:
+        side_step(net, s, DQ_EV_DRAINED, NULL, outbox);
+        return state == DQ_CONN_LOST;
     case DO_RESTART:
         net->is_calm &= (state == DQ_CONN_IDLE);
         side_begin(net, s);
@@ -292,6 +380,22 @@ static void net_deliver(net_t *net, outbox_t out[SIDES])
 }
 
 
+/* What was lost is drained, and what has been sent arrives. */
+static void net_flow(net_t *net, outbox_t out[SIDES])
+{
+    unsigned s;
+
+    for (s = 0; s < SIDES; s++) {
+        while ((net->side[s].conn.state != DQ_CONN_REP_SENT) &&
+               side_do(net, s, DO_DATA, &out[s])) {
+        }
+    }
+    for (s = 0; s < SIDES; s++) {
+        side_do(net, s, DO_DRAINED, &out[s]);
+    }
+}
+
+
 /* Who is UP uses its QP: the peer hears it, or the device says it is gone. */
 static void net_talk(net_t *net, outbox_t out[SIDES])
 {
@@ -305,7 +409,7 @@ static void net_talk(net_t *net, outbox_t out[SIDES])
         }
         if (is_linked(side, &net->side[1 - s])) {
             side_do(net, 1 - s, DO_DATA, &out[1 - s]);
-        } else {
+        } else if (!is_draining(side, &net->side[1 - s])) {
             side_do(net, s, DO_QP_ERROR, &out[s]);
         }
     }
@@ -327,6 +431,13 @@ static void net_round(net_t *net, deed_t deed, int is_talking)
     if (is_talking) {
         net_talk(net, out);
     }
+    net_check(net);
+
+    for (s = 0; s < SIDES; s++) {
+        out[s].count = 0;
+    }
+    net_flow(net, out);
+    net_deliver(net, out);
     net_check(net);
 }
 
@@ -366,12 +477,16 @@ static void net_settles(const net_t *from)
                      dq_conn_state_name(net.side[1].conn.state),
                      net.side[1].closed ? " (closed)" : "");
     }
+    if (is_up(&net)) {
+        T_NEED_EQ(net.side[0].taken, net.side[1].posted);
+        T_NEED_EQ(net.side[1].taken, net.side[0].posted);
+    }
 }
 
 
 /* ---- Every state there is ---- */
 
-/* A frame as a number below 64, and back. Attempts stand for epochs. */
+/* A frame as a number below NUMBERS, and back. Attempts stand for epochs. */
 static unsigned attempt_of(unsigned s, uint32_t epoch)
 {
     unsigned i;
@@ -385,40 +500,34 @@ static unsigned attempt_of(unsigned s, uint32_t epoch)
 }
 
 
+enum { GONE_NUMBER = 80, NUMBERS };
+
+
 static unsigned frame_number(unsigned from, const dq_frame_t *frame)
 {
-    unsigned epoch = attempt_of(from, frame->epoch);
-    unsigned peer  = attempt_of(1 - from, frame->peer_epoch);
-
-    switch (frame->kind) {
-    case DQ_FRAME_REQ:
-        T_NEED_EQ(frame->peer_epoch, 0);
-        return epoch;
-    case DQ_FRAME_GONE:
-        return 63;
-    default: /* REP, RTU, REFUSE */
-        return 4 + (frame->kind - DQ_FRAME_REP) * 16 + epoch * 4 + peer;
-    }
+    return (frame->kind == DQ_FRAME_GONE)
+                   ? GONE_NUMBER
+                   : frame->kind * 16u + attempt_of(from, frame->epoch) * 4 +
+                             attempt_of(1 - from, frame->peer_epoch);
 }
 
 
-static dq_frame_t frame_of_number(unsigned from, unsigned number)
+static dq_frame_t frame_of_number(const net_t *net, unsigned from,
+                                  unsigned number)
 {
-    dq_frame_t frame = {.kind = DQ_FRAME_REQ, .epoch = 77};
-    unsigned epoch   = number;
-    unsigned peer    = 0;
+    unsigned epoch   = (number % 16) / 4;
+    unsigned peer    = number % 4;
+    dq_frame_t frame = {
+        .kind       = DQ_FRAME_REQ + number / 16,
+        .epoch      = (epoch == 0) ? 77 : epoch_of(from, epoch),
+        .peer_epoch = (peer == 0) ? 0 : epoch_of(1 - from, peer),
+        .first      = net->side[from].first[epoch],
+        .delivered  = net->side[from].told[epoch],
+    };
 
-    if (number == 63) {
-        frame.kind = DQ_FRAME_GONE;
-        return frame;
+    if (number == GONE_NUMBER) {
+        frame = (dq_frame_t){.kind = DQ_FRAME_GONE, .epoch = 77};
     }
-    if (number >= 4) {
-        frame.kind = DQ_FRAME_REP + (number - 4) / 16;
-        epoch      = ((number - 4) % 16) / 4;
-        peer       = (number - 4) % 4;
-    }
-    frame.epoch      = (epoch == 0) ? 77 : epoch_of(from, epoch);
-    frame.peer_epoch = (peer == 0) ? 0 : epoch_of(1 - from, peer);
     return frame;
 }
 
@@ -467,16 +576,45 @@ static void search_arrive(search_t *search, net_t *net, unsigned s,
 {
     unsigned i;
 
+    unsigned number;
+
+    T_NEED(net->side[s].attempts <= ATTEMPTS);
     for (i = 0; i < outbox->count; i++) {
-        net->sent[s] |= UINT64_C(1) << frame_number(s, &outbox->frame[i]);
+        number = frame_number(s, &outbox->frame[i]);
+        net->sent[s][number / 64] |= UINT64_C(1) << (number % 64);
     }
     net_check(net);
     search_add(search, net);
 }
 
 
+/* How often each side may begin again after an attempt, and lose its QP. */
+typedef struct {
+    uint32_t restarts[SIDES];
+    uint32_t losses[SIDES];
+} bounds_t;
+
+
+static int is_within(const net_t *net, unsigned s, deed_t deed,
+                     const bounds_t *bounds)
+{
+    const side_t *side = &net->side[s];
+
+    switch (deed) {
+    case DO_RESTART:
+        return side->attempts <= bounds->restarts[s];
+    case DO_LOSE:
+        return side->losses < bounds->losses[s];
+    case DO_POST:
+        return side->posted < MESSAGES;
+    default:
+        return 1;
+    }
+}
+
+
 static void search_expand(search_t *search, const net_t *from,
-                          const uint32_t *restarts)
+                          const bounds_t *bounds)
 {
     outbox_t outbox;
     dq_frame_t frame;
@@ -487,18 +625,17 @@ static void search_expand(search_t *search, const net_t *from,
         for (deed = 0; deed < DO_LAST; deed++) {
             net          = *from;
             outbox.count = 0;
-            if ((deed == DO_RESTART) && (net.side[s].attempts > restarts[s])) {
-                continue;
-            }
-            if (side_do(&net, s, (deed_t)deed, &outbox)) {
+            if (is_within(from, s, (deed_t)deed, bounds) &&
+                side_do(&net, s, (deed_t)deed, &outbox)) {
                 search_arrive(search, &net, s, &outbox);
             }
         }
-        for (number = 0; number < 64; number++) {
-            if (from->sent[1 - s] & (UINT64_C(1) << number)) {
+        for (number = 0; number < NUMBERS; number++) {
+            if (from->sent[1 - s][number / 64] &
+                (UINT64_C(1) << (number % 64))) {
                 net          = *from;
                 outbox.count = 0;
-                frame        = frame_of_number(1 - s, number);
+                frame        = frame_of_number(from, 1 - s, number);
                 side_receive(&net, s, &frame, &outbox);
                 search_arrive(search, &net, s, &outbox);
             }
@@ -507,7 +644,7 @@ static void search_expand(search_t *search, const net_t *from,
 }
 
 
-static uint32_t search_all(const uint32_t *restarts)
+static uint32_t search_all(const bounds_t *bounds)
 {
     search_t search = {.count = 0};
     net_t net;
@@ -524,7 +661,7 @@ static uint32_t search_all(const uint32_t *restarts)
     search_add(&search, &net);
     for (t_at = 0; t_at < search.count; t_at++) {
         net_settles(&search.found[t_at]);
-        search_expand(&search, &search.found[t_at], restarts);
+        search_expand(&search, &search.found[t_at], bounds);
     }
     free(search.found);
     free(search.table);
@@ -532,17 +669,22 @@ static uint32_t search_all(const uint32_t *restarts)
 }
 
 
-/* How often each side may begin again after an attempt. */
-static const uint32_t restarts[][SIDES] = {{0, 0}, {1, 0}, {0, 1},
-                                           {1, 1}, {2, 0}, {0, 2}};
+static const bounds_t searches[] = {
+    {{0, 0}, {0, 0}}, {{1, 0}, {0, 0}}, {{0, 1}, {0, 0}}, {{1, 1}, {0, 0}},
+    {{2, 0}, {0, 0}}, {{0, 2}, {0, 0}}, {{0, 0}, {1, 0}}, {{0, 0}, {0, 1}},
+    {{0, 0}, {1, 1}}, {{0, 0}, {2, 0}}, {{0, 0}, {0, 2}}, {{1, 0}, {1, 0}},
+    {{1, 0}, {0, 1}}, {{0, 1}, {1, 0}}, {{0, 1}, {0, 1}},
+};
 
 
 START_TEST(test_search)
 {
-    uint32_t count = search_all(restarts[_i]);
+    const bounds_t *bounds = &searches[_i];
+    uint32_t count         = search_all(bounds);
 
-    printf("restarts %u and %u: %u states\n", restarts[_i][0],
-           restarts[_i][1], count);
+    printf("restarts %u and %u, losses %u and %u: %u states\n",
+           bounds->restarts[0], bounds->restarts[1], bounds->losses[0],
+           bounds->losses[1], count);
     ck_assert_uint_gt(count, 100);
 }
 END_TEST
@@ -586,10 +728,11 @@ static deed_t walk_deed(t_rng_t *rng)
 {
     static const deed_t rare[] = {DO_EXPIRE, DO_QP_ERROR, DO_VERB_FAIL,
                                   DO_RESTART, DO_RESTART};
-    static const deed_t common[] = {DO_OPEN, DO_TICK, DO_DATA};
+    static const deed_t common[] = {DO_OPEN, DO_TICK, DO_DATA, DO_DATA,
+                                    DO_POST, DO_LOSE, DO_DRAINED, DO_DRAINED};
 
-    return t_rng_once_in(rng, 6) ? rare[t_rng_below(rng, 5)]
-                                 : common[t_rng_below(rng, 3)];
+    return t_rng_once_in(rng, 12) ? rare[t_rng_below(rng, 5)]
+                                  : common[t_rng_below(rng, 8)];
 }
 
 
@@ -636,7 +779,7 @@ static Suite *suite_conn_net(void)
 
     tcase_set_timeout(search, 2 * T_TIMEOUT);
     tcase_add_loop_test(search, test_search, 0,
-                        sizeof(restarts) / sizeof(restarts[0]));
+                        sizeof(searches) / sizeof(searches[0]));
     suite_add_tcase(suite, search);
 
     tcase_set_timeout(walks, T_TIMEOUT);

@@ -231,6 +231,8 @@ static void peer_check(const world_t *world, const peer_t *peer)
     T_NEED_EQ(peer->window.size, peer->size);
     T_NEED_EQ(peer->window.owed, owed);
     T_NEED_EQ(dq_rx_grant_is_due(&peer->window), 2 * owed >= peer->size);
+    T_NEED_EQ(dq_rx_grant_is_urgent(&peer->window),
+              4 * owed >= 3 * peer->size);
     if (!peer->backed) {
         T_NEED_EQ(dq_rx_grantable(&world->rx, &peer->window), owed);
         return;
@@ -450,7 +452,12 @@ START_TEST(test_window_edges)
     /* h-1 */ T_NEED(!dq_rx_grant_is_due(&peer->window));
     world_use_up(&world, peer, 1);
     /* h */ T_NEED(dq_rx_grant_is_due(&peer->window));
-    world_use_up(&world, peer, 5);
+    world_use_up(&world, peer, 2);
+    /* 3/4 of 10, less a half */
+    T_NEED(!dq_rx_grant_is_urgent(&peer->window));
+    world_use_up(&world, peer, 1);
+    T_NEED(dq_rx_grant_is_urgent(&peer->window));
+    world_use_up(&world, peer, 2);
     world_check(&world);
     /* all */ T_NEED_EQ(dq_rx_grantable(&world.rx, &peer->window), 10);
     dq_rx_use(&world.rx, &peer->window);

@@ -146,7 +146,7 @@ static dq_admit_t model_admit(const world_t *world, const lane_t *lane,
     if (lane->gate == DQ_GATE_DEAD) {
         return DQ_ADMIT_DEAD;
     }
-    if (lane->gate == DQ_GATE_NOT_UP) {
+    if (lane->gate != DQ_GATE_UP) {
         return DQ_ADMIT_NOT_UP;
     }
     if (lane->count + spare >= lane->depth) {
@@ -458,7 +458,130 @@ START_TEST(test_gate)
 END_TEST
 
 
+/* Posts as long as requests may be held. Returns how many. */
+static uint32_t post_early(world_t *world, lane_t *lane, dq_wr_class_t wr_class)
+{
+    uint32_t count = 0;
+
+    while (dq_sq_admit_early(&lane->sq, &world->cq, wr_class) == DQ_ADMIT_OK) {
+        T_NEED(dq_sq_admit(&lane->sq, &world->cq, wr_class) ==
+               DQ_ADMIT_NOT_UP);
+        (void)dq_sq_post(&lane->sq, &world->cq, wr_class, 0);
+        count++;
+        T_NEED(dq_sq_check(&lane->sq, &world->cq));
+    }
+    T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world->cq, wr_class),
+              DQ_ADMIT_NOT_UP);
+    return count;
+}
+
+
+/* 1: messages take what every peer promises, and leave the last; 2: a grant
+ * waits; 3: one-sided ones fill up the rest; 4: the gate opens with what the
+ * peer promised in truth; 5: all of them complete; 6: no more than the SQ has;
+ * 7: no more than half of the CQ; 8: once up or dead it is the usual question. */
+START_TEST(test_early)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    lane_t *thin = &world.lane[1];
+
+    world_init(&world, 20, 2);
+    lane_init(lane, 64, 16, (uint32_t)-2);
+    dq_sq_expect(&lane->sq);
+    /* 1 */ T_NEED_EQ(post_early(&world, lane, DQ_WR_MSG), DQ_WINDOW_MIN - 1);
+    /* 2 */ T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_GRANT),
+                      DQ_ADMIT_NOT_UP);
+    /* 3 */ T_NEED_EQ(post_early(&world, lane, DQ_WR_RMA),
+                      DQ_SQ_EARLY_MAX - (DQ_WINDOW_MIN - 1));
+
+    lane_init(thin, 4, 1, 0);
+    dq_sq_expect(&thin->sq);
+    /* 7 */ T_NEED_EQ(post_early(&world, thin, DQ_WR_RMA), 2);
+    /* 4 */ dq_sq_open(&lane->sq, 100);
+    T_NEED_EQ(lane->sq.credits, 100 - (DQ_WINDOW_MIN - 1));
+    /* 5 */ T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, lane->sq.posted - 1),
+                      DQ_SQ_EARLY_MAX);
+    /* 6 */ T_NEED_EQ(post_early(&world, thin, DQ_WR_RMA), 1);
+    dq_sq_open(&thin->sq, DQ_WINDOW_MIN);
+    T_NEED_EQ(thin->sq.credits, DQ_WINDOW_MIN);
+    /* 8 */ T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_GRANT),
+                      DQ_ADMIT_OK);
+    lane->sq.gate = DQ_GATE_DEAD;
+    /* 8 */ T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_RMA),
+                      DQ_ADMIT_DEAD);
+    T_NEED_EQ(dq_sq_retire(&thin->sq, &world.cq, thin->sq.posted - 1), 3);
+    T_NEED_EQ(world.cq.used, 0);
+    world_free(&world);
+}
+END_TEST
+
+
 /* A QP dies: the device names every request, signalled or not, one by one. */
+/*
+ * A QP is lost, and another one takes over: nothing of the ledger changes but
+ * the credits, which are counted anew.
+ *  1 lost: everything must wait, and no credit is left
+ *  2 what is in use stays, retires under its id, with its signal
+ *  3 a promise that is less than what is sent again, or more than the window
+ *  4 credits that came on the new QP before count, but not past the window
+ *  5 open again
+ *  6 the window is the peer's: the first QP may be lost before it was known
+ */
+START_TEST(test_lose)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t i, id;
+
+    world_init(&world, 64, 1);
+    lane_init(lane, 16, 4, (uint32_t)-3);
+    dq_sq_expect(&lane->sq);
+    dq_sq_open(&lane->sq, 20);
+    for (i = 0; i < 6; i++) {
+        dq_sq_post(&lane->sq, &world.cq, DQ_WR_MSG, i == 1);
+    }
+    T_NEED_EQ(lane->sq.credits, 14);
+    dq_sq_lose(&lane->sq);
+    /* 1 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_RMA),
+                      DQ_ADMIT_NOT_UP);
+    T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_GRANT), DQ_ADMIT_NOT_UP);
+    T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_RMA),
+              DQ_ADMIT_NOT_UP);
+    T_NEED_EQ(lane->sq.credits, 0);
+    /* 2 */ T_NEED_EQ(dq_sq_in_use(&lane->sq), 6);
+    T_NEED_EQ(world.cq.used, 6);
+    for (i = 0; i < 6; i++) {
+        id = (uint32_t)-3 + i;
+        T_NEED_EQ(dq_sq_is_signalled(&lane->sq, id), (i == 1) || (i == 5));
+        if (i < 2) {
+            T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, id), 1);
+        }
+    }
+    T_NEED_EQ(dq_sq_is_signalled(&lane->sq, (uint32_t)-1), 0);
+    T_NEED(dq_sq_check(&lane->sq, &world.cq));
+
+    /* 3 */ T_NEED_EQ(dq_sq_reopen(&lane->sq, 20, 3, 4), -1);
+    T_NEED_EQ(dq_sq_reopen(&lane->sq, 20, 21, 4), -1);
+    /* 4 */ T_NEED_EQ(dq_sq_credit(&lane->sq, 5), 0);
+    T_NEED_EQ(dq_sq_reopen(&lane->sq, 20, 20, 4), -1);
+    T_NEED_EQ(lane->sq.credits, 5);
+    T_NEED_EQ(lane->sq.gate, DQ_GATE_LOST);
+    T_NEED_EQ(dq_sq_reopen(&lane->sq, 20, 19, 4), 0);
+    /* 5 */ T_NEED_EQ(lane->sq.credits, 20);
+    dq_sq_lose(&lane->sq);
+    /* 6 */ T_NEED_EQ(dq_sq_reopen(&lane->sq, 30, 30, 4), 0);
+    T_NEED_EQ(lane->sq.credits, 26);
+    T_NEED_EQ(lane->sq.window, 30);
+    T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_MSG), DQ_ADMIT_OK);
+    T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, lane->sq.posted - 1), 4);
+    T_NEED_EQ(world.cq.used, 0);
+    T_NEED_EQ(world.cq.signals, 0);
+    world_free(&world);
+}
+END_TEST
+
+
 START_TEST(test_flush_names_each)
 {
     world_t world;
@@ -773,6 +896,8 @@ static Suite *suite_sq(void)
     tcase_add_test(edges, test_signal_under_pressure);
     tcase_add_test(edges, test_credits);
     tcase_add_test(edges, test_gate);
+    tcase_add_test(edges, test_early);
+    tcase_add_test(edges, test_lose);
     tcase_add_test(edges, test_flush_names_each);
     tcase_add_test(edges, test_stray_ids);
     tcase_add_test(edges, test_unpost);

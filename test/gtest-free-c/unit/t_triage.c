@@ -48,8 +48,11 @@ static dq_facts_t all_facts(int cause)
         .depth          = 32768,
         .ack_timeout_ms = 8796093.0,
         .rnr_timer_ms   = 655.36,
+        .down_port      = "rocep1s0:2",
         .retry_cnt      = 6,
         .waited_ms      = 3600000,
+        .lost_gid       = "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
+        .gid_index      = 255,
         .memlock_limit  = 8 << 20,
     };
 }
@@ -80,9 +83,33 @@ static const golden_t golden[] = {
      "  waited 8.0 ms for each of 1 tries (UCX_DAQIRI_TIMEOUT, "
      "UCX_DAQIRI_RETRY_COUNT)"},
 
+    {{.cause = DQ_CAUSE_REM_OP, .qpn = 0x11, .peer_qpn = 0x2a,
+      .peer_host = "n7", .peer_pid = 99},
+     "the peer's device could not complete the request; qp 0x11 to qp 0x2a of "
+     "n7 pid 99\n"
+     "  check that pid 99 still runs on n7: of a process that ends, the memory "
+     "may go before its queue pairs do"},
+
+    {{.cause = DQ_CAUSE_LOC_QP_OP, .qpn = 0x11, .down_port = "rxe0:1"},
+     "the device could not execute a work request; qp 0x11\n"
+     "  port rxe0:1 of this process is down: check its cable and its network "
+     "interface"},
+
+    {{.cause = DQ_CAUSE_DEVICE_GONE, .qpn = 0x11, .error = EIO},
+     "the RDMA device has been removed: Input/output error; qp 0x11"},
+
+    {{.cause = DQ_CAUSE_GIVEN_UP, .subject = "daqiri", .qpn = 0x11},
+     "daqiri: UCX has given up an endpoint of this connection; qp 0x11"},
+
     {{.cause = DQ_CAUSE_RNR_RETRY_EXC, .rnr_timer_ms = 0.64},
      "the peer has no receive buffer posted\n"
      "  the peer asked to wait 0.64 ms each time (UCX_DAQIRI_RNR_TIMEOUT)"},
+
+    {{.cause = DQ_CAUSE_GID_LOST, .subject = "daqiri", .lost_gid = "10.2.0.1",
+      .gid_index = 3},
+     "daqiri: this interface has no address any more\n"
+     "  10.2.0.1, which was at GID index 3 of this port, is gone: somebody took "
+     "the address away"},
 
     {{.cause = DQ_CAUSE_VERB, .verb = "ibv_reg_mr", .error = ENOMEM,
       .memlock_limit = 65536},
@@ -114,6 +141,22 @@ static const golden_t golden[] = {
      "  check that the peer process still runs, and that UD datagrams pass "
      "(UCX_DAQIRI_CONN_TIMEOUT)"},
 
+    {{.cause = DQ_CAUSE_PEER_LOST, .qpn = 0x11},
+     "the peer has lost its queue pair; qp 0x11"},
+
+    {{.cause = DQ_CAUSE_ATOMIC, .qpn = 0x11},
+     "a queue pair died while an atomic operation was under way: whether it was "
+     "executed cannot be known, and it must not be executed twice; qp 0x11"},
+
+    {{.cause = DQ_CAUSE_MISMATCH, .qpn = 0x11},
+     "the two ends disagree about which messages were delivered before a queue "
+     "pair died; qp 0x11"},
+
+    {{.cause = DQ_CAUSE_REM_ABORT, .qpn = 0x11, .tried_ms = 2999.7},
+     "the peer's device aborted the request; qp 0x11\n"
+     "  tried for 3000 ms to go on over another queue pair "
+     "(UCX_DAQIRI_RECOVERY_TIMEOUT)"},
+
     {{.cause = DQ_CAUSE_UCX_VERSION, .detail = "1.18.1 instead of 1.13.1"},
      "the plugin was built for another UCX and stays out of this job "
      "(1.18.1 instead of 1.13.1)\n"
@@ -124,6 +167,38 @@ static const golden_t golden[] = {
 START_TEST(test_golden)
 {
     ck_assert_str_eq(message(&golden[_i].facts), golden[_i].text);
+}
+END_TEST
+
+
+/* Lost, and back: one line each, and nothing past the end of the buffer. */
+START_TEST(test_lost_and_back)
+{
+    static const dq_facts_t lost = {.cause = DQ_CAUSE_RETRY_EXC,
+                                    .subject = "daqiri", .qpn = 0x11,
+                                    .peer_qpn = 0x2a, .peer_host = "n7",
+                                    .peer_pid = 99, .ack_timeout_ms = 500};
+    static const dq_return_t back = {.peer_host = "n7", .peer_pid = 99,
+                                     .down_ms = 12.34, .again = 7, .had = 2};
+    char text[DQ_TRIAGE_MESSAGE_MAX + 1];
+    size_t size;
+
+    ck_assert_str_eq(dq_triage_lost(&lost, text, sizeof(text)),
+                     "daqiri: the peer's device does not answer; qp 0x11 to qp "
+                     "0x2a of n7 pid 99; lost, connecting again");
+    ck_assert_str_eq(dq_triage_back(&back, text, sizeof(text)),
+                     "daqiri: back, with n7 pid 99, after 12.3 ms: 7 requests "
+                     "sent again, 2 messages had arrived");
+    for (size = 0; size < 120; size++) {
+        memset(text, 'x', sizeof(text));
+        dq_triage_lost(&lost, text, size);
+        ck_assert((size == 0) || (strlen(text) < size));
+        ck_assert_int_eq(text[size], 'x');
+        memset(text, 'x', sizeof(text));
+        dq_triage_back(&back, text, size);
+        ck_assert((size == 0) || (strlen(text) < size));
+        ck_assert_int_eq(text[size], 'x');
+    }
 }
 END_TEST
 
@@ -257,6 +332,8 @@ static const guard_t guards[] = {
     GUARD("UCX_DAQIRI_TIMEOUT", ack_timeout_ms),
     GUARD("UCX_DAQIRI_RNR_TIMEOUT", rnr_timer_ms),
     GUARD("still runs on", peer_host),
+    GUARD("took the address away", lost_gid),
+    GUARD("rocep1s0:2", down_port),
 };
 
 
@@ -399,6 +476,7 @@ static Suite *suite_triage(void)
     tcase_set_timeout(words, T_TIMEOUT);
     tcase_add_loop_test(words, test_golden, 0,
                         sizeof(golden) / sizeof(golden[0]));
+    tcase_add_test(words, test_lost_and_back);
     tcase_add_test(words, test_every_cause_has_a_sentence);
     tcase_add_test(words, test_unknown_causes);
     tcase_add_test(words, test_judgement);

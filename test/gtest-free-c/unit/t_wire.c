@@ -28,15 +28,17 @@ enum {
     AT_IS_ETH     = 54,
     AT_MTU        = 55,
     AT_EPOCH      = 56,
-    AT_PEER_EPOCH = 60,
-    AT_QPN        = 64,
-    AT_PSN        = 68,
-    AT_DELIVERED  = 72,
-    AT_CREDITS    = 76,
-    AT_RESERVED = 78,
-    AT_PID        = 80,
-    AT_HOST       = 84,
-    AT_END        = 108
+    AT_FIRST      = 60,
+    AT_PEER_EPOCH = 64,
+    AT_QPN        = 68,
+    AT_PSN        = 72,
+    AT_DELIVERED  = 76,
+    AT_ACKED      = 80,
+    AT_CREDITS    = 84,
+    AT_PROMISED   = 86,
+    AT_PID        = 88,
+    AT_HOST       = 92,
+    AT_END        = 116
 };
 
 #define COOKIE UINT64_C(0x1122334455667788)
@@ -53,11 +55,14 @@ static dq_frame_t sample_frame(dq_frame_kind_t kind)
         .port       = {.gid = {0xd0, 0xd1, [15] = 0xdf},
                        .lid = 0xe1e2, .is_eth = 1, .mtu = 5},
         .epoch      = 0xf1f2f3f4,
+        .first      = 0x21222324,
         .peer_epoch = 0x01020304,
         .qpn        = 0x00060708,
         .psn        = 0x000a0b0c,
         .delivered  = 0x0d0e0f10,
+        .acked      = 0x25262728,
         .credits    = 0x1112,
+        .promised   = 1, /* less than DQ_WINDOW_MIN, to be no reason there */
         .reason     = 0x13,
         .rd_atomic  = 0x10,
         .pid        = 0x14151617,
@@ -77,7 +82,9 @@ static void random_frame(dq_frame_t *frame, t_rng_t *rng)
     frame->epoch      |= 1;
     frame->qpn        &= 0xffffff;
     frame->psn        &= 0xffffff;
+    frame->first      |= 1;
     frame->credits     = t_rng_range(rng, DQ_WINDOW_MIN, DQ_WIRE_MAX_CREDIT);
+    frame->promised    = t_rng_range(rng, 0, frame->credits);
     frame->host[t_rng_below(rng, DQ_WIRE_HOST_LEN)] = '\0';
 }
 
@@ -90,6 +97,8 @@ static int is_same_frame(const dq_frame_t *a, const dq_frame_t *b)
            (a->epoch == b->epoch) && (a->peer_epoch == b->peer_epoch) &&
            (a->qpn == b->qpn) && (a->psn == b->psn) &&
            (a->delivered == b->delivered) && (a->credits == b->credits) &&
+           (a->first == b->first) && (a->acked == b->acked) &&
+           (a->promised == b->promised) &&
            (a->reason == b->reason) &&
            (a->rd_atomic == b->rd_atomic) && (a->pid == b->pid) &&
            (memcmp(a->host, b->host, sizeof(a->host)) == 0);
@@ -108,7 +117,8 @@ static int is_in_range(const dq_frame_t *frame)
            (strnlen(frame->host, DQ_WIRE_HOST_LEN) < DQ_WIRE_HOST_LEN) &&
            (!has_qp ||
             ((frame->qpn <= 0xffffff) && (frame->psn <= 0xffffff) &&
-             (frame->credits >= DQ_WINDOW_MIN)));
+             (frame->credits >= DQ_WINDOW_MIN) && (frame->first != 0) &&
+             (frame->promised <= frame->credits)));
 }
 
 
@@ -157,7 +167,7 @@ static const struct {
     uint8_t  bytes[8];
 } layout[] = {
     {AT_MAGIC, 4, {'d', 'q', 'r', 'i'}},
-    {AT_VERSION, 1, {1}},
+    {AT_VERSION, 1, {2}},
     {AT_KIND, 1, {DQ_FRAME_REP}},
     {AT_REASON, 1, {0x13}},
     {AT_RD_ATOMIC, 1, {0x10}},
@@ -171,12 +181,14 @@ static const struct {
     {AT_IS_ETH, 1, {1}},
     {AT_MTU, 1, {5}},
     {AT_EPOCH, 4, {0xf4, 0xf3, 0xf2, 0xf1}},
+    {AT_FIRST, 4, {0x24, 0x23, 0x22, 0x21}},
     {AT_PEER_EPOCH, 4, {4, 3, 2, 1}},
     {AT_QPN, 4, {8, 7, 6, 0}},
     {AT_PSN, 4, {0xc, 0xb, 0xa, 0}},
     {AT_DELIVERED, 4, {0x10, 0xf, 0xe, 0xd}},
+    {AT_ACKED, 4, {0x28, 0x27, 0x26, 0x25}},
     {AT_CREDITS, 2, {0x12, 0x11}},
-    {AT_RESERVED, 2, {0, 0}},
+    {AT_PROMISED, 2, {1, 0}},
     {AT_PID, 4, {0x17, 0x16, 0x15, 0x14}},
     {AT_HOST, 8, "a-host\0"},
     {AT_END, 4, {'d', 'q', 'r', 'i'}},
@@ -266,8 +278,8 @@ START_TEST(test_every_bit_flip)
         }
         bytes[t_at / 8] ^= 1 << (t_at % 8);
     }
-    /* the magic twice, version, the reserved field, cookie: all their bits */
-    ck_assert_uint_ge(refused, 32 + 32 + 8 + 16 + 64);
+    /* the magic twice, version, cookie: all their bits */
+    ck_assert_uint_ge(refused, 32 + 32 + 8 + 64);
 }
 END_TEST
 
@@ -306,7 +318,11 @@ static const struct {
     {AT_COOKIE, 8, COOKIE + 1, DQ_WIRE_BAD_COOKIE, DQ_WIRE_BAD_COOKIE},
     {AT_RD_ATOMIC, 1, 0, DQ_WIRE_OK, DQ_WIRE_OK},
     {AT_RD_ATOMIC, 1, 255, DQ_WIRE_OK, DQ_WIRE_OK},
-    {AT_RESERVED, 2, 0x8000, DQ_WIRE_BAD_FIELD, DQ_WIRE_BAD_FIELD},
+    {AT_FIRST, 4, 0, DQ_WIRE_BAD_FIELD, DQ_WIRE_OK},
+    {AT_FIRST, 4, 1, DQ_WIRE_OK, DQ_WIRE_OK},
+    {AT_PROMISED, 2, 0, DQ_WIRE_OK, DQ_WIRE_OK},
+    {AT_PROMISED, 2, 0x1112, DQ_WIRE_OK, DQ_WIRE_OK},
+    {AT_PROMISED, 2, 0x1113, DQ_WIRE_BAD_FIELD, DQ_WIRE_OK},
     {AT_EPOCH, 4, 0, DQ_WIRE_BAD_FIELD, DQ_WIRE_BAD_FIELD},
     {AT_EPOCH, 4, 1, DQ_WIRE_OK, DQ_WIRE_OK},
     {AT_EPOCH, 4, UINT32_MAX, DQ_WIRE_OK, DQ_WIRE_OK},

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What becomes of the requests of a queue pair that was lost.
+ *
+ * The peer has said how many active messages it has handed up: RC is ordered,
+ * so a count is enough. Up to the last of these messages, the peer has executed
+ * everything:
+ *
+ *        retired        the last message that
+ *        |              the peer has handed up       posted
+ *        |  past        v |  ahead                   |
+ *   -----[################|##########################]-----> ids
+ *
+ *             past                           ahead
+ *   message   over                           again
+ *   WRITE     over                           again: in order, so nothing that
+ *                                            the peer knows of is overwritten
+ *   READ      again: its answer is missing   again
+ *   atomic    unknown, and so the end: done  unknown: it may have been done
+ *             but nobody knows the result
+ *   grant     over                           blank: credits are counted anew
+ *   blank     over                           blank
+ *
+ * What is over but stands behind something that is not keeps its place: it is
+ * posted again as a blank, an empty WRITE. So ids and order stay as they were.
+ *
+ * Threads: one. Complexity: O(requests in use).
+ */
+#ifndef DQ_REDO_H
+#define DQ_REDO_H
+
+#include "dq.h"
+
+typedef enum {
+    DQ_OP_MSG,
+    DQ_OP_GRANT,
+    DQ_OP_WRITE,
+    DQ_OP_READ,
+    DQ_OP_ATOMIC,
+    DQ_OP_BLANK, /* its user is gone                                        */
+    DQ_OP_LAST
+} dq_op_kind_t;
+
+typedef enum {
+    DQ_REDO_OVER,
+    DQ_REDO_AGAIN,
+    DQ_REDO_BLANK,
+    DQ_REDO_UNKNOWN
+} dq_redo_t;
+
+/* How a remembered request begins. */
+typedef struct {
+    uint8_t  kind; /* dq_op_kind_t                                           */
+    uint32_t seq;  /* of a message; else, of the next message                */
+} dq_op_t;
+
+/* Requests by ledger slot: id modulo the power of two, @a stride bytes each. */
+typedef struct {
+    uint8_t  *slots;
+    size_t   stride;
+    uint32_t mask;
+} dq_redo_log_t;
+
+typedef struct {
+    uint32_t over;     /* everything before this id is over                  */
+    uint32_t ahead;    /* from this id on the peer knows nothing             */
+    uint32_t messages; /* to be sent again                                   */
+    uint32_t had;      /* messages that the peer had                         */
+    int      unknown;  /* an atomic whose fate or result is unknown          */
+} dq_redo_plan_t;
+
+static inline dq_op_t *dq_redo_slot(const dq_redo_log_t *log, uint32_t id)
+{
+    return (dq_op_t*)(void*)(log->slots + ((id & log->mask) * log->stride));
+}
+
+/* What becomes of a request of this kind; @a is_past as drawn above. */
+dq_redo_t dq_redo_verdict(dq_op_kind_t kind, int is_past);
+
+/* What becomes of the requests from @a retired to before @a posted, if the
+ * peer has handed up @a delivered messages. */
+dq_redo_plan_t dq_redo_plan(const dq_redo_log_t *log, uint32_t retired,
+                            uint32_t posted, uint32_t delivered);
+
+/* How many of our messages have completed: the number of the oldest in use, or
+ * @a next_seq if none is. */
+uint32_t dq_redo_acked(const dq_redo_log_t *log, uint32_t retired,
+                       uint32_t posted, uint32_t next_seq);
+
+#endif
