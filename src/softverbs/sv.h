@@ -171,16 +171,26 @@ struct sv_scan {
     const _Atomic uint64_t *tag;
     uint64_t                expect;
     struct sv_qp           *qp;
+    bool                    used; /* since the last sweep */
+};
+
+/* Of a CQ with many QPs: those whose bells it answers. */
+struct sv_bells {
+    uint64_t      members[SV_QP_MAX / 64];
+    struct sv_qp *qps[SV_QP_MAX]; /* by index of QP entry */
 };
 
 struct sv_cq {
     struct ibv_cq     base;
     struct sv_node   *node;
     struct sv_spin    rx_lock;
-    struct sv_scan   *scan;
+    struct sv_scan   *scan;       /* see sv_scan.c */
     unsigned          num_scan;
+    unsigned          num_active; /* the first of them are looked at */
     unsigned          scan_room;
     unsigned          scan_start;
+    unsigned          scan_waste; /* looks since the last sweep */
+    struct sv_bells  *bells;      /* NULL: never had many QPs */
     unsigned          num_batch;  /* under rx_lock, empty when it is free */
     enum sv_notify    batch_notify;
     struct sv_cqe     batch[SV_BATCH];
@@ -190,13 +200,15 @@ struct sv_cq {
     uint32_t          mask;
     _Atomic uint32_t  head;       /* next to be polled */
     _Atomic uint32_t  tail;
-    uint32_t          size;       /* cqe as asked for */
+    _Atomic uint32_t  size;       /* cqe as asked for */
     _Atomic uint32_t  owed;       /* slots of all queues that complete here */
-    bool              overrun;
+    _Atomic uint32_t  room;       /* size; 0 once it was overrun */
     atomic_uint       empty_polls; /* in a row */
 
     uint32_t          index;      /* CQ entry, 0 without channel */
     struct sv_shm_cq *shm;
+    uint32_t          announced;   /* under lock: the program has had an event
+                                    * for each completion up to here */
     uint32_t          events_sent; /* under sv_node.lock */
     uint32_t          async_sent;  /* under sv_async.lock, as in QP and SRQ */
     _Atomic uint32_t  users;
@@ -209,13 +221,15 @@ enum sv_wait {
     SV_WAIT_RNR,     /* the receiver has no RECV, timer runs */
     SV_WAIT_ACK,     /* nobody answers, timer runs */
     SV_WAIT_VERDICT, /* the receiver has to say whether the message fitted */
-    SV_WAIT_ROOM     /* UD: as SV_WAIT_RING, but not for long */
+    SV_WAIT_ROOM,    /* UD: as SV_WAIT_RING, but not for long */
+    SV_WAIT_DELAY    /* a fault on purpose holds it up */
 };
 
 enum sv_stage {
     SV_STAGE_NEW,
     SV_STAGE_CLAIMED, /* a RECV of the peer is ours */
-    SV_STAGE_SENT     /* in the ring, waiting for the verdict */
+    SV_STAGE_SENT,    /* in the ring, waiting for the verdict */
+    SV_STAGE_SILENT   /* done, and its acknowledgement lost on purpose */
 };
 
 struct sv_swqe {
@@ -258,6 +272,7 @@ struct sv_tx {
     uint32_t           depth;
     uint32_t           max_sge;
     uint32_t           max_inline;
+    bool               special; /* UD, or there are faults */
     uint32_t           posted;
     uint32_t           done;    /* completed, well or badly */
     _Atomic uint32_t   freed;   /* slots given back by polling */
@@ -273,6 +288,7 @@ struct sv_tx {
     uint64_t           tail;
     uint64_t           head;    /* last seen */
     uint64_t           prodded_at; /* tail for which the receiver was woken */
+    uint64_t           begged_at;  /* tail at the keeper's last visit */
     uint32_t           claimed; /* RECVs used of the peer's own queue */
     uint32_t           credit;  /* RECVs known to be posted there */
     uint32_t           min_len; /* shortest of those */
@@ -312,6 +328,8 @@ struct sv_qp {
     bool                   sq_sig_all;
     uint32_t               pdn;
     uint32_t               index;  /* of the QP entry */
+    uint32_t               number; /* among the QPs of its type, in order */
+    struct sv_fault_qp    *faults; /* NULL: none are planned */
     struct sv_shm_qp      *shm;
     struct sv_tx           tx;
     struct sv_rq           rq;     /* unused with an SRQ */
@@ -372,6 +390,8 @@ void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Runs in the child of a fork: the device stays with the parent. */
 void sv_contexts_orphan(void);
+/* An event of the port or the device, for every context of the process. */
+void sv_contexts_raise(enum ibv_event_type type);
 
 /* ---- device ---- */
 
@@ -383,8 +403,10 @@ int sv_query_port(struct ibv_context *context, uint8_t port_num,
 
 int sv_async_init(struct sv_async *async);
 void sv_async_cleanup(struct sv_async *async);
+/* element NULL: the port. */
 void sv_async_raise(struct sv_context *ctx, enum ibv_event_type type,
                     void *element);
+bool sv_event_is_of_port(enum ibv_event_type type);
 /* Before an element goes: forgets its unread events and waits until the read
  * ones are acknowledged. The other arguments are the element's own. */
 void sv_async_forget(struct sv_context *ctx, void *element,
@@ -407,6 +429,10 @@ void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
 int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
                        const struct ibv_sge *sge, uint32_t num_sge, int access,
                        struct ibv_sge *out);
+
+/* Whether pieces that were resolved are still registered. */
+bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
+                          uint32_t num_sge);
 
 /* Address in the peer behind (rkey, addr), or 0: access denied. */
 uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
@@ -446,14 +472,25 @@ void sv_cq_rx_unlock(struct sv_cq *cq);
 void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp);
 /* Receives whatever there is, for a program that is asleep. */
 void sv_cq_drain(struct sv_cq *cq);
-/* Fires if a completion is there that the CQ is armed for. */
+/* Fires if a completion is there that the CQ is armed for and that no event
+ * has announced yet. */
 void sv_cq_fire_pending(struct sv_cq *cq);
-int sv_cq_scan_add(struct sv_cq *cq, struct sv_qp *qp);
+/* The program has read an event: it announced the oldest completion that none
+ * had announced before. */
+void sv_cq_event_read(struct sv_cq *cq);
+/* A QP receives here from now on. 0 or -1: no memory. */
+int sv_scan_add(struct sv_cq *cq, struct sv_qp *qp);
 /* The QP takes no packets; its line is not looked at. Needs rx_lock. */
-void sv_cq_scan_stop(struct sv_cq *cq, struct sv_qp *qp);
-void sv_cq_scan_remove(struct sv_cq *cq, struct sv_qp *qp);
+void sv_scan_stop(struct sv_cq *cq, struct sv_qp *qp);
+void sv_scan_remove(struct sv_cq *cq, struct sv_qp *qp);
+void sv_scan_cleanup(struct sv_cq *cq);
+/* With many QPs, before each look at the active ones: takes up those whose
+ * bells have rung, and lets go of the idle. Needs rx_lock. */
+void sv_scan_tend(struct sv_cq *cq);
 int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+/* As if a completion had come that has no room. */
+void sv_cq_overrun(struct sv_cq *cq);
 
 static inline bool sv_cq_is_armed(const struct sv_cq *cq)
 {
@@ -505,8 +542,15 @@ void sv_tx_drained(struct sv_qp *qp);
 void sv_tx_disconnect(struct sv_qp *qp);
 /* Puts a QP with work left on the stuck list. Needs tx.lock. */
 void sv_tx_enlist(struct sv_qp *qp);
+
+enum sv_pusher {
+    SV_PUSHER_POLLER, /* a thread of the program */
+    SV_PUSHER_KEEPER, /* the keeper, as the program's threads do not */
+    SV_PUSHER_WATCH   /* the keeper, looking after those that cannot go on */
+};
+
 /* Tries every QP on the stuck list. The keeper also asks receivers for room. */
-void sv_tx_push_stuck(struct sv_node *node, bool is_keeper);
+void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher);
 void sv_tx_unlist(struct sv_qp *qp);
 
 /* Receiving; all need rx_lock of the receive CQ. */

@@ -47,7 +47,11 @@ void sv_async_raise(struct sv_context *ctx, enum ibv_event_type type,
     }
 
     event->event.event_type = type;
-    event->event.element.qp = element;
+    if (element != NULL) {
+        event->event.element.qp = element;
+    } else {
+        event->event.element.port_num = 1;
+    }
     sv_spin_lock(&async->lock);
     *async->last = event;
     async->last  = &event->next;
@@ -99,6 +103,23 @@ static bool sv_event_books(const struct ibv_async_event *event,
         return true;
     default:
         return false; /* of the port or the device: nobody waits */
+    }
+}
+
+bool sv_event_is_of_port(enum ibv_event_type type)
+{
+    switch (type) {
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+    case IBV_EVENT_GID_CHANGE:
+        return true;
+    default:
+        return false;
     }
 }
 

@@ -25,6 +25,8 @@
 #define sv_likely(_x)    __builtin_expect(!!(_x), 1)
 #define sv_unlikely(_x)  __builtin_expect(!!(_x), 0)
 
+#define SV_CACHE_LINE    64
+
 struct sv_spin {
     atomic_bool held;
 };
@@ -83,6 +85,17 @@ static inline void sv_copy(void *to, const void *from, size_t bytes)
     }
     memcpy(to, &a, 8);
     memcpy((char*)to + bytes - 8, &d, 8);
+}
+
+/* Asks for a cache line that will be written. A hint: it never faults. */
+static inline void sv_prefetch_write(const void *line)
+{
+#if defined(__x86_64__)
+    /* the builtin asks for reading only, unless built for newer CPUs */
+    __asm__ __volatile__("prefetchw (%0)" : : "r"(line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
 }
 
 /* Registers this process; false if the kernel will not. Once per process. */

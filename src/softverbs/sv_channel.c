@@ -8,7 +8,7 @@
  * then the number may belong to some other file of the program. It opens it
  * for reading, too: a pipe without readers would kill the writer by SIGPIPE.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +31,10 @@ ibv_create_comp_channel(struct ibv_context *context)
     struct sv_channel *channel;
     struct stat st;
     int fds[2];
+
+    if (sv_fault_verb(SV_VERB_CREATE_COMP_CHANNEL) != 0) {
+        return NULL;
+    }
 
     channel = calloc(1, sizeof(*channel));
     if (channel == NULL) {
@@ -58,6 +62,9 @@ SV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
     struct sv_context *ctx     = sv_context(ibchannel->context);
     int refs;
 
+    if (sv_is_orphaned(ibchannel->context)) {
+        return 0;
+    }
     pthread_mutex_lock(&ctx->lock);
     refs = ibchannel->refcnt;
     pthread_mutex_unlock(&ctx->lock);
@@ -220,11 +227,13 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     /* From here on either a sender sees that we are armed, or we see what it
      * sent. What came earlier fires, too: the specification lets programs look
      * for it themselves, but real devices do not, and there are programs that
-     * rely on it. */
+     * rely on it. It does not fire a second time for what has had its event:
+     * programs arm before they poll, and one that polls once for each event
+     * would take the second for the next completion. */
     sv_heavy_barrier();
     sv_cq_fire_pending(cq);
     if (atomic_load(&node->num_stuck) > 0) {
-        sv_keeper_ring(node->head); /* nobody may poll from here on */
+        sv_keeper_nudge(node, true);
     }
     return 0;
 }
@@ -253,6 +262,7 @@ SV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
         if ((cq != NULL) && (cq->shm->cookie == wakeup.cookie)) {
             ++cq->events_sent;
             pthread_mutex_unlock(&node->lock);
+            sv_cq_event_read(cq);
             *cq_p         = &cq->base;
             *cq_context_p = cq->base.cq_context;
             return 0;

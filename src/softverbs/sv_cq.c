@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion queues: made, resized, destroyed. See sv_poll.c for their use. */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +22,7 @@ static struct sv_cq *sv_cq_new(int cqe)
 
     cq->mask     = room - 1;
     cq->size     = cqe;
+    cq->room     = cqe;
     cq->base.cqe = cqe;
     pthread_mutex_init(&cq->base.mutex, NULL);
     pthread_cond_init(&cq->base.cond, NULL);
@@ -32,7 +33,7 @@ static void sv_cq_free(struct sv_cq *cq)
 {
     pthread_cond_destroy(&cq->base.cond);
     pthread_mutex_destroy(&cq->base.mutex);
-    free(cq->scan);
+    sv_scan_cleanup(cq);
     free(cq->ring);
     free(cq);
 }
@@ -53,6 +54,10 @@ SV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
     if ((cqe < 1) || (cqe > SV_LIMIT_CQE) || (comp_vector < 0) ||
         (comp_vector >= context->num_comp_vectors)) {
         errno = EINVAL;
+        return NULL;
+    }
+
+    if (sv_fault_verb(SV_VERB_CREATE_CQ) != 0) {
         return NULL;
     }
 
@@ -140,9 +145,15 @@ SV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
     struct sv_cq *cq = sv_cq(ibcq);
     struct sv_cqe *ring;
     uint32_t i, room, count;
+    int fault;
 
     if ((cqe < 1) || (cqe > SV_LIMIT_CQE)) {
         return EINVAL;
+    }
+
+    fault = sv_fault_verb(SV_VERB_RESIZE_CQ);
+    if (fault != 0) {
+        return fault;
     }
 
     room = sv_roundup_pow2(cqe);
@@ -163,9 +174,11 @@ SV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
         ring[i] = cq->ring[(atomic_load(&cq->head) + i) & cq->mask];
     }
     free(cq->ring);
+    cq->announced -= atomic_load(&cq->head);
     cq->ring     = ring;
     cq->mask     = room - 1;
     cq->size     = cqe;
+    cq->room     = (cq->room != 0) ? cqe : 0;
     cq->base.cqe = cqe;
     atomic_store(&cq->head, 0);
     atomic_store(&cq->tail, count);

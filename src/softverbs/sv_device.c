@@ -2,7 +2,7 @@
 /*
  * The device as programs find it: list, open, close, and what a fork inherits.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -93,6 +93,17 @@ static void sv_context_unlist(struct sv_context *ctx)
     pthread_mutex_unlock(&sv_contexts_mutex);
 }
 
+void sv_contexts_raise(enum ibv_event_type type)
+{
+    struct sv_context *ctx;
+
+    pthread_mutex_lock(&sv_contexts_mutex);
+    for (ctx = sv_contexts; ctx != NULL; ctx = ctx->next) {
+        sv_async_raise(ctx, type, NULL);
+    }
+    pthread_mutex_unlock(&sv_contexts_mutex);
+}
+
 static void sv_context_fill(struct sv_context *ctx, struct ibv_device *device)
 {
     struct verbs_context *vctx = &ctx->vctx;
@@ -114,8 +125,13 @@ static void sv_context_fill(struct sv_context *ctx, struct ibv_device *device)
 
 SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-    struct sv_context *ctx = calloc(1, sizeof(*ctx));
+    struct sv_context *ctx;
 
+    if ((sv_fault_open() != 0) || (sv_fault_verb(SV_VERB_OPEN_DEVICE) != 0)) {
+        return NULL;
+    }
+
+    ctx = calloc(1, sizeof(*ctx));
     if (ctx == NULL) {
         return NULL;
     }

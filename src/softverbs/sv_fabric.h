@@ -79,6 +79,9 @@ struct sv_node {
 
     pthread_t               keeper;
     _Atomic uint32_t        keeper_sleeps;
+    atomic_bool             keeper_urgent;
+    _Atomic uint32_t        pushes;      /* of the stuck list, by pollers */
+    uint32_t                pushes_seen; /* keeper's own */
     atomic_bool             keeper_stop;
     struct robust_list_head robust;
 };
@@ -92,8 +95,10 @@ uint64_t sv_pid_namespace(void);
 /* Unlinks the segments of this user that belong to nobody any more. */
 void sv_segment_sweep(void);
 /* Takes the first free slot: fills in node->path and node->slot. Descriptor,
- * or -1 and errno. */
+ * or -1 and errno. The segment stays locked until sv_segment_born(): its head
+ * says now whose it is. */
 int sv_segment_create(struct sv_node *node);
+void sv_segment_born(int fd);
 uint8_t *sv_segment_map(int fd);
 void sv_segment_path(char *path, size_t size, uint32_t slot);
 
@@ -116,6 +121,16 @@ static inline bool sv_peer_alive(const struct sv_peer *peer)
                                          memory_order_relaxed);
 
     return (life & (FUTEX_OWNER_DIED | SV_LIFE_CLOSED)) == 0;
+}
+
+/* Whether what is sent to a living process also reaches it. */
+static inline bool sv_peer_answers(const struct sv_peer *peer)
+{
+    uint32_t life = atomic_load_explicit(&peer->head->life,
+                                         memory_order_relaxed);
+
+    return (life & (FUTEX_OWNER_DIED | SV_LIFE_CLOSED | SV_LIFE_LINK_DOWN)) ==
+           0;
 }
 
 /* Entries of the own segment. Index, or -1 and errno: ENOMEM when the table or
@@ -168,6 +183,9 @@ static inline uint8_t *sv_peer_ring(struct sv_peer *peer, uint32_t index)
     return peer->base + SV_OFF_RING + (uint64_t)index * SV_RING_BYTES;
 }
 
+/* Tells a peer that there is something for a QP that it does not look at. */
+void sv_peer_ring_bell(struct sv_peer *peer, uint32_t index);
+
 /* Lock between processes. False after 20 ms in which its living holder did not
  * give it back: it may be stopped. */
 bool sv_shm_lock(struct sv_node *node, _Atomic uint32_t *word);
@@ -193,7 +211,8 @@ void sv_keeper_stop(struct sv_node *node);
 /* Makes the keeper of a node look around. */
 void sv_keeper_ring(struct sv_shm_head *head);
 
-/* Called when the stuck list becomes longer. */
-void sv_keeper_nudge(struct sv_node *node);
+/* There is something on the stuck list. urgent: the program is about to sleep,
+ * so it will not push the list itself. */
+void sv_keeper_nudge(struct sv_node *node, bool urgent);
 
 #endif

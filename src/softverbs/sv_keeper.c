@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper: one thread per node, asleep nearly always. It does three things
+ * The keeper: one thread per node, asleep nearly always. It does four things
  * that the program's own threads cannot be relied on for.
  *
  * - It marks the process's death. The `life` word of the segment is on this
@@ -11,13 +11,15 @@
  *   while their sends wait for room, for a RECV or for an answer. The timers
  *   of a program that polls do not depend on it.
  * - It answers the doorbell: a peer has met a fault that must kill a QP here,
- *   or has a long message for a program that is asleep.
+ *   has a long message for a program that is asleep, or somebody asks for
+ *   something (sv_control.c).
+ * - It is the clock of the plan of faults, if there is one.
  *
  * The list of robust futexes belongs to the C library, which lets its own
  * robust mutexes die with their thread. This thread never takes one, so it may
  * tell the kernel about a list of its own.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -48,9 +50,12 @@ void sv_keeper_ring(struct sv_shm_head *head)
     sv_futex_wake(&head->doorbell);
 }
 
-void sv_keeper_nudge(struct sv_node *node)
+void sv_keeper_nudge(struct sv_node *node, bool urgent)
 {
-    if (atomic_load(&node->keeper_sleeps) != 0) {
+    if (urgent) {
+        atomic_store(&node->keeper_urgent, true);
+        sv_keeper_ring(node->head);
+    } else if (atomic_load(&node->keeper_sleeps) != 0) {
         sv_keeper_ring(node->head);
     }
 }
@@ -60,6 +65,10 @@ static void sv_keeper_faults(struct sv_node *node)
 {
     struct sv_qp *qp;
     uint32_t i;
+
+    if (atomic_exchange(&node->head->faults, 0) == 0) {
+        return;
+    }
 
     pthread_mutex_lock(&node->objects_lock);
     for (i = 0; i < SV_QP_MAX; ++i) {
@@ -97,9 +106,25 @@ static void sv_keeper_enlist(struct sv_node *node)
     atomic_store(&head->life, (uint32_t)syscall(SYS_gettid));
 }
 
+/* Pushes the stuck list, unless the program's own threads have done so since
+ * the last time: it would only take the CPU from them. */
+static void sv_keeper_push(struct sv_node *node)
+{
+    uint32_t pushes = atomic_load(&node->pushes);
+    bool alone      = (pushes == node->pushes_seen);
+
+    if (atomic_exchange(&node->keeper_urgent, false)) {
+        alone = true;
+    }
+    node->pushes_seen = pushes;
+    sv_tx_push_stuck(node, alone ? SV_PUSHER_KEEPER : SV_PUSHER_WATCH);
+}
+
 static void *sv_keeper_main(void *arg)
 {
     const struct timespec tick = {0, SV_KEEPER_TICK_NS};
+    const struct timespec *pause;
+    struct timespec until_fault;
     struct sv_node *node       = arg;
     struct sv_shm_head *head   = node->head;
     uint32_t served            = atomic_load(&head->doorbell);
@@ -115,11 +140,13 @@ static void *sv_keeper_main(void *arg)
             served = seen;
             sv_keeper_faults(node);
             sv_keeper_drain(node);
+            sv_control_answer(node);
         }
+        pause = sv_fault_tick(node, &until_fault);
 
         if (atomic_load(&node->num_stuck) > 0) {
             linger = SV_KEEPER_LINGER;
-            sv_tx_push_stuck(node, true);
+            sv_keeper_push(node);
         }
 
         if (linger > 0) {
@@ -131,7 +158,7 @@ static void *sv_keeper_main(void *arg)
         /* Whoever adds to the stuck list after this store rings the bell. */
         atomic_store(&node->keeper_sleeps, 1);
         if (atomic_load(&node->num_stuck) == 0) {
-            sv_futex_wait(&head->doorbell, seen, NULL);
+            sv_futex_wait(&head->doorbell, seen, pause);
         }
         atomic_store(&node->keeper_sleeps, 0);
     }

@@ -4,9 +4,10 @@
  * which attributes, and what they do.
  *
  * The table has a row for each legal change that needs attributes. Any state
- * may go to RESET or ERR, with no attributes.
+ * may go to RESET or ERR, with no attributes; but from RESET to ERR the way is
+ * by INIT, as in Linux.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <string.h>
@@ -73,7 +74,8 @@ static bool sv_transition_is_legal(enum ibv_qp_type type, unsigned from,
 
     mask &= ~IBV_QP_STATE;
     if ((to == IBV_QPS_RESET) || (to == IBV_QPS_ERR)) {
-        return (mask & ~IBV_QP_CUR_STATE) == 0;
+        return ((mask & ~IBV_QP_CUR_STATE) == 0) &&
+               ((from != IBV_QPS_RESET) || (to != IBV_QPS_ERR));
     }
 
     for (t = sv_transitions; t < sv_transitions + SV_NUM_TRANSITIONS; ++t) {
@@ -156,13 +158,14 @@ static void sv_attr_store(struct sv_qp *qp, const struct ibv_qp_attr *from,
 
 /* ---- what a change of state does ---- */
 
-/* Needs rx_lock. The completions that are not polled yet go, too. */
+/* Needs rx_lock. The completions that are not polled yet go, too, so what has
+ * arrived is not delivered: nobody would learn of it. */
 static void sv_qp_to_reset(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
     atomic_store(&qp->state, IBV_QPS_RESET);
-    sv_rx_close(qp, true);
+    sv_rx_close(qp, false);
     sv_tx_unlist(qp);
 
     sv_spin_lock(&tx->lock);
@@ -268,6 +271,18 @@ static int sv_qp_enter(struct sv_qp *qp, unsigned state,
     return ret;
 }
 
+static enum ibv_event_type sv_fault_event(uint32_t fault)
+{
+    switch (fault) {
+    case SV_KILL_FATAL:
+        return IBV_EVENT_QP_FATAL;
+    case IBV_WC_REM_ACCESS_ERR:
+        return IBV_EVENT_QP_ACCESS_ERR;
+    default:
+        return IBV_EVENT_QP_REQ_ERR;
+    }
+}
+
 void sv_qp_remote_fault(struct sv_qp *qp)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
@@ -277,9 +292,9 @@ void sv_qp_remote_fault(struct sv_qp *qp)
     fault = atomic_exchange(&qp->shm->fault, 0);
     if ((fault != 0) && qp->rx.open) {
         sv_qp_to_err(qp);
-        sv_async_raise(qp->ctx, (fault == IBV_WC_REM_ACCESS_ERR) ?
-                                        IBV_EVENT_QP_ACCESS_ERR :
-                                        IBV_EVENT_QP_REQ_ERR, qp);
+        if (fault != SV_KILL_QUIETLY) {
+            sv_async_raise(qp->ctx, sv_fault_event(fault), qp);
+        }
     }
     sv_cq_rx_unlock(cq);
 }
@@ -289,11 +304,18 @@ SV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 {
     struct sv_qp *qp = sv_qp(ibqp);
     unsigned from, to;
-    int ret = EINVAL;
+    int ret;
 
     if (sv_is_orphaned(ibqp->context)) {
         return EIO;
     }
+
+    ret = sv_fault_verb(SV_VERB_MODIFY_QP);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = EINVAL;
 
     pthread_mutex_lock(&ibqp->mutex);
     from = atomic_load(&qp->state);
@@ -317,6 +339,11 @@ SV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
                            int mask, struct ibv_qp_init_attr *init)
 {
     struct sv_qp *qp = sv_qp(ibqp);
+    int ret          = sv_fault_verb(SV_VERB_QUERY_QP);
+
+    if (ret != 0) {
+        return ret;
+    }
 
     (void)mask; /* says what is wanted at least */
     pthread_mutex_lock(&ibqp->mutex);

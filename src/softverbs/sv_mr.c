@@ -7,8 +7,12 @@
  * the QP it talks to is set. ibv_dereg_mr() takes the key away, makes that
  * visible everywhere, and waits until each busy word of the process has been
  * seen clear once: whoever sets it later finds no key.
+ *
+ * Our own engines copy under a lock, out of what a send names and into what a
+ * RECV names, and look at the keys each time that they take it. So taking each
+ * lock once is enough to know that they have stopped.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +22,7 @@
 #undef ibv_reg_mr_iova
 
 /* A copy of 1 GiB takes a fraction of this; a peer that is stopped inside one
- * may take for ever, and must not stop us. */
+ * may take for ever, and must not stop us. The memory is not free then. */
 #define SV_DEREG_WAIT_NS    2000000000ull
 
 #define SV_ACCESS_KNOWN                                                   \
@@ -68,6 +72,10 @@ static struct ibv_mr *sv_mr_reg(struct ibv_pd *pd, void *addr, size_t length,
 
     if (sv_is_orphaned(pd->context)) {
         errno = EIO;
+        return NULL;
+    }
+
+    if (sv_fault_verb(SV_VERB_REG_MR) != 0) {
         return NULL;
     }
 
@@ -131,8 +139,9 @@ SV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
     return sv_mr_reg(pd, addr, length, iova, access);
 }
 
-/* Until nobody is inside a request that began before the heavy barrier. */
-static void sv_wait_for_senders(struct sv_node *node)
+/* Until nobody is inside a request that began before the heavy barrier. False:
+ * somebody still is, and seems to be stopped. */
+static bool sv_wait_for_senders(struct sv_node *node)
 {
     const uint32_t per_page = SV_PAGE / sizeof(struct sv_shm_qp);
     uint32_t page, i;
@@ -142,10 +151,34 @@ static void sv_wait_for_senders(struct sv_node *node)
             continue;
         }
         for (i = 0; i < per_page; ++i) {
-            sv_busy_wait(node, sv_peer_qp(node->self, page * per_page + i),
-                         SV_DEREG_WAIT_NS);
+            if (!sv_busy_wait(node,
+                              sv_peer_qp(node->self, page * per_page + i),
+                              SV_DEREG_WAIT_NS)) {
+                return false;
+            }
         }
     }
+    return true;
+}
+
+/* Until none of our own engines is inside a copy that began with the key. */
+static void sv_wait_for_engines(struct sv_node *node)
+{
+    struct sv_cq *cq;
+    uint32_t i;
+
+    pthread_mutex_lock(&node->objects_lock);
+    for (cq = node->all_cqs; cq != NULL; cq = cq->next) {
+        sv_spin_lock(&cq->rx_lock);
+        sv_spin_unlock(&cq->rx_lock);
+    }
+    for (i = 0; i < SV_QP_MAX; ++i) {
+        if (node->qps[i] != NULL) {
+            sv_spin_lock(&node->qps[i]->tx.lock);
+            sv_spin_unlock(&node->qps[i]->tx.lock);
+        }
+    }
+    pthread_mutex_unlock(&node->objects_lock);
 }
 
 SV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
@@ -159,9 +192,14 @@ SV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
     }
 
     atomic_store(&shm->key, 0);
+    sv_wait_for_engines(node);
     if ((shm->access & ~IBV_ACCESS_LOCAL_WRITE) != 0) {
         sv_heavy_barrier();
-        sv_wait_for_senders(node);
+        if (!sv_wait_for_senders(node)) {
+            sv_say("memory cannot be deregistered: a process that is stopped "
+                   "is in the middle of a transfer");
+            return EBUSY;
+        }
     }
 
     pthread_mutex_lock(&node->lock);
@@ -207,6 +245,22 @@ int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
         }
     }
     return total;
+}
+
+bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
+                          uint32_t num_sge)
+{
+    uint32_t i;
+
+    for (i = 0; i < num_sge; ++i) {
+        if ((sge[i].length > 0) &&
+            (atomic_load_explicit(&sv_peer_mr(node->self,
+                                              sge[i].lkey >> 16)->key,
+                                  memory_order_acquire) != sge[i].lkey)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,

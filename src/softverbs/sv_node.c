@@ -2,7 +2,7 @@
 /*
  * The node: how this process comes onto the fabric and leaves it.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +94,7 @@ static int sv_node_map(struct sv_node *node, int fd)
         return -1;
     }
 
-    if (fallocate(fd, 0, 0, SV_OFF_QP) != 0) {
+    if (fallocate(fd, 0, 0, SV_PAGE) != 0) {
         sv_say("no room for a segment in " SV_SHM_DIR ": %m");
         errno = ENOMEM;
         return -1;
@@ -148,7 +148,9 @@ static struct sv_node *sv_node_new(void)
 
     /* Where Yama lets only ancestors use process_vm_*, siblings may too. */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    sv_fault_join(node);
     atomic_store(&node->head->ready, 1);
+    sv_segment_born(node->self->fd);
     return node;
 
 err_unmap:
@@ -169,6 +171,7 @@ err_free:
 static void sv_node_atfork_child(void)
 {
     sv_contexts_orphan();
+    sv_fault_orphan();
     pthread_mutex_init(&sv_node_mutex, NULL);
     sv_node = NULL;
 }
@@ -207,6 +210,7 @@ void sv_node_put(struct sv_node *node)
 
     sv_node = NULL;
     sv_keeper_stop(node);
+    sv_fault_leave(node);
     unlink(node->path);
     pthread_mutex_unlock(&sv_node_mutex);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection domains and address handles. */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,9 @@ SV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     struct sv_context *ctx = sv_context(context);
     struct sv_pd *pd;
 
+    if (sv_fault_verb(SV_VERB_ALLOC_PD) != 0) {
+        return NULL;
+    }
     if (atomic_fetch_add(&ctx->num_pd, 1) >= SV_LIMIT_PD) {
         atomic_fetch_sub(&ctx->num_pd, 1);
         errno = ENOMEM;
@@ -33,6 +36,9 @@ SV_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
     struct sv_pd *pd = sv_pd(ibpd);
 
+    if (sv_is_orphaned(ibpd->context)) {
+        return 0;
+    }
     if (atomic_load(&pd->users) > 0) {
         return EBUSY;
     }
@@ -48,6 +54,9 @@ SV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
     struct sv_context *ctx = sv_context(pd->context);
     struct sv_ah *ah;
 
+    if (sv_fault_verb(SV_VERB_CREATE_AH) != 0) {
+        return NULL;
+    }
     if ((attr->port_num != 1) ||
         (attr->is_global && (attr->grh.sgid_index != 0))) {
         errno = EINVAL;

@@ -48,6 +48,23 @@ void sv_peer_destroy(struct sv_peer *peer)
     free(peer);
 }
 
+/* Process numbers of another namespace mean somebody else here, or nobody; the
+ * device needs them to copy, to wake, and to know who is dead. */
+static bool sv_peer_is_near(const struct sv_node *node,
+                            const struct sv_shm_head *head)
+{
+    static atomic_bool said;
+
+    if (head->pid_ns == node->head->pid_ns) {
+        return true;
+    }
+    if (!atomic_exchange(&said, true)) {
+        sv_say("process %d is in another PID namespace and cannot be reached; "
+               "run both in one (docker run --pid ...)", head->pid);
+    }
+    return false;
+}
+
 /* Opens and checks a peer's segment. Needs node->lock. */
 static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
 {
@@ -77,7 +94,7 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     head = (struct sv_shm_head*)base;
     if ((atomic_load(&head->ready) == 0) || (head->magic != SV_MAGIC) ||
         (head->version != SV_VERSION) || (head->slot != slot) ||
-        (head->pid_ns != node->head->pid_ns)) {
+        !sv_peer_is_near(node, head)) {
         goto err_unmap;
     }
 
@@ -226,6 +243,14 @@ bool sv_busy_wait(struct sv_node *node, struct sv_shm_qp *shm,
         sched_yield();
     }
     return true;
+}
+
+void sv_peer_ring_bell(struct sv_peer *peer, uint32_t index)
+{
+    struct sv_shm_head *head = peer->head;
+
+    atomic_fetch_or(&head->bells[index / 64], 1ull << (index % 64));
+    atomic_fetch_or(&head->bell, 1ull << (index / 64));
 }
 
 /* ---- copying ---- */

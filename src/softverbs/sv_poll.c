@@ -2,8 +2,9 @@
 /*
  * Completions on their way to the program.
  *
- * ibv_poll_cq() is where receiving happens: it looks at the rings of all QPs
- * that receive into this CQ (`scan`, one cache line of shared memory each).
+ * ibv_poll_cq() is where receiving happens: it looks at the rings of the QPs
+ * that receive into this CQ (`scan`, one cache line of shared memory each; of
+ * many QPs only at those that are in use, see sv_scan.c).
  * What it receives is collected in `batch` and goes from there to the caller;
  * what the caller has no room for goes into the completion ring, and so does
  * everything that completes while nobody polls.
@@ -20,15 +21,32 @@
 #include "sv.h"
 
 #include <limits.h>
-#include <stdlib.h>
 
 /* Empty polls in a row before the CPU is offered to others. The peer may need
  * this very CPU to send what we poll for; with a CPU each, 128 costs nothing. */
 #define SV_POLL_YIELD    128
 
-static const _Atomic uint64_t sv_no_tag;
-
 /* ---- putting in ---- */
+
+static inline bool sv_cq_is_dead(const struct sv_cq *cq)
+{
+    return atomic_load_explicit(&cq->room, memory_order_relaxed) == 0;
+}
+
+/* Needs lock. */
+static void sv_cq_die(struct sv_cq *cq)
+{
+    if (atomic_exchange(&cq->room, 0) != 0) {
+        sv_async_raise(sv_context(cq->base.context), IBV_EVENT_CQ_ERR, cq);
+    }
+}
+
+void sv_cq_overrun(struct sv_cq *cq)
+{
+    sv_spin_lock(&cq->lock);
+    sv_cq_die(cq);
+    sv_spin_unlock(&cq->lock);
+}
 
 /* Into the ring. Needs lock. False: overrun. The CQ is dead from then on, as
  * that of a real device: what it holds can be polled, nothing comes any more. */
@@ -36,11 +54,9 @@ static bool sv_cq_append(struct sv_cq *cq, const struct sv_cqe *cqe)
 {
     uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-    if (sv_unlikely(cq->overrun || (sv_cq_count(cq) == cq->size))) {
-        if (!cq->overrun) {
-            cq->overrun = true;
-            sv_async_raise(sv_context(cq->base.context), IBV_EVENT_CQ_ERR, cq);
-        }
+    if (sv_unlikely(sv_cq_count(cq) >=
+                    atomic_load_explicit(&cq->room, memory_order_relaxed))) {
+        sv_cq_die(cq);
         return false;
     }
 
@@ -118,7 +134,7 @@ void sv_cq_rx_unlock(struct sv_cq *cq)
     if ((cq->num_batch > 0) || (cq->batch_notify != SV_NOTIFY_NONE)) {
         sv_cq_flush(cq);
     }
-    if (sv_unlikely(cq->overrun)) {
+    if (sv_unlikely(sv_cq_is_dead(cq))) {
         sv_cq_bury(cq);
         sv_cq_flush(cq);
     }
@@ -169,8 +185,8 @@ static int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
     uint32_t tail         = atomic_load_explicit(&cq->tail,
                                                  memory_order_relaxed);
     const struct sv_cqe *cqe;
-    unsigned taken = 0;
-    int n          = 0;
+    unsigned whole, taken = 0;
+    int n = 0;
 
     for (; (n < num) && (head != tail); ++n) {
         cqe   = &cq->ring[head++ & cq->mask];
@@ -180,7 +196,9 @@ static int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
     atomic_store_explicit(&cq->head, head, memory_order_relaxed);
 
     if (with_batch) {
-        for (; (n < num) && (taken < cq->num_batch); ++n) {
+        /* A CQ that is dead gives out nothing but what is in its ring. */
+        whole = sv_unlikely(sv_cq_is_dead(cq)) ? 0 : cq->num_batch;
+        for (; (n < num) && (taken < whole); ++n) {
             cqe   = &cq->batch[taken++];
             wc[n] = cqe->wc;
             sv_cqe_free_slot(cqe, &freed);
@@ -200,12 +218,17 @@ static inline void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
     struct sv_scan *scan;
     unsigned i;
 
-    for (i = 0; (i < cq->num_scan) && (limit > 0); ++i) {
-        at   = (at < cq->num_scan) ? at : 0;
+    if (sv_unlikely(cq->bells != NULL)) {
+        sv_scan_tend(cq);
+    }
+
+    for (i = 0; (i < cq->num_active) && (limit > 0); ++i) {
+        at   = (at < cq->num_active) ? at : 0;
         scan = &cq->scan[at++];
         if (atomic_load_explicit(scan->tag, memory_order_relaxed) ==
             scan->expect) {
-            limit -= sv_rx_run(scan->qp, limit, notify);
+            scan->used = true;
+            limit     -= sv_rx_run(scan->qp, limit, notify);
             /* Whoever used up the limit is last next time. */
             cq->scan_start = at;
         }
@@ -218,7 +241,8 @@ static inline void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
  * arrived. Otherwise what the caller has no room for can wait in the rings. */
 static unsigned sv_cq_appetite(struct sv_cq *cq, int room)
 {
-    return (atomic_load_explicit(&cq->owed, memory_order_relaxed) > cq->size) ?
+    return (atomic_load_explicit(&cq->owed, memory_order_relaxed) >
+            atomic_load_explicit(&cq->size, memory_order_relaxed)) ?
                    UINT_MAX : (unsigned)room;
 }
 
@@ -268,7 +292,7 @@ int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 
     if (sv_unlikely(atomic_load_explicit(&cq->node->num_stuck,
                                          memory_order_relaxed) != 0)) {
-        sv_tx_push_stuck(cq->node, false);
+        sv_tx_push_stuck(cq->node, SV_PUSHER_POLLER);
     }
 
     if (sv_cq_count(cq) >= (uint32_t)num) {
@@ -287,8 +311,28 @@ int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 void sv_cq_drain(struct sv_cq *cq)
 {
     sv_spin_lock(&cq->rx_lock);
-    sv_cq_receive(cq, cq->size, true);
+    sv_cq_receive(cq, atomic_load_explicit(&cq->size, memory_order_relaxed),
+                  true);
     sv_cq_rx_unlock(cq);
+}
+
+/* The oldest completion without an event of its own. Needs lock. */
+static uint32_t sv_cq_unannounced(const struct sv_cq *cq)
+{
+    uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+    return ((int32_t)(cq->announced - head) > 0) ? cq->announced : head;
+}
+
+void sv_cq_event_read(struct sv_cq *cq)
+{
+    uint32_t at;
+
+    sv_cq_drain(cq);
+    sv_spin_lock(&cq->lock);
+    at            = sv_cq_unannounced(cq);
+    cq->announced = (at != cq->tail) ? at + 1 : at;
+    sv_spin_unlock(&cq->lock);
 }
 
 void sv_cq_fire_pending(struct sv_cq *cq)
@@ -298,57 +342,13 @@ void sv_cq_fire_pending(struct sv_cq *cq)
 
     sv_cq_drain(cq);
     sv_spin_lock(&cq->lock);
-    for (at = cq->head; at != cq->tail; ++at) {
+    for (at = sv_cq_unannounced(cq); at != cq->tail; ++at) {
         if (cq->ring[at & cq->mask].notify > notify) {
             notify = cq->ring[at & cq->mask].notify;
         }
     }
     sv_spin_unlock(&cq->lock);
     sv_cq_tell(cq, notify);
-}
-
-/* ---- which QPs receive here ---- */
-
-int sv_cq_scan_add(struct sv_cq *cq, struct sv_qp *qp)
-{
-    struct sv_scan *scan;
-    unsigned room;
-
-    sv_spin_lock(&cq->rx_lock);
-    if (cq->num_scan == cq->scan_room) {
-        room = (cq->scan_room == 0) ? 8 : 2 * cq->scan_room;
-        scan = realloc(cq->scan, room * sizeof(*scan));
-        if (scan == NULL) {
-            sv_spin_unlock(&cq->rx_lock);
-            return -1;
-        }
-        cq->scan      = scan;
-        cq->scan_room = room;
-    }
-
-    qp->rx.scan                = cq->num_scan;
-    cq->scan[cq->num_scan].qp  = qp;
-    ++cq->num_scan;
-    sv_cq_scan_stop(cq, qp);
-    sv_spin_unlock(&cq->rx_lock);
-    return 0;
-}
-
-void sv_cq_scan_stop(struct sv_cq *cq, struct sv_qp *qp)
-{
-    cq->scan[qp->rx.scan].tag    = &sv_no_tag;
-    cq->scan[qp->rx.scan].expect = 1;
-}
-
-void sv_cq_scan_remove(struct sv_cq *cq, struct sv_qp *qp)
-{
-    struct sv_scan *last;
-
-    sv_spin_lock(&cq->rx_lock);
-    last                    = &cq->scan[--cq->num_scan];
-    cq->scan[qp->rx.scan]   = *last;
-    last->qp->rx.scan       = qp->rx.scan;
-    sv_cq_rx_unlock(cq);
 }
 
 /* Needs rx_lock if the QP receives here. */
@@ -370,6 +370,9 @@ void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp)
         }
     }
     atomic_store(&cq->tail, to);
+    if ((int32_t)(cq->announced - to) > 0) {
+        cq->announced = to;
+    }
     sv_freed_settle(&freed);
     sv_spin_unlock(&cq->lock);
 }

@@ -6,7 +6,7 @@
  * state, room, counts, opcode. Keys and ranges are found out by executing, and
  * are answered by a completion.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <string.h>
@@ -47,7 +47,8 @@ static uint64_t sv_sge_sum(const struct ibv_sge *sge, int num_sge)
 }
 
 /* 0 or an errno. Needs tx.lock. */
-static int sv_send_check(struct sv_qp *qp, const struct ibv_send_wr *wr)
+static inline __attribute__((always_inline)) int
+sv_send_check(struct sv_qp *qp, const struct ibv_send_wr *wr)
 {
     struct sv_tx *tx = &qp->tx;
 
@@ -137,7 +138,8 @@ static uint16_t sv_send_rec_flags(const struct ibv_send_wr *wr)
     return flags;
 }
 
-static void sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
+static inline __attribute__((always_inline)) void
+sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
 {
     struct sv_tx *tx    = &qp->tx;
     struct sv_swqe *wqe = sv_tx_wqe(tx, tx->posted++);
@@ -183,21 +185,25 @@ static void sv_send_go(struct sv_qp *qp)
     }
 }
 
-int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
-                 struct ibv_send_wr **bad)
+/* All of the usual post in one piece, and so these are inline: the other piece,
+ * for plans of faults, would otherwise make calls of them.
+ *
+ * Posts what is before `stop`. 0 or an errno, with the culprit in *bad. Needs
+ * tx.lock. */
+static inline __attribute__((always_inline)) int
+sv_send_chain(struct sv_qp *qp, struct ibv_send_wr *wr,
+              const struct ibv_send_wr *stop, struct ibv_send_wr **bad)
 {
-    struct sv_qp *qp = sv_qp(ibqp);
     uint32_t state;
     int ret = 0;
 
-    sv_spin_lock(&qp->tx.lock);
     state = atomic_load_explicit(&qp->state, memory_order_relaxed);
     if (sv_unlikely((state == IBV_QPS_RESET) || (state == IBV_QPS_INIT) ||
                     (state == IBV_QPS_RTR))) {
         ret = EINVAL;
     }
 
-    for (; (ret == 0) && (wr != NULL); wr = wr->next) {
+    for (; (ret == 0) && (wr != stop); wr = wr->next) {
         ret = sv_send_check(qp, wr);
         if (sv_unlikely(ret != 0)) {
             break;
@@ -207,7 +213,37 @@ int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
     if (sv_unlikely(ret != 0)) {
         *bad = wr;
     }
+    return ret;
+}
 
+/* The same with a WR in the chain that a plan of faults refuses. */
+static __attribute__((noinline)) int
+sv_send_chain_faulty(struct sv_qp *qp, struct ibv_send_wr *wr,
+                     struct ibv_send_wr **bad)
+{
+    struct ibv_send_wr *stop;
+    int refusal = 0;
+    int ret;
+
+    stop = sv_fault_refuse(qp, wr, &refusal);
+    ret  = sv_send_chain(qp, wr, stop, bad);
+    if ((ret == 0) && (stop != NULL)) {
+        *bad = stop;
+        ret  = refusal;
+    }
+    return ret;
+}
+
+int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+                 struct ibv_send_wr **bad)
+{
+    struct sv_qp *qp = sv_qp(ibqp);
+    int ret;
+
+    sv_spin_lock(&qp->tx.lock);
+    ret = sv_unlikely(qp->faults != NULL) ?
+                  sv_send_chain_faulty(qp, wr, bad) :
+                  sv_send_chain(qp, wr, NULL, bad);
     sv_send_go(qp);
     sv_spin_unlock(&qp->tx.lock);
 

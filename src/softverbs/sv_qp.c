@@ -7,7 +7,7 @@
  * stopped in the middle of a record is not given back at all: that sender may
  * wake up years later and finish its sentence.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -164,6 +164,7 @@ static struct sv_qp *sv_qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     qp->pdn             = sv_pd(pd)->pdn;
     qp->init            = *init;
     qp->sq_sig_all      = (init->sq_sig_all != 0);
+    qp->tx.special      = (init->qp_type == IBV_QPT_UD);
     qp->base.context    = pd->context;
     qp->base.pd         = pd;
     qp->base.qp_context = init->qp_context;
@@ -180,6 +181,7 @@ static void sv_qp_free(struct sv_qp *qp)
 {
     pthread_cond_destroy(&qp->base.cond);
     pthread_mutex_destroy(&qp->base.mutex);
+    sv_fault_detach(qp);
     sv_rq_cleanup(&qp->rq);
     free(qp->tx.wqes);
     free(qp->rx.cur);
@@ -189,8 +191,11 @@ static void sv_qp_free(struct sv_qp *qp)
 /* Private memory: queues, and a copy of the RECV being filled. */
 static int sv_qp_queues(struct sv_qp *qp, struct ibv_qp_init_attr *init)
 {
+    uint32_t max_sge = (init->srq != NULL) ? sv_srq(init->srq)->rq.max_sge :
+                                             init->cap.max_recv_sge;
+
     qp->rx.cur = calloc(1, sizeof(*qp->rx.cur) +
-                                   SV_LIMIT_SGE * sizeof(struct ibv_sge));
+                                   max_sge * sizeof(struct ibv_sge));
     if ((qp->rx.cur == NULL) || (sv_tx_init(&qp->tx, &init->cap) != 0)) {
         return -1;
     }
@@ -214,6 +219,10 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
         return NULL;
     }
 
+    if (sv_fault_verb(SV_VERB_CREATE_QP) != 0) {
+        return NULL;
+    }
+
     qp = sv_qp_new(pd, init);
     if (qp == NULL) {
         return NULL;
@@ -229,15 +238,17 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
         goto err_nomem;
     }
 
+    qp->number = sv_fault_number(init->qp_type);
     sv_qp_publish(qp);
     sv_qp_enroll(qp);
-    if (sv_cq_scan_add(sv_cq(init->recv_cq), qp) != 0) {
+    if (sv_scan_add(sv_cq(init->recv_cq), qp) != 0) {
         goto err_number;
     }
 
     pthread_mutex_lock(&node->objects_lock);
     node->qps[qp->index] = qp;
     pthread_mutex_unlock(&node->objects_lock);
+    sv_fault_attach(qp);
     return &qp->base;
 
 err_number:
@@ -289,7 +300,7 @@ SV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     /* From here on only our caller knows the QP. First no packet and no push
      * can reach it, then no completion names it, then its entry is free. */
     clean = sv_qp_leave(qp);
-    sv_cq_scan_remove(sv_cq(ibqp->recv_cq), qp);
+    sv_scan_remove(sv_cq(ibqp->recv_cq), qp);
     sv_cq_forget_qp(sv_cq(ibqp->send_cq), qp);
     sv_cq_forget_qp(sv_cq(ibqp->recv_cq), qp);
     sv_async_forget(qp->ctx, ibqp, &ibqp->mutex, &ibqp->cond,

@@ -5,7 +5,7 @@
  * It passes for an InfiniBand HCA with one active port. With an Ethernet link
  * layer, programs would look for GIDs and netdevs in sysfs that are not there.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -14,13 +14,19 @@
 void sv_device_gid(union ibv_gid *gid_p)
 {
     gid_p->global.subnet_prefix = htobe64(0xfe80000000000000ull);
-    gid_p->global.interface_id  = htobe64(SV_GUID);
+    gid_p->global.interface_id  = htobe64(SV_GUID + sv_fault_gid_changes());
 }
 
 SV_EXPORT int ibv_query_device(struct ibv_context *context,
                                struct ibv_device_attr *attr)
 {
+    int ret = sv_fault_verb(SV_VERB_QUERY_DEVICE);
+
     (void)context;
+    if (ret != 0) {
+        return ret;
+    }
+
     memset(attr, 0, sizeof(*attr));
     strncpy(attr->fw_ver, DAQIRI_VERSION, sizeof(attr->fw_ver) - 1);
     attr->node_guid                 = htobe64(SV_GUID);
@@ -53,7 +59,9 @@ SV_EXPORT int ibv_query_device(struct ibv_context *context,
 
 static void sv_port_attr(struct ibv_port_attr *attr)
 {
-    attr->state           = IBV_PORT_ACTIVE;
+    bool down = sv_fault_link_is_down();
+
+    attr->state           = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attr->max_mtu         = IBV_MTU_4096;
     attr->active_mtu      = IBV_MTU_4096;
     attr->gid_tbl_len     = 1;
@@ -64,7 +72,7 @@ static void sv_port_attr(struct ibv_port_attr *attr)
     attr->max_vl_num      = 1;
     attr->active_width    = 2;  /* 4x */
     attr->active_speed    = 32; /* EDR */
-    attr->phys_state      = 5;  /* link up */
+    attr->phys_state      = down ? 2 : 5; /* polling, link up */
     attr->link_layer      = IBV_LINK_LAYER_INFINIBAND;
 }
 
@@ -73,10 +81,16 @@ int sv_query_port(struct ibv_context *context, uint8_t port_num,
                   struct ibv_port_attr *attr, size_t length)
 {
     struct ibv_port_attr full;
+    int ret;
 
     (void)context;
     if (port_num != 1) {
         return EINVAL;
+    }
+
+    ret = sv_fault_verb(SV_VERB_QUERY_PORT);
+    if (ret != 0) {
+        return ret;
     }
 
     memset(&full, 0, sizeof(full));
@@ -102,6 +116,9 @@ SV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
         errno = EINVAL;
         return -1;
     }
+    if (sv_fault_verb(SV_VERB_QUERY_GID) != 0) {
+        return -1;
+    }
 
     sv_device_gid(gid_p);
     return 0;
@@ -113,6 +130,7 @@ SV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
                                 uint32_t flags, size_t entry_size)
 {
     struct ibv_gid_entry full;
+    int ret;
 
     (void)context;
     if ((port_num != 1) || (flags != 0)) {
@@ -120,6 +138,11 @@ SV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
     }
     if (gid_index != 0) {
         return ENODATA;
+    }
+
+    ret = sv_fault_verb(SV_VERB_QUERY_GID);
+    if (ret != 0) {
+        return ret;
     }
 
     memset(&full, 0, sizeof(full));

@@ -11,6 +11,7 @@
 static int sv_tx_denied(struct sv_tx *tx, enum ibv_wc_status status)
 {
     atomic_store(&tx->rem->fault, status);
+    atomic_store(&tx->peer->head->faults, 1);
     sv_keeper_ring(tx->peer->head);
     return status;
 }
@@ -50,6 +51,7 @@ static int sv_tx_notice(struct sv_qp *qp, struct sv_swqe *wqe)
     rec->flags |= SV_REC_FIRST | SV_REC_LAST | SV_REC_WRITE;
     atomic_store_explicit(&rec->tag, tx->tail ^ tx->key, memory_order_release);
     tx->tail += sv_rec_span(0);
+    sv_tx_ring_bell(tx->peer, tx->rem);
     return 0;
 }
 

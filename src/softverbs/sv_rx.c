@@ -5,7 +5,7 @@
  * Everything here runs under rx_lock of the receive CQ, called from its
  * ibv_poll_cq(), from the keeper, or from a state change of the QP.
  */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <string.h>
 
@@ -130,7 +130,7 @@ int sv_rx_close(struct sv_qp *qp, bool deliver)
         sv_rx_run(qp, UINT32_MAX, true);
     }
     qp->rx.open = false;
-    sv_cq_scan_stop(sv_cq(qp->base.recv_cq), qp);
+    sv_scan_stop(sv_cq(qp->base.recv_cq), qp);
     sv_rx_return_claims(qp);
     return ret;
 }
@@ -315,9 +315,18 @@ static enum sv_rx_result sv_rx_begin(struct sv_qp *qp, const struct sv_rec *rec)
     struct sv_rwqe *cur = qp->rx.cur;
     bool is_ud          = (qp->base.qp_type == IBV_QPT_UD);
     int64_t room, need;
+    int fault;
 
     if (!sv_rx_take(qp)) {
         return SV_RX_STALLED;
+    }
+    if (sv_unlikely(qp->faults != NULL)) {
+        fault = sv_fault_receive(qp);
+        if (fault != 0) {
+            return sv_rx_fail(qp, fault, (fault == IBV_WC_LOC_LEN_ERR) ?
+                                                 SV_NAK_INVALID_REQUEST :
+                                                 SV_NAK_OPERATIONAL);
+        }
     }
 
     if ((rec->flags & SV_REC_WRITE) != 0) {
@@ -350,6 +359,9 @@ sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, bool notify)
         if (result != SV_RX_PART) {
             return result;
         }
+    } else if (!sv_sge_is_registered(qp->node, qp->rx.cur->sge,
+                                     qp->rx.cur->num_sge)) {
+        return sv_rx_fail(qp, IBV_WC_LOC_PROT_ERR, SV_NAK_OPERATIONAL);
     }
 
     if ((rec->flags & SV_REC_WRITE) == 0) {

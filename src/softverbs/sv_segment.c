@@ -5,7 +5,9 @@
  * The names in /dev/shm are the registry. Whoever creates softverbs-<uid>.<n>
  * exclusively owns slot n. Every open first sweeps the directory: a segment
  * whose process is gone is unlinked, under a flock() on the file itself, so
- * that two sweepers cannot take away a successor of what they looked at.
+ * that two sweepers cannot take away a successor of what they looked at. Until
+ * its head says whose it is, a segment is locked by its maker; one that has
+ * neither a head nor a lock was left by a process that was killed on the way.
  */
 #include "sv.h"
 
@@ -18,12 +20,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-/* A file that has no header yet belongs to a process that is just opening;
- * after this many seconds it was killed on the way. */
-#define SV_BIRTH_SECONDS    10
 
 /* The name in field 2 may contain anything, so parsing starts at the last
  * parenthesis. */
@@ -98,6 +95,8 @@ static bool sv_segment_is_named(int fd, const char *path)
            (by_fd.st_ino == by_name.st_ino) && (by_fd.st_dev == by_name.st_dev);
 }
 
+/* Nobody's who is alive, provided that nobody has locked it. What does not look
+ * like a segment is not ours to judge. */
 static bool sv_segment_is_stale(int fd)
 {
     struct sv_shm_head head;
@@ -106,10 +105,16 @@ static bool sv_segment_is_stale(int fd)
     if (fstat(fd, &st) != 0) {
         return false;
     }
-
-    if ((pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head)) ||
-        (head.magic != SV_MAGIC) || (atomic_load(&head.ready) == 0)) {
-        return time(NULL) - st.st_mtime > SV_BIRTH_SECONDS;
+    if (st.st_size == 0) {
+        return true;
+    }
+    if (((uint64_t)st.st_size != SV_SEG_BYTES) ||
+        (pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head)) ||
+        ((head.magic != SV_MAGIC) && (head.magic != 0))) {
+        return false;
+    }
+    if (atomic_load(&head.ready) == 0) {
+        return true;
     }
 
     if (head.pid_ns != sv_pid_namespace()) {
@@ -168,20 +173,31 @@ int sv_segment_create(struct sv_node *node)
     for (slot = 1; slot <= SV_SLOT_MAX; ++slot) {
         sv_segment_path(node->path, sizeof(node->path), slot);
         fd = open(node->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd >= 0) {
-            node->slot = slot;
-            return fd;
-        }
-        if (errno != EEXIST) {
+        if ((fd < 0) && (errno != EEXIST)) {
             sv_say("cannot create %s: %m", node->path);
             return -1;
         }
+        if (fd < 0) {
+            continue;
+        }
+
+        /* A sweeper may have come between the two. */
+        if ((flock(fd, LOCK_EX) == 0) && sv_segment_is_named(fd, node->path)) {
+            node->slot = slot;
+            return fd;
+        }
+        close(fd);
     }
 
     sv_say("all %d places of this user on " SV_DEVICE_NAME " are taken",
            SV_SLOT_MAX);
     errno = ENOMEM;
     return -1;
+}
+
+void sv_segment_born(int fd)
+{
+    flock(fd, LOCK_UN);
 }
 
 uint8_t *sv_segment_map(int fd)

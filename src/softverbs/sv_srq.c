@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared receive queues: verbs around sv_rq. */
-#include "sv.h"
+#include "sv_fault.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,6 +39,10 @@ SV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
     if ((init->attr.max_wr < 1) || (init->attr.max_wr > SV_LIMIT_WR) ||
         (init->attr.max_sge < 1) || (init->attr.max_sge > SV_LIMIT_SGE)) {
         errno = EINVAL;
+        return NULL;
+    }
+
+    if (sv_fault_verb(SV_VERB_CREATE_SRQ) != 0) {
         return NULL;
     }
 
@@ -95,7 +99,11 @@ SV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
                              int mask)
 {
     struct sv_srq *srq = sv_srq(ibsrq);
+    int ret            = sv_fault_verb(SV_VERB_MODIFY_SRQ);
 
+    if (ret != 0) {
+        return ret;
+    }
     if ((mask & IBV_SRQ_MAX_WR) != 0) {
         return EOPNOTSUPP; /* IBV_DEVICE_SRQ_RESIZE is not advertised */
     }

@@ -3,6 +3,7 @@
  * The send queue: executes its WRs in order, one at a time, as far as it goes
  * without waiting, and keeps the list of those that wait.
  */
+#include "sv_fault.h"
 #include "sv_tx.h"
 
 #include <string.h>
@@ -13,8 +14,11 @@ int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access)
 {
     int64_t total;
 
-    if (sv_likely(wqe->resolved)) {
-        return 0;
+    if (wqe->resolved) {
+        /* inline, or it had to wait, and its memory may be gone */
+        return ((wqe->flags & IBV_SEND_INLINE) ||
+                sv_sge_is_registered(qp->node, wqe->sge, wqe->num_sge)) ?
+                       0 : IBV_WC_LOC_PROT_ERR;
     }
 
     total = sv_sge_resolve(qp->node, qp->pdn, wqe->sge, wqe->num_sge, access,
@@ -72,12 +76,9 @@ void sv_tx_fill_record(struct sv_qp *qp, struct sv_rec *rec,
     sv_tx_gather(wqe, (uint8_t*)(rec + 1), bytes);
 }
 
-static int sv_tx_execute(struct sv_qp *qp, struct sv_swqe *wqe)
+static inline __attribute__((always_inline)) int
+sv_tx_execute_connected(struct sv_qp *qp, struct sv_swqe *wqe)
 {
-    if (qp->base.qp_type == IBV_QPT_UD) {
-        return sv_tx_datagram(qp, wqe);
-    }
-
     switch (wqe->opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
@@ -90,6 +91,17 @@ static int sv_tx_execute(struct sv_qp *qp, struct sv_swqe *wqe)
     default:
         return sv_tx_atomic(qp, wqe);
     }
+}
+
+static int sv_tx_execute(struct sv_qp *qp, struct sv_swqe *wqe)
+{
+    if (!qp->tx.special) {
+        return sv_tx_execute_connected(qp, wqe);
+    }
+    if (sv_unlikely(qp->faults != NULL)) {
+        return sv_fault_execute(qp, wqe, sv_tx_execute_connected);
+    }
+    return sv_tx_datagram(qp, wqe);
 }
 
 /* ---- the queue ---- */
@@ -159,16 +171,18 @@ void sv_tx_flush(struct sv_qp *qp)
     }
 }
 
-/* A datagram QP stops sending (SQE); a connected one stops altogether. */
+/* A datagram QP stops sending (SQE); a connected one stops altogether, and so
+ * does one that is flushed because a plan of faults wants it to die. */
 static void sv_tx_fail(struct sv_qp *qp, const struct sv_swqe *wqe,
                        enum ibv_wc_status status)
 {
-    bool is_ud = (qp->base.qp_type == IBV_QPT_UD);
+    bool sqe = (qp->base.qp_type == IBV_QPT_UD) &&
+               (status != IBV_WC_WR_FLUSH_ERR);
 
-    atomic_store(&qp->state, is_ud ? IBV_QPS_SQE : IBV_QPS_ERR);
+    atomic_store(&qp->state, sqe ? IBV_QPS_SQE : IBV_QPS_ERR);
     sv_tx_retire(qp, wqe, status);
     sv_tx_flush(qp);
-    if (!is_ud) {
+    if (!sqe) {
         atomic_store(&qp->rx_flush_due, true);
     }
 }
@@ -225,6 +239,7 @@ void sv_tx_disconnect(struct sv_qp *qp)
     tx->epoch = 0;
     tx->wait  = SV_WAIT_NONE;
     tx->tries = 0;
+    sv_fault_reset(qp);
 }
 
 void sv_tx_run(struct sv_qp *qp)
@@ -274,9 +289,9 @@ void sv_tx_enlist(struct sv_qp *qp)
     }
     sv_spin_unlock(&node->stuck_lock);
     if (sv_cq_is_armed(sv_cq(qp->base.send_cq))) {
-        sv_keeper_ring(node->head); /* the program is about to sleep */
+        sv_keeper_nudge(node, true);
     } else if (nudge) {
-        sv_keeper_nudge(node);
+        sv_keeper_nudge(node, false);
     }
 }
 
@@ -303,18 +318,26 @@ void sv_tx_unlist(struct sv_qp *qp)
     sv_spin_unlock(&node->stuck_lock);
 }
 
-/* Nobody polls here, or this would not be the keeper's work, and perhaps nobody
- * polls there: have the receiver's keeper make room, and ring when it has. */
-static void sv_tx_beg(struct sv_tx *tx)
+/* The receiver has to do something first. If nobody polls over there, its
+ * keeper has to; that is so if our stream has not moved since the keeper's last
+ * visit. If nobody polls here either, let the receiver ring when it is done. */
+static void sv_tx_beg(struct sv_tx *tx, enum sv_pusher pusher)
 {
-    if ((tx->wait == SV_WAIT_RING) || (tx->wait == SV_WAIT_VERDICT)) {
+    if ((tx->wait != SV_WAIT_RING) && (tx->wait != SV_WAIT_VERDICT)) {
+        return;
+    }
+
+    if (pusher == SV_PUSHER_KEEPER) {
         atomic_store(&tx->rem->waiting, 1);
+    }
+    if ((pusher == SV_PUSHER_KEEPER) || (tx->begged_at == tx->tail)) {
         sv_keeper_ring(tx->peer->head);
     }
+    tx->begged_at = tx->tail;
 }
 
 /* True: nothing is left to do for this QP. Needs stuck_lock. */
-static bool sv_tx_push(struct sv_qp *qp, bool is_keeper)
+static bool sv_tx_push(struct sv_qp *qp, enum sv_pusher pusher)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     bool idle;
@@ -322,13 +345,15 @@ static bool sv_tx_push(struct sv_qp *qp, bool is_keeper)
     if (!sv_spin_try(&qp->tx.lock)) {
         return false;
     }
-    sv_tx_run(qp);
+    if (pusher != SV_PUSHER_WATCH) {
+        sv_tx_run(qp);
+    }
     if (atomic_load(&qp->state) == IBV_QPS_ERR) {
         sv_tx_flush(qp);
     }
     idle = (qp->tx.done == qp->tx.posted);
-    if (is_keeper && !idle) {
-        sv_tx_beg(&qp->tx);
+    if (!idle && (pusher != SV_PUSHER_POLLER)) {
+        sv_tx_beg(&qp->tx, pusher);
     }
     sv_spin_unlock(&qp->tx.lock);
 
@@ -342,16 +367,23 @@ static bool sv_tx_push(struct sv_qp *qp, bool is_keeper)
     return idle;
 }
 
-void sv_tx_push_stuck(struct sv_node *node, bool is_keeper)
+void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher)
 {
     struct sv_qp **pp;
 
+    if (pusher == SV_PUSHER_POLLER) {
+        /* Threads that poll at the same time may lose a count: no harm. */
+        atomic_store_explicit(&node->pushes,
+                              atomic_load_explicit(&node->pushes,
+                                                   memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+    }
     if (!sv_spin_try(&node->stuck_lock)) {
         return;
     }
 
     for (pp = &node->stuck; *pp != NULL;) {
-        if (sv_tx_push(*pp, is_keeper)) {
+        if (sv_tx_push(*pp, pusher)) {
             sv_tx_unlink(node, pp);
         } else {
             pp = &(*pp)->tx.stuck_next;

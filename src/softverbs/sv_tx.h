@@ -30,12 +30,22 @@ static inline bool sv_tx_enter(struct sv_tx *tx)
     sv_light_barrier(tx->peer->fence);
     if (sv_likely((atomic_load_explicit(&tx->rem->accept,
                                         memory_order_acquire) == tx->epoch) &&
-                  sv_peer_alive(tx->peer))) {
+                  sv_peer_answers(tx->peer))) {
         return true;
     }
 
     sv_tx_leave(tx);
     return false;
+}
+
+/* After something was published in the ring of an entry. */
+static inline void sv_tx_ring_bell(struct sv_peer *peer, struct sv_shm_qp *rem)
+{
+    sv_light_barrier(peer->fence);
+    if (sv_unlikely(atomic_load_explicit(&rem->hot, memory_order_relaxed) ==
+                    0)) {
+        sv_peer_ring_bell(peer, rem - sv_peer_qp(peer, 0));
+    }
 }
 
 static inline int sv_tx_wait(struct sv_tx *tx, enum sv_wait wait)

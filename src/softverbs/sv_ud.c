@@ -17,14 +17,14 @@ static struct sv_peer *sv_tx_ud_peer(struct sv_qp *qp, uint32_t qpn)
     struct sv_peer **kept = &qp->tx.ud_peers[slot % SV_UD_PEERS];
 
     if (*kept != NULL) {
-        if (((*kept)->slot == slot) && sv_peer_alive(*kept)) {
+        if (((*kept)->slot == slot) && sv_peer_answers(*kept)) {
             return *kept;
         }
         sv_peer_put(qp->node, *kept);
     }
 
     *kept = sv_peer_get(qp->node, slot);
-    return *kept;
+    return ((*kept != NULL) && sv_peer_answers(*kept)) ? *kept : NULL;
 }
 
 /* The entry that takes this datagram, or NULL: it is lost. */
@@ -96,6 +96,7 @@ static int sv_tx_ud_locked(struct sv_qp *qp, struct sv_swqe *wqe,
     rec->sl = wqe->ud.sl;
     atomic_store_explicit(&rec->tag, tail ^ rem->key, memory_order_release);
     atomic_store_explicit(&rem->tail, tail + span, memory_order_relaxed);
+    sv_tx_ring_bell(peer, rem);
     return 0;
 }
 

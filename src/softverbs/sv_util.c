@@ -9,7 +9,7 @@
 
 void sv_say(const char *format, ...)
 {
-    char line[256];
+    char line[1280];
     va_list ap;
 
     va_start(ap, format);

@@ -7,7 +7,8 @@
  * pair numbers, so a QP number alone says which file to map.
  *
  *     0        head        who owns this segment, is it alive, how full
- *     4K       QP table    one entry of 4 lines for each inbound side of a QP
+ *     4K       control     a request to the owner, and its answer
+ *     20K      QP table    one entry of 4 lines for each inbound side of a QP
  *     ..       CQ table    is anybody waiting on this CQ, and where to wake him
  *     ..       SRQ table   how many RECVs are posted, how many are spoken for
  *     ..       MR table    what a remote key may reach
@@ -38,7 +39,7 @@
 #include <stdint.h>
 
 #define SV_MAGIC      0x7362726576746673ull /* "sftverbs" in memory */
-#define SV_VERSION    1u
+#define SV_VERSION    2u
 #define SV_LINE       64u
 #define SV_PAGE       4096u
 
@@ -68,6 +69,9 @@ enum {
  * lives. The word is on that thread's robust list, so the kernel itself sets
  * FUTEX_OWNER_DIED in it, whatever the process dies of. */
 #define SV_LIFE_CLOSED   0x20000000u
+/* The owner's link is down (a fault on purpose): it lives, but nothing reaches
+ * it. The kernel leaves this bit, FUTEX_WAITERS to it, as it is. */
+#define SV_LIFE_LINK_DOWN 0x80000000u
 
 /* Words of a bitmap with a bit for each page of a table. */
 #define SV_PAGE_WORDS(_entries, _stride) \
@@ -95,9 +99,33 @@ struct sv_shm_head {
 
     /* Futex: bumped by whoever wants the owner's keeper to look around. */
     _Alignas(SV_LINE) _Atomic uint32_t doorbell;
+    _Atomic uint32_t faults;      /* some struct sv_shm_qp.fault is set */
+    _Atomic uint32_t control_asked;    /* requests in struct sv_shm_control */
+    _Atomic uint32_t control_answered; /* the last one that has its answer */
+
+    /* Which QP entries have something new for an owner who does not look at
+     * them by itself (struct sv_shm_qp.hot): a bit for each, and one for each
+     * word of those. Senders set them, the owner clears them. */
+    _Alignas(SV_LINE) _Atomic uint64_t bell;
+    _Alignas(SV_LINE) _Atomic uint64_t bells[SV_QP_MAX / 64];
 
     /* Atomics of all peers on memory of this process exclude each other. */
     _Alignas(SV_LINE) _Atomic uint32_t atomic_lock;
+};
+
+/* Who asks reserves it, as the only one at a time (a lock on the file). */
+enum { SV_CONTROL_BYTES = 8192 };
+
+struct sv_shm_control {
+    char request[SV_CONTROL_BYTES];
+    char reply[SV_CONTROL_BYTES];
+};
+
+/* struct sv_shm_qp.fault: an enum ibv_wc_status that the request was answered
+ * with, or one of these, which a plan of faults wants. */
+enum {
+    SV_KILL_FATAL   = 1000, /* with the event QP_FATAL */
+    SV_KILL_QUIETLY = 1001
 };
 
 /* Verdicts of the receiver on a message, struct sv_shm_qp.nak. */
@@ -123,6 +151,7 @@ struct sv_shm_qp {
     _Atomic uint32_t min_rnr;     /* code of the RNR timer */
     uint32_t         last_epoch;  /* of the entry's former QP */
     _Atomic uint32_t waiting;     /* sender sleeps: ring when there is room */
+    _Atomic uint32_t hot;         /* the owner looks; if not, ring its bell */
 
     /* Line 1: the sender's. busy brackets all that it does to the owner. */
     _Alignas(SV_LINE) _Atomic uint32_t busy;
@@ -203,8 +232,10 @@ _Static_assert(sizeof(struct sv_shm_cq) == 64, "one line");
 _Static_assert(sizeof(struct sv_shm_srq) == 128, "two lines");
 _Static_assert(sizeof(struct sv_shm_mr) == 64, "one line");
 _Static_assert(sizeof(struct sv_shm_head) <= SV_PAGE, "one page");
+_Static_assert(sizeof(struct sv_shm_control) % SV_PAGE == 0, "whole pages");
 
-#define SV_OFF_QP      ((uint64_t)SV_PAGE)
+#define SV_OFF_CONTROL ((uint64_t)SV_PAGE)
+#define SV_OFF_QP      (SV_OFF_CONTROL + sizeof(struct sv_shm_control))
 #define SV_OFF_CQ      (SV_OFF_QP + SV_QP_MAX * sizeof(struct sv_shm_qp))
 #define SV_OFF_SRQ     (SV_OFF_CQ + SV_CQ_MAX * sizeof(struct sv_shm_cq))
 #define SV_OFF_MR      (SV_OFF_SRQ + SV_SRQ_MAX * sizeof(struct sv_shm_srq))
