@@ -21,6 +21,8 @@
 
 #include "compat/ucx_compat.h"
 #include "dq/dq_conn.h"
+#include "dq/dq_gid.h"
+#include "dq/dq_redo.h"
 #include "dq/dq_rx.h"
 #include "dq/dq_sq.h"
 #include "dq/dq_triage.h"
@@ -34,6 +36,7 @@
 
 enum {
     UCT_DAQIRI_BATCH_MAX   = 64,
+    UCT_DAQIRI_STASH_MAX   = 16,
     UCT_DAQIRI_SGE_MAX     = 32,
     UCT_DAQIRI_RX_DESC_LEN = 16,      /* index and release, see daqiri_rx.c  */
     UCT_DAQIRI_HDR_MAX     = 256,     /* of a zcopy: it is copied            */
@@ -49,18 +52,35 @@ enum {
 typedef struct uct_daqiri_iface uct_daqiri_iface_t;
 typedef struct uct_daqiri_conn  uct_daqiri_conn_t;
 typedef struct uct_daqiri_ep    uct_daqiri_ep_t;
+typedef struct uct_daqiri_chain uct_daqiri_chain_t; /* daqiri_chain.h */
+typedef struct uct_daqiri_early uct_daqiri_early_t; /* daqiri_early.h */
 
 /* ---- Memory domain: one RDMA device ---- */
 
 typedef struct {
-    uct_md_config_t super;
+    uct_md_config_t        super;
+    int                    reg_cache; /* ucs_on_off_auto_value_t             */
+    uct_md_rcache_config_t rcache;
 } uct_daqiri_md_config_t;
+
+/* A memory handle. A packed key is the rkey. */
+typedef struct {
+    struct ibv_mr *mr;
+    uint32_t      lkey, rkey;
+} uct_daqiri_mem_t;
+
+/* To register without a cache is a system call that pins pages: what UCX takes
+ * for every verbs device, seconds, and seconds for each byte. */
+#define UCT_DAQIRI_REG_COST      16.0e-6
+#define UCT_DAQIRI_REG_COST_BYTE 0.06e-9
 
 typedef struct {
     uct_md_t               super;
     struct ibv_context     *context;
     struct ibv_pd          *pd;
     struct ibv_device_attr attr;
+    ucs_rcache_t           *rcache; /* or NULL                               */
+    ucs_linear_func_t      reg_cost;
 } uct_daqiri_md_t;
 
 /* ---- Options (daqiri_config.c) ---- */
@@ -73,6 +93,8 @@ typedef struct {
     unsigned           rx_buffers;
     unsigned           rx_window;
     unsigned           tx_buffers;
+    int                tx_chain;     /* ucs_on_off_auto_value_t              */
+    double             tx_hold;      /* seconds                              */
     size_t             seg_size;
     unsigned           max_inline;
     unsigned           max_sge;
@@ -82,6 +104,8 @@ typedef struct {
     unsigned           retry_count;
     double             conn_timeout; /* seconds                              */
     double             conn_retry;   /* seconds                              */
+    int                recovery;     /* yes or no                            */
+    double             recovery_timeout; /* seconds                          */
     int                gid_index;    /* -1: choose                           */
     unsigned           traffic_class;
     unsigned           service_level;
@@ -98,7 +122,9 @@ uct_daqiri_config_check(const uct_daqiri_iface_config_t *config);
 
 typedef struct {
     uint64_t am_tx_bytes, am_short, am_bcopy, am_zcopy;
-    uint64_t put_zcopy, get_zcopy, rma_bytes;
+    uint64_t put_short, put_bcopy, put_zcopy, get_bcopy, get_zcopy, rma_bytes;
+    uint64_t atomics;
+    uint64_t early;
     uint64_t am_rx, am_rx_bytes;
     uint64_t conns, conns_up;
     uint64_t credit_frames_tx, credit_frames_rx;
@@ -108,6 +134,8 @@ typedef struct {
     uint64_t rx_out_of_order;
     uint64_t tx_errors, tx_flushed, rx_flushed;
     uint64_t stray_completions, posts_refused;
+    uint64_t chains, chained, chains_late; /* under the chain's lock         */
+    uint64_t losses, recoveries, redone, redo_had;
     uint64_t frames_tx, frames_rx, frames_dup;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
@@ -154,6 +182,24 @@ typedef struct {
 
 #define UCT_DAQIRI_NO_DESC UINT32_MAX
 
+/* What to send, in terms of the ledger. */
+typedef struct {
+    dq_wr_class_t      wr_class;
+    enum ibv_wr_opcode opcode;
+    unsigned           flags;  /* IBV_SEND_INLINE, or 0                      */
+    uint32_t           imm;    /* host order                                 */
+    int                signal; /* the caller wants to know                   */
+    uint64_t           remote_addr; /* one-sided only, as is the key         */
+    uint32_t           rkey;
+    uint64_t           operand;     /* atomics: to add, or to compare with   */
+    uint64_t           swap;
+    uct_daqiri_op_t    op;
+} uct_daqiri_tx_t;
+
+static const uct_daqiri_op_t uct_daqiri_op_none = {
+    .desc = UCT_DAQIRI_NO_DESC,
+};
+
 /* ---- Connection ---- */
 
 /* What one thread asks of the other; bits, so that asking twice is once. */
@@ -163,12 +209,25 @@ enum {
     UCT_DAQIRI_CMD_FAIL  = UCS_BIT(1), /* the QP died                        */
     UCT_DAQIRI_CMD_READY = UCS_BIT(2), /* data came: as good as an RTU       */
     UCT_DAQIRI_CMD_REAP  = UCS_BIT(3), /* let go of it                       */
+    UCT_DAQIRI_CMD_LOSE  = UCS_BIT(4), /* the QP died, a new one may do      */
+    UCT_DAQIRI_CMD_DRAINED = UCS_BIT(5), /* and is done with: conn->resume   */
     /* async -> progress */
     UCT_DAQIRI_EVT_QP     = UCS_BIT(8),  /* it has a QP, with RECVs          */
     UCT_DAQIRI_EVT_UP     = UCS_BIT(9),
     UCT_DAQIRI_EVT_DEAD   = UCS_BIT(10),
-    UCT_DAQIRI_EVT_REAPED = UCS_BIT(11)
+    UCT_DAQIRI_EVT_REAPED = UCS_BIT(11),
+    UCT_DAQIRI_EVT_LOST   = UCS_BIT(12) /* the peer has lost its QP          */
 };
+
+/* How a conn stands with its QP; daqiri_recover.c. */
+enum {
+    UCT_DAQIRI_LIVE,    /* it has one, or never had                          */
+    UCT_DAQIRI_LOSING,  /* the QP is lost, and being drained                 */
+    UCT_DAQIRI_WAITING  /* it has none, until EVT_QP                         */
+};
+
+/* Since this progress call, or for longer. */
+enum { UCT_DAQIRI_OWING_NEW = 1, UCT_DAQIRI_OWING = 2 };
 
 struct uct_daqiri_conn {
     /* the data path, in the order it touches them; progress */
@@ -177,35 +236,63 @@ struct uct_daqiri_conn {
     uint32_t           op_count;   /* of them, not empty                     */
     struct ibv_qp      *qp;        /* from EVT_QP on                         */
     uct_daqiri_iface_t *iface;
+    int                is_direct;  /* was_up, and its iface has no chain     */
+    dq_redo_log_t      redo;       /* daqiri_redo.h; no slots: no recovery   */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
+    uint32_t           chain_turn; /* in which it has posted last            */
     uint32_t           tx_seq;     /* of the next active message             */
     uint32_t           rx_seq;     /* active messages handed up              */
     dq_rx_window_t     window;
     ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
     int                is_pending; /* on iface->tx.pending                   */
-    int                is_owing;   /* on iface->rx.owing                     */
+    int                is_owing;   /* on iface->rx.owing: UCT_DAQIRI_OWING   */
     int                is_self;
     int                is_draining; /* on iface->draining                    */
     ucs_list_link_t    iface_link, pending_link, owing_link, drain_link;
     ucs_time_t         drain_until;
+    unsigned           drain_turns;    /* progress calls since the mark      */
+    uint64_t           drain_received; /* messages taken in them             */
     ucs_time_t         ask_at;     /* not before; see uct_daqiri_tx_ask()    */
     ucs_list_link_t    eps;
     dq_facts_t         death;      /* why it died, once the gate is DEAD     */
-    int                is_err;     /* the QP has been moved to ERR           */
+    int                was_up;     /* the NIC may own what the ledger has    */
+    int                is_err;     /* the QP is in ERR, of itself or by us   */
+    int                is_quiet;   /* by us: it takes and sends nothing      */
     int                is_over;    /* and nothing of it is left              */
     int                is_missed;  /* somebody wanted to use it since        */
+    int                is_spoiled; /* what it has posted is not all ours any
+                                      more, and cannot be posted again       */
+    int                is_flushing; /* an error has been seen on this QP     */
+    uint32_t           flushed;    /* and up to before this id, flushes      */
+    int                life;       /* UCT_DAQIRI_LIVE ...                    */
+    struct {
+        ucs_time_t first;          /* of those in a row                      */
+        ucs_time_t since, not_until;
+        uint32_t   mark;           /* changes when something gets through    */
+        unsigned   in_a_row;       /* losses since it did                    */
+        dq_facts_t facts;          /* why                                    */
+    } lost;
     int                is_reaped;  /* let go; forgotten by the table         */
-    uint32_t           early;      /* credits that came before EVT_UP        */
+    uct_daqiri_early_t *early;     /* held until EVT_UP; NULL: nothing is    */
+    pthread_mutex_t    early_lock; /* of *early, and for progress to set it  */
+    int                is_early_over; /* nothing is held any more; the lock  */
+    int                is_early_known; /* progress knows; progress           */
 
     /* who the peer is; set once, before the other thread sees the conn */
     dq_port_addr_t     peer_port;
     dq_iface_addr_t    peer_iface;
+
+    /* what the next REQ or REP says; progress writes it before CMD_DRAINED */
+    struct {
+        uint32_t delivered, acked, promised;
+    } resume;
 
     /* the handshake; async */
     struct {
         dq_conn_t       machine;
         struct ibv_qp   *qp;
         struct ibv_ah   *ah;
+        int             ah_error;    /* why there is none                    */
         uint32_t        psn;
         uint32_t        window;      /* RECVs promised to the peer           */
         uint32_t        rx_first;    /* their buffers: first index and count */
@@ -244,6 +331,12 @@ typedef struct {
     uint32_t                send_busy; /* bitmap of send slots               */
 } uct_daqiri_ud_t;
 
+/* Completions that were taken when nobody could handle them. */
+typedef struct {
+    int           count;
+    struct ibv_wc wc[UCT_DAQIRI_STASH_MAX];
+} uct_daqiri_stash_t;
+
 /* Called for each datagram, GRH skipped. */
 typedef void (*uct_daqiri_ud_rx_t)(uct_daqiri_iface_t *iface,
                                    const void *payload, size_t length);
@@ -254,6 +347,7 @@ struct uct_daqiri_iface {
     struct {
         struct ibv_cq     *cq;
         dq_cq_t           ledger;
+        uct_daqiri_chain_t *chain;     /* NULL: a doorbell for each request  */
         uct_daqiri_pool_t pool;
         ucs_list_link_t   pending;     /* conns with pending requests        */
         int               wake;        /* something became free              */
@@ -273,6 +367,14 @@ struct uct_daqiri_iface {
         uct_daqiri_conn_t *last_conn;  /* that a message came from, and      */
         uint32_t          last_qpn;    /* its QPN: likely the next one's     */
     } rx;
+
+    struct {
+        struct ibv_comp_channel *channel; /* of both CQs                     */
+        int                     epoll_fd; /* -1 until it is asked for        */
+        int                     news_fd;  /* rung by the async thread        */
+        uint32_t                is_armed; /* has ever been; atomic           */
+        uct_daqiri_stash_t      rx, tx;
+    } event;
 
     uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
 
@@ -305,7 +407,8 @@ struct uct_daqiri_iface {
         uint8_t         port_num, ack_timeout, retry_count, rnr_timer;
         uint8_t         gid_index, traffic_class, service_level;
         uint8_t         rd_atomic;     /* READs that a QP has in flight      */
-        ucs_time_t      conn_timeout, conn_retry;
+        ucs_time_t      conn_timeout, conn_retry, recovery_timeout;
+        int             recovery;
         struct ibv_port_attr port;
         enum ibv_mtu    mtu;
         dq_port_addr_t  port_addr;
@@ -350,18 +453,57 @@ ucs_status_t uct_daqiri_md_open(uct_component_t *component,
                                 const char *md_name,
                                 const uct_md_config_t *config, uct_md_h *md_p);
 void uct_daqiri_md_close(uct_md_h md);
-ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
-                                size_t length, unsigned uct_flags,
-                                struct ibv_mr **mr_p);
 ucs_status_t uct_daqiri_query_devices(uct_md_h md,
                                       uct_tl_device_resource_t **devices_p,
                                       unsigned *num_devices_p);
+
+/* ---- daqiri_mem.c ---- */
+
+ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
+                                size_t length, unsigned uct_flags,
+                                uct_daqiri_mem_t **mem_p);
+/* @a comp, which may be NULL, is told when the device does not know the keys any
+ * more: perhaps before this returns, at the latest when all that registered the
+ * same memory are through with it. */
+ucs_status_t uct_daqiri_mem_dereg(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
+                                  uct_completion_t *comp);
+/* The verbs, without the cache. */
+ucs_status_t uct_daqiri_mem_map(uct_daqiri_md_t *md, void *address,
+                                size_t length, unsigned uct_flags,
+                                uct_daqiri_mem_t *mem);
+ucs_status_t uct_daqiri_mem_unmap(uct_daqiri_mem_t *mem);
+
+/* ---- compat/ucx_rcache.c ---- */
+
+/* Makes md->rcache, if it is wanted and can be had. */
+void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
+                            const uct_daqiri_md_config_t *config);
+void uct_daqiri_rcache_close(uct_daqiri_md_t *md);
+ucs_status_t uct_daqiri_rcache_get(uct_daqiri_md_t *md, void *address,
+                                   size_t length, unsigned uct_flags,
+                                   uct_daqiri_mem_t **mem_p);
+/* @a comp: see uct_daqiri_mem_dereg(). */
+void uct_daqiri_rcache_put(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
+                           uct_completion_t *comp);
 
 /* ---- daqiri_port.c ---- */
 
 /* Fills config.gid_index and port_addr; says why it cannot. */
 ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
                                   const char *dev_name, int gid_index);
+/* Is the address that the interface gave its peers no longer the port's? */
+int uct_daqiri_port_is_gid_lost(uct_daqiri_iface_t *iface);
+/* Words that facts point to. */
+typedef struct {
+    char port[IBV_SYSFS_NAME_MAX + 8];
+    char gid[DQ_GID_TEXT_MAX];
+} uct_daqiri_port_words_t;
+
+/* Why a conn died, as far as no completion tells: the device was taken away,
+ * the port is down, the address is gone. @a words, filled, must live as long as
+ * @a facts. Calls the kernel. */
+void uct_daqiri_port_explain(uct_daqiri_iface_t *iface, dq_facts_t *facts,
+                             uct_daqiri_port_words_t *words);
 int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
                                  const dq_port_addr_t *remote);
 void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
@@ -415,6 +557,8 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
 ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags);
 ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp);
+/* Gives up the conn, as if its QP had failed: its endpoints are told. */
+ucs_status_t uct_daqiri_ep_invalidate(uct_ep_h tl_ep);
 
 /* ---- daqiri_rma.c ---- */
 
@@ -424,6 +568,34 @@ ucs_status_t uct_daqiri_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 ucs_status_t uct_daqiri_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
                                      size_t iovcnt, uint64_t remote_addr,
                                      uct_rkey_t rkey, uct_completion_t *comp);
+
+ucs_status_t uct_daqiri_ep_put_short(uct_ep_h tl_ep, const void *buffer,
+                                     unsigned length, uint64_t remote_addr,
+                                     uct_rkey_t rkey);
+ssize_t uct_daqiri_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
+                                void *arg, uint64_t remote_addr,
+                                uct_rkey_t rkey);
+ucs_status_t uct_daqiri_ep_get_bcopy(uct_ep_h tl_ep,
+                                     uct_unpack_callback_t unpack_cb,
+                                     void *arg, size_t length,
+                                     uint64_t remote_addr, uct_rkey_t rkey,
+                                     uct_completion_t *comp);
+
+/* ---- daqiri_amo.c ---- */
+
+ucs_status_t uct_daqiri_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare,
+                                          uint64_t swap, uint64_t remote_addr,
+                                          uct_rkey_t rkey, uint64_t *result,
+                                          uct_completion_t *comp);
+ucs_status_t uct_daqiri_ep_atomic64_post(uct_ep_h tl_ep, uct_atomic_op_t opcode,
+                                         uint64_t value, uint64_t remote_addr,
+                                         uct_rkey_t rkey);
+ucs_status_t uct_daqiri_ep_atomic64_fetch(uct_ep_h tl_ep,
+                                          uct_atomic_op_t opcode,
+                                          uint64_t value, uint64_t *result,
+                                          uint64_t remote_addr,
+                                          uct_rkey_t rkey,
+                                          uct_completion_t *comp);
 
 /* ---- daqiri_pending.c ---- */
 
@@ -436,9 +608,17 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface);
 
 /* ---- daqiri_tx.c ---- */
 
-/* The device refused what the ledger let through. Gives up the QP. */
+/* The device refused what the ledger let through. Non-zero: it is kept, for
+ * the next QP, and to its user it is posted. */
+int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn, int error);
+/* The device refused what the ledger let through. Gives the send buffer back,
+ * if there is one, and the QP up. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
-                                   dq_wr_class_t wr_class, int error);
+                                   dq_wr_class_t wr_class, uint32_t desc,
+                                   int error);
+/* Where a request goes that does not go to the device at once: 0, or errno. */
+int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
+                             uct_daqiri_ep_t *ep, uint32_t desc);
 /* An empty RDMA WRITE, signalled: over when all before it is over. */
 ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
                                       uct_daqiri_ep_t *ep,
@@ -463,8 +643,12 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
 void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn);
 /* Nothing more will be posted: makes the end of the ledger show in the CQ. */
 void uct_daqiri_tx_end(uct_daqiri_conn_t *conn);
+/* Everything before this id is over, successfully. */
+void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id);
 /* Whatever is still in the ledger is over, with the conn's status. */
 void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn);
+/* This request, which is in use, must not be posted again. */
+void uct_daqiri_tx_spoil(uct_daqiri_conn_t *conn, uint32_t id);
 /* Nobody is told any more what was posted through ep; the NIC goes on. */
 void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep);
 /* The endpoint goes, and its user may free what it has sent from: waits,
@@ -557,15 +741,56 @@ void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
 void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface);
 /* Closes the gate for ever and starts to drain. Only the first call counts. */
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death);
+/* Puts it among those that drain. */
+void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn);
 /* Moves its QP to ERR, which flushes the ledger. */
 void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn);
 /* Somebody wanted to use a dead conn: its endpoints will be told. */
 void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn);
-/* Moves dying conns on; @a is_rx_idle: the receive CQ was just empty. */
-unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, int is_rx_idle);
+/* Moves dying and lost conns on; @a received: messages in this progress call. */
+unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received);
+/* From here on, see that all that has been received is handed up. */
+void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn);
 /* An endpoint has left: a conn that is over and unused is let go. */
 void uct_daqiri_conn_put(uct_daqiri_conn_t *conn);
 ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn);
+
+/* ---- daqiri_recover.c: another QP ---- */
+
+/* The QP is lost: has another one made, if that may help, else fails the conn.
+ * Only the first call counts. */
+void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts);
+/* The peer says that it has lost its QP. */
+void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn);
+/* The lost QP has nothing more to say. Zero: wait a little, all the same. */
+int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn);
+void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn);
+void uct_daqiri_recover_up(uct_daqiri_conn_t *conn);
+/* The peer did not answer in time: the death is that of the QP. */
+void uct_daqiri_recover_expired(uct_daqiri_conn_t *conn, dq_facts_t *death);
+
+/* ---- daqiri_event.c: sleeping ---- */
+
+/* Makes what the CQs need; what a failure leaves, cleanup takes. */
+ucs_status_t uct_daqiri_event_init(uct_daqiri_iface_t *iface);
+void uct_daqiri_event_cleanup(uct_daqiri_iface_t *iface);
+ucs_status_t uct_daqiri_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p);
+ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events);
+/* What arming has found of a CQ, taken off the stash. Returns how many. */
+static inline int uct_daqiri_event_unstash(uct_daqiri_stash_t *stash,
+                                           struct ibv_wc *wc)
+{
+    int count = stash->count;
+
+    if (ucs_unlikely(count > 0)) {
+        memcpy(wc, stash->wc, count * sizeof(*wc));
+        stash->count = 0;
+    }
+    return count;
+}
+
+/* There is news for progress. Async. */
+void uct_daqiri_event_ring(uct_daqiri_iface_t *iface);
 
 /* ---- daqiri_hs.c: the handshake; async ---- */
 
@@ -578,10 +803,15 @@ void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn);
 
 /* ---- daqiri_link.c: what a connected conn has of the device; async ---- */
 
+/* A way to address the peer's handshake, if there is none yet. May block for
+ * a second. UCS_ERR_UNREACHABLE: not now, but another try may succeed. */
+ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn);
 /* A QP in INIT with RECVs behind it; tells progress. What a failure leaves,
  * uct_daqiri_link_close() takes. */
 ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn);
 void uct_daqiri_link_close(uct_daqiri_conn_t *conn);
+/* Only the QP: another one follows. */
+void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn);
 
 /* ---- daqiri_qp.c: ibv_create_qp, ibv_modify_qp of RC QPs ---- */
 

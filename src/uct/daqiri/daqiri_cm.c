@@ -261,9 +261,15 @@ void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event)
     if (conn->events == 0) {
         ucs_list_add_tail(&iface->cm.events, &conn->evt_link);
     }
+    if (event & UCT_DAQIRI_EVT_QP) {
+        /* these were of the QP before */
+        conn->events &= ~(UCT_DAQIRI_EVT_UP | UCT_DAQIRI_EVT_LOST);
+    }
     conn->events |= event;
-    __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&iface->cm.lock);
+
+    uct_daqiri_event_ring(iface);
 }
 
 

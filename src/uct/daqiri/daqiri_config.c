@@ -13,6 +13,14 @@ ucs_config_field_t uct_daqiri_md_config_table[] = {
     {"", "", NULL, offsetof(uct_daqiri_md_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
+    {"REG_CACHE", "auto",
+     "Keep memory registered for the next time (on, off, auto). Needs UCX's\n"
+     "memory hooks; \"auto\" does without where they cannot work.",
+     offsetof(uct_daqiri_md_config_t, reg_cache), UCS_CONFIG_TYPE_ON_OFF_AUTO},
+
+    {"", "", NULL, offsetof(uct_daqiri_md_config_t, rcache),
+     UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
+
     {NULL}
 };
 
@@ -33,21 +41,33 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
      "(1 to 32768; cut to a quarter of SQ_DEPTH).",
      FIELD(signal_every), UCT_DAQIRI_CONFIG_UINT},
 
-    {"RX_BUFFERS", "8192",
+    {"RX_BUFFERS", "16384",
      "Receive buffers that an interface may have (64 to 1048576). They are\n"
      "made as connections come; this and SEG_SIZE are the memory limit.",
      FIELD(rx_buffers), UCT_DAQIRI_CONFIG_UINT},
 
-    {"RX_WINDOW", "128",
+    {"RX_WINDOW", "256",
      "Messages that a peer may send before it hears from us (4 to 32768).\n"
-     "A receive buffer stands behind each of them. Windows get smaller as\n"
-     "RX_BUFFERS is used up.",
+     "A receive buffer stands behind each of them. One peer gets at most a\n"
+     "64th of the RX_BUFFERS that are left.",
      FIELD(rx_window), UCT_DAQIRI_CONFIG_UINT},
 
     {"TX_BUFFERS", "4096",
      "Send buffers that an interface may have (64 to 1048576), made on\n"
      "demand.",
      FIELD(tx_buffers), UCT_DAQIRI_CONFIG_UINT},
+
+    {"TX_CHAIN", "auto",
+     "Post send requests that are ready at the same time in one chain, with\n"
+     "one doorbell. \"auto\": on devices that the kernel emulates, where the\n"
+     "doorbell is a system call.",
+     FIELD(tx_chain), UCS_CONFIG_TYPE_ON_OFF_AUTO},
+
+    {"TX_HOLD", "10ms",
+     "How long a message waits for the doorbell, if it follows another to the\n"
+     "same peer and the program does not progress (1us to 60s; it may become\n"
+     "twice that). Of TX_CHAIN.",
+     FIELD(tx_hold), UCS_CONFIG_TYPE_TIME},
 
     {"SEG_SIZE", "8256",
      "Bytes in a send or receive buffer (256 to 1m).",
@@ -90,6 +110,14 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
      "How long to wait for an answer before asking again, at first; then twice\n"
      "as long each time, up to a second (1ms to 1s).",
      FIELD(conn_retry), UCS_CONFIG_TYPE_TIME},
+
+    {"RECOVERY", "y",
+     "Go on over another queue pair when one dies and nothing is lost by it.",
+     FIELD(recovery), UCS_CONFIG_TYPE_BOOL},
+
+    {"RECOVERY_TIMEOUT", "30s",
+     "How long to try that before an endpoint fails (10ms to 3600s).",
+     FIELD(recovery_timeout), UCS_CONFIG_TYPE_TIME},
 
     {"GID_INDEX", "auto",
      "Index in the port's GID table, or \"auto\": RoCE v2 before v1, IPv4\n"
@@ -197,6 +225,7 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"RX_BUFFERS", config->rx_buffers, 64, 1048576, ""},
         {"RX_WINDOW", config->rx_window, 4, 32768, ""},
         {"TX_BUFFERS", config->tx_buffers, 64, 1048576, ""},
+        {"TX_HOLD", config->tx_hold, 1e-6, 60, "s"},
         {"SEG_SIZE", config->seg_size, 256, UCS_MBYTE, " bytes"},
         {"MAX_INLINE", config->max_inline, 0, 4096, ""},
         {"MAX_SGE", config->max_sge, 2, UCT_DAQIRI_SGE_MAX, ""},
@@ -206,6 +235,7 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"RETRY_COUNT", config->retry_count, 0, 6, ""},
         {"CONN_TIMEOUT", config->conn_timeout, 0.01, 3600, "s"},
         {"CONN_RETRY", config->conn_retry, 0.001, 1, "s"},
+        {"RECOVERY_TIMEOUT", config->recovery_timeout, 0.01, 3600, "s"},
         {"GID_INDEX", config->gid_index, -1, 255, ""},
         {"TRAFFIC_CLASS", config->traffic_class, 0, 255, ""},
         {"SL", config->service_level, 0, 15, ""},

@@ -12,9 +12,14 @@
  * Since 5 comes last, no completion ever finds its conn gone.
  */
 #include "daqiri.h"
+#include "daqiri_chain.h"
+#include "daqiri_early.h"
 #include "daqiri_tx.h"
 
-enum { UCT_DAQIRI_DRAIN_SEC = 1 }; /* flushes come within microseconds */
+enum {
+    UCT_DAQIRI_DRAIN_SEC   = 1,  /* flushes come within microseconds         */
+    UCT_DAQIRI_DRAIN_TURNS = 16  /* progress calls, at least                 */
+};
 
 
 uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
@@ -45,17 +50,26 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
     conn->peer_port  = *port;
     conn->peer_iface = *addr;
     conn->is_self    = addr->uuid == iface->config.addr.uuid;
+    pthread_mutex_init(&conn->early_lock, NULL);
     ucs_queue_head_init(&conn->pending);
     ucs_list_head_init(&conn->eps);
     dq_sq_init(&conn->sq, iface->config.sq_depth, iface->config.signal_every,
                0, ledger);
+    dq_sq_expect(&conn->sq);
     dq_conn_init(&conn->hs.machine, iface->config.addr.uuid, addr->uuid);
+    if (uct_daqiri_redo_init(conn) != UCS_OK) {
+        uct_daqiri_conn_free(conn);
+        return NULL;
+    }
     return conn;
 }
 
 
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
 {
+    uct_daqiri_early_drop(conn);
+    pthread_mutex_destroy(&conn->early_lock);
+    uct_daqiri_redo_cleanup(conn);
     ucs_free(conn->sq.slot);
     ucs_free(conn->ops);
     ucs_free(conn);
@@ -92,6 +106,10 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
+    if (conn->life == UCT_DAQIRI_WAITING) {
+        uct_daqiri_recover_on_qp(conn);
+        return;
+    }
     conn->qp = conn->hs.qp;
     ucs_list_add_tail(&iface->conns, &conn->iface_link);
     dq_rx_grow_posted(&iface->rx.ledger, conn->hs.rx_count);
@@ -107,15 +125,22 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
 {
+    if (conn->life != UCT_DAQIRI_LIVE) {
+        return; /* this was of the QP that has been lost meanwhile */
+    }
+    if (conn->sq.gate == DQ_GATE_LOST) {
+        uct_daqiri_recover_up(conn);
+        return;
+    }
     if (conn->sq.gate != DQ_GATE_NOT_UP) {
         return;
     }
-    conn->sq.gate       = DQ_GATE_UP;
-    conn->sq.window     = conn->hs.peer.credits;
-    conn->sq.credits    = ucs_min(conn->sq.window,
-                                  conn->hs.peer.credits + conn->early);
+    dq_sq_open(&conn->sq, conn->hs.peer.credits);
+    conn->was_up         = 1;
+    conn->is_direct      = conn->iface->tx.chain == NULL;
     conn->iface->tx.wake = 1;
     conn->iface->count.conns_up++;
+    uct_daqiri_early_open(conn); /* before all that waits */
 }
 
 
@@ -127,8 +152,12 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
         return; /* known here, and its QP may be gone by now */
     }
     uct_daqiri_tx_facts(conn, conn->hs.cause, &death);
-    if (conn->hs.cause == DQ_CAUSE_NO_ANSWER) {
+    if ((conn->hs.cause == DQ_CAUSE_NO_ANSWER) &&
+        (conn->sq.gate == DQ_GATE_LOST)) {
+        uct_daqiri_recover_expired(conn, &death);
+    } else if (conn->hs.cause == DQ_CAUSE_NO_ANSWER) {
         death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);
+        death.error     = conn->hs.ah_error;
     }
     if (!conn->hs.has_peer) {
         death.peer_host = NULL;
@@ -149,6 +178,9 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
         if (events & UCT_DAQIRI_EVT_UP) {
             uct_daqiri_conn_on_up(conn);
         }
+        if (events & UCT_DAQIRI_EVT_LOST) {
+            uct_daqiri_recover_on_peer_lost(conn);
+        }
         if (events & UCT_DAQIRI_EVT_DEAD) {
             uct_daqiri_conn_on_dead(conn);
         }
@@ -161,12 +193,13 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
 
 /* ---- Death ---- */
 
-static void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
+void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
 {
     if (conn->is_draining) {
         return;
     }
     conn->is_draining   = 1;
+    uct_daqiri_conn_mark_drain(conn);
     conn->drain_until   = ucs_get_time() +
                           ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
     conn->iface->chores = 1;
@@ -181,6 +214,7 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
     }
     conn->sq.gate = DQ_GATE_DEAD;
     conn->death   = *death;
+    uct_daqiri_early_drop(conn);
     uct_daqiri_conn_start_drain(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_FAIL);
 }
@@ -222,6 +256,8 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
     uct_base_iface_t *base = &conn->iface->super;
     ucs_status_t status    = uct_daqiri_conn_status(conn);
     ucs_log_level_t level;
+    uct_daqiri_port_words_t words;
+    dq_facts_t facts;
     uct_daqiri_ep_t *ep;
     int is_logged = 0;
 
@@ -235,7 +271,9 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
                 status);
         if (!is_logged) {
             is_logged = 1;
-            uct_daqiri_log(level, &conn->death);
+            facts     = conn->death;
+            uct_daqiri_port_explain(conn->iface, &facts, &words);
+            uct_daqiri_log(level, &facts);
         }
     }
 }
@@ -271,32 +309,99 @@ static void uct_daqiri_conn_end(uct_daqiri_conn_t *conn)
 }
 
 
-void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
+void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn)
 {
-    if (!conn->is_err && (conn->qp != NULL)) {
-        uct_daqiri_tx_end(conn);
-        uct_daqiri_qp_to_err(conn->qp);
-    }
-    conn->is_err = 1;
+    conn->drain_turns    = 0;
+    conn->drain_received = 0;
 }
 
 
-/* One step for one conn. Returns non-zero when it need not be looked at. */
-static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn, int is_rx_idle)
+/*
+ * Also a QP that has failed by itself is moved: its error completion may be seen
+ * before the device has stopped it from taking messages, and what it takes then
+ * is acknowledged to the peer, but would go with the QP.
+ */
+void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_quiet) {
+        return;
+    }
+    if (!conn->is_err && (conn->qp != NULL)) {
+        uct_daqiri_tx_end(conn);
+        uct_daqiri_chain_ring(conn->iface); /* what is not posted never ends */
+    }
+    if (conn->qp != NULL) {
+        uct_daqiri_qp_to_err(conn->qp);
+    }
+    conn->is_err   = 1;
+    conn->is_quiet = 1;
+    uct_daqiri_conn_mark_drain(conn);
+}
+
+
+/* Will the NIC still say something of what is in the ledger? */
+static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
+{
+    return (dq_sq_in_use(&conn->sq) > 0) && conn->was_up &&
+           (conn->qp != NULL) &&
+           !(conn->is_flushing && (conn->flushed == conn->sq.posted));
+}
+
+
+/*
+ * Has everything been handed up that was in the receive CQ when the drain was
+ * marked? It was found empty by a later progress call (the current one may have
+ * looked before), or has been through once: other conns may keep it from ever
+ * being empty. No time limit is needed, and none may be set: what is not handed
+ * up before it is said how much has been is lost.
+ */
+static int uct_daqiri_conn_is_received(uct_daqiri_conn_t *conn,
+                                       unsigned received)
+{
+    conn->drain_turns++;
+    conn->drain_received += received;
+    return (conn->drain_turns > 1) &&
+           ((received == 0) ||
+            (conn->drain_received > (unsigned)conn->iface->rx.cq->cqe));
+}
+
+
+/* One step for a conn that goes on with another QP. Returns non-zero when it
+ * need not be looked at. */
+static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn,
+                                     unsigned received)
+{
+    if (!conn->is_quiet) {
+        uct_daqiri_conn_to_err(conn);
+        return 0;
+    }
+    if (!uct_daqiri_conn_is_received(conn, received)) {
+        return 0;
+    }
+    /* a process that was stopped has not waited for its device */
+    if (uct_daqiri_conn_is_flushing(conn) &&
+        ((ucs_get_time() < conn->drain_until) ||
+         (conn->drain_turns < UCT_DAQIRI_DRAIN_TURNS))) {
+        return 0;
+    }
+    return uct_daqiri_recover_drained(conn);
+}
+
+
+/* The same for one that dies. */
+static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
+                                     unsigned received)
 {
     int is_late = ucs_get_time() >= conn->drain_until;
 
-    if (conn->is_over) {
-        return 1;
-    }
-    if (!is_rx_idle && !is_late) {
+    if ((received > 0) && !is_late) {
         return 0;
     }
     if (!conn->is_err) {
         uct_daqiri_conn_to_err(conn);
         return 0; /* once more round: what it had received comes first */
     }
-    if ((dq_sq_in_use(&conn->sq) > 0) && !is_late) {
+    if (uct_daqiri_conn_is_flushing(conn) && !is_late) {
         return 0;
     }
     uct_daqiri_conn_end(conn);
@@ -304,22 +409,37 @@ static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn, int is_rx_idle)
 }
 
 
-unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, int is_rx_idle)
+static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
+                                      unsigned received)
+{
+    if (conn->is_over) {
+        return 1;
+    }
+    return (conn->sq.gate == DQ_GATE_LOST)
+                   ? uct_daqiri_conn_lost_step(conn, received)
+                   : uct_daqiri_conn_dead_step(conn, received);
+}
+
+
+unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received)
 {
     uct_daqiri_conn_t *conn, *next;
     unsigned count = 0;
 
     ucs_list_for_each_safe(conn, next, &iface->draining, drain_link) {
-        if (!uct_daqiri_conn_drain_step(conn, is_rx_idle)) {
+        if (!uct_daqiri_conn_drain_step(conn, received)) {
             continue;
         }
         ucs_list_del(&conn->drain_link);
         conn->is_draining = 0;
+        count++;
+        if (!conn->is_over) {
+            continue; /* it goes on, with another QP */
+        }
         if (!uct_daqiri_conn_is_harmless(conn)) {
             uct_daqiri_conn_report(conn);
         }
         uct_daqiri_conn_put(conn);
-        count++;
     }
     return count;
 }

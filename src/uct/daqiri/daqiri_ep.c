@@ -4,6 +4,7 @@
  * Nothing is owned before the first thing that may refuse.
  */
 #include "daqiri.h"
+#include "daqiri_early.h"
 #include "daqiri_ep.h"
 
 
@@ -24,6 +25,17 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
         uct_daqiri_conn_miss(conn);
     }
     return uct_daqiri_conn_status(conn);
+}
+
+
+ucs_status_t uct_daqiri_ep_admit_early(uct_daqiri_ep_t *ep,
+                                       dq_wr_class_t wr_class,
+                                       dq_admit_t admit)
+{
+    if (admit == DQ_ADMIT_NOT_UP) {
+        admit = uct_daqiri_early_admit(ep->conn, wr_class);
+    }
+    return (admit == DQ_ADMIT_OK) ? UCS_OK : uct_daqiri_ep_refused(ep, admit);
 }
 
 
@@ -214,7 +226,6 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     };
     status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, &sge, 1);
     if (ucs_unlikely(status != UCS_OK)) {
-        uct_daqiri_pool_put(&iface->tx.pool, tx.op.desc);
         return status;
     }
     uct_daqiri_ep_count(conn, &iface->count.am_bcopy, length);
@@ -288,7 +299,6 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     }
     status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, num_sge);
     if (ucs_unlikely(status != UCS_OK)) {
-        uct_daqiri_pool_put(&iface->tx.pool, tx.op.desc);
         return status;
     }
     uct_daqiri_ep_count(conn, &iface->count.am_zcopy, header_length + total);
@@ -297,6 +307,32 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
 
 
 /* ---- Flush, fence, check ---- */
+
+/*
+ * Nobody wants the results any more. The NIC does not know that: as long as it
+ * may touch the user's memory, and it does not wait for the peer's software,
+ * this is a flush that overtakes what waits. Of a conn that is dead, it waits
+ * here, within a bound.
+ */
+static ucs_status_t uct_daqiri_ep_cancel(uct_daqiri_ep_t *ep,
+                                         uct_completion_t *comp)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+    ucs_status_t status;
+    dq_admit_t admit;
+
+    if ((conn->sq.gate != DQ_GATE_UP) || (dq_sq_in_use(&conn->sq) == 0)) {
+        uct_daqiri_tx_let_go(ep);
+        return UCS_OK;
+    }
+    admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
+    if (admit != DQ_ADMIT_OK) {
+        return uct_daqiri_ep_refused(ep, admit);
+    }
+    status = uct_daqiri_tx_post_probe(conn, ep, comp);
+    return (status == UCS_OK) ? UCS_INPROGRESS : status;
+}
+
 
 /* All endpoints of a conn share its QP: what is over for the QP is over for
  * each of them. The probe is behind everything posted so far. */
@@ -308,8 +344,7 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
     ucs_status_t status;
 
     if (flags & UCT_FLUSH_FLAG_CANCEL) {
-        uct_daqiri_tx_cancel(ep);
-        return UCS_OK;
+        return uct_daqiri_ep_cancel(ep, comp);
     }
     if ((dq_sq_in_use(&conn->sq) == 0) && !uct_daqiri_ep_must_queue(conn)) {
         /* a peer that closed has taken all that was sent before */
@@ -345,6 +380,7 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     (void)flags;
     (void)comp; /* UCT 1.13: must be NULL */
     if ((conn->sq.gate == DQ_GATE_NOT_UP) ||
+        (conn->sq.gate == DQ_GATE_LOST) ||
         ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
         return UCS_OK; /* something is on its way that will tell */
     }
@@ -352,6 +388,17 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
     return (admit == DQ_ADMIT_OK) ? uct_daqiri_tx_post_probe(conn, ep, NULL)
                                   : uct_daqiri_ep_refused(ep, admit);
+}
+
+
+ucs_status_t uct_daqiri_ep_invalidate(uct_ep_h tl_ep)
+{
+    uct_daqiri_conn_t *conn = ucs_derived_of(tl_ep, uct_daqiri_ep_t)->conn;
+    dq_facts_t facts;
+
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_GIVEN_UP, &facts);
+    uct_daqiri_conn_fail(conn, &facts);
+    return UCS_OK;
 }
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the operations of an endpoint have in common: admission, and the ways
- * to refuse. Private to daqiri_ep.c and daqiri_rma.c.
+ * What the operations of an endpoint have in common: admission, the ways to
+ * refuse, data that is fetched into a buffer of ours. Private to daqiri_ep.c,
+ * daqiri_rma.c and daqiri_amo.c.
  *
  * Threads: progress.
  */
@@ -13,10 +14,41 @@
 /* The one place where a refusal becomes a UCT status. Out of line. */
 ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit);
 
+/* The same for a request that may be held, if the conn is not up yet: UCS_OK if
+ * it may be posted all the same. Out of line. */
+ucs_status_t uct_daqiri_ep_admit_early(uct_daqiri_ep_t *ep,
+                                       dq_wr_class_t wr_class,
+                                       dq_admit_t admit);
+
 /* Caller's mistakes: each is logged, and is INVALID_PARAM. */
 ucs_status_t uct_daqiri_ep_bad_length(const char *op, size_t length,
                                       size_t max);
 ucs_status_t uct_daqiri_ep_bad_iov(size_t iovcnt, unsigned max);
+
+/*
+ * What the peer's memory holds comes into a send buffer, and its user gets it
+ * when the ledger says that it is there. Lies at the end of that buffer.
+ */
+typedef struct {
+    uct_completion_t      super;  /* of the work request                     */
+    uct_completion_t      *comp;  /* the user's, or NULL                     */
+    uct_unpack_callback_t unpack; /* not called if it failed                 */
+    void                  *arg;
+    const void            *data;
+    size_t                length;
+} uct_daqiri_fetch_t;
+
+/* Where in a send buffer it lies; what is before that is for data. */
+static inline size_t uct_daqiri_fetch_offset(const uct_daqiri_iface_t *iface)
+{
+    return ucs_align_down_pow2(iface->config.seg_size -
+                               sizeof(uct_daqiri_fetch_t), 16);
+}
+
+/* Admits and posts a request that fetches, of which @a tx has the opcode and
+ * where from, and @a fetch what becomes of the data. */
+ucs_status_t uct_daqiri_fetch(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
+                              const uct_daqiri_fetch_t *fetch);
 
 /* Requests that wait go first: a send may not overtake them. */
 static inline int uct_daqiri_ep_must_queue(uct_daqiri_conn_t *conn)
@@ -29,11 +61,15 @@ static inline ucs_status_t uct_daqiri_ep_admit(uct_daqiri_ep_t *ep,
                                                dq_wr_class_t wr_class)
 {
     uct_daqiri_conn_t *conn = ep->conn;
+    ucs_status_t status;
     dq_admit_t admit;
 
     admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, wr_class);
     if (ucs_unlikely(admit != DQ_ADMIT_OK)) {
-        return uct_daqiri_ep_refused(ep, admit);
+        status = uct_daqiri_ep_admit_early(ep, wr_class, admit);
+        if (status != UCS_OK) {
+            return status;
+        }
     }
     return uct_daqiri_ep_must_queue(conn) ? UCS_ERR_NO_RESOURCE : UCS_OK;
 }
@@ -56,7 +92,7 @@ static inline int uct_daqiri_ep_fill_sge(struct ibv_sge *sge,
         sge[num].length = length;
         sge[num].lkey   = (iov[i].memh == UCT_MEM_HANDLE_NULL)
                                   ? 0
-                                  : ((struct ibv_mr*)iov[i].memh)->lkey;
+                                  : ((uct_daqiri_mem_t*)iov[i].memh)->lkey;
         total += length;
         num++;
     }

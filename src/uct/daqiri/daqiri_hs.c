@@ -6,6 +6,7 @@
  * handles, INIT -> RTR) block nobody else here.
  */
 #include "daqiri.h"
+#include "daqiri_early.h"
 
 #include <sys/timerfd.h>
 
@@ -86,9 +87,13 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
         .src        = iface->config.addr,
         .port       = iface->config.port_addr,
         .epoch      = conn->hs.machine.epoch,
+        .first      = conn->hs.machine.first,
         .peer_epoch = conn->hs.machine.peer_epoch,
         .psn        = conn->hs.psn,
         .credits    = conn->hs.window,
+        .delivered  = conn->resume.delivered,
+        .acked      = conn->resume.acked,
+        .promised   = conn->resume.promised,
         .rd_atomic  = iface->config.rd_atomic,
         .pid        = iface->config.pid,
     };
@@ -104,11 +109,13 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
 }
 
 
+/* A peer that cannot be addressed now is one that this frame does not reach:
+ * the handshake asks again. */
 static void uct_daqiri_hs_send(uct_daqiri_conn_t *conn, dq_frame_kind_t kind)
 {
     dq_frame_t frame;
 
-    if (conn->is_self || (conn->hs.ah == NULL)) {
+    if (conn->is_self || (uct_daqiri_link_address(conn) != UCS_OK)) {
         return;
     }
     frame = uct_daqiri_hs_frame(conn, kind);
@@ -123,7 +130,7 @@ static void uct_daqiri_hs_refuse(uct_daqiri_conn_t *conn,
 {
     dq_frame_t frame;
 
-    if (conn->hs.ah == NULL) {
+    if (uct_daqiri_link_address(conn) != UCS_OK) {
         return;
     }
     frame            = uct_daqiri_hs_frame(conn, DQ_FRAME_REFUSE);
@@ -136,7 +143,7 @@ static void uct_daqiri_hs_refuse(uct_daqiri_conn_t *conn,
 void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
 {
     if ((conn->hs.machine.state == DQ_CONN_IDLE) ||
-        (conn->hs.machine.state == DQ_CONN_DEAD)) {
+        (conn->hs.machine.state == DQ_CONN_DEAD) || (conn->hs.ah == NULL)) {
         return;
     }
     uct_daqiri_hs_send(conn, DQ_FRAME_GONE);
@@ -154,7 +161,7 @@ static dq_cause_t uct_daqiri_hs_cause(dq_conn_event_t event)
         return DQ_CAUSE_REFUSED;
     case DQ_EV_GONE:
         return DQ_CAUSE_PEER_GONE;
-    case DQ_EV_REQ:
+    case DQ_EV_FORGOT:
         return DQ_CAUSE_PEER_FORGOT;
     default:
         return DQ_CAUSE_VERB;
@@ -167,6 +174,9 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
                                       const dq_frame_t *frame)
 {
     switch (action) {
+    case DQ_ACT_QP_CLOSE:
+        uct_daqiri_link_close_qp(conn);
+        break;
     case DQ_ACT_QP_CREATE:
         return uct_daqiri_link_open(conn);
     case DQ_ACT_QP_CONNECT:
@@ -193,7 +203,12 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_hs_timer_stop(conn);
         break;
     case DQ_ACT_TELL_UP:
+        /* first: what is held may be answered before we return */
         uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_UP);
+        uct_daqiri_early_post(conn);
+        break;
+    case DQ_ACT_TELL_LOST:
+        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_LOST);
         break;
     case DQ_ACT_TELL_DEAD:
         uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_DEAD);
@@ -234,17 +249,25 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
 
 
 /* To oneself there is nobody to ask: the QP is its own peer. */
-static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
+                                    dq_conn_event_t event)
 {
     dq_frame_t frame;
 
-    if (conn->hs.machine.state != DQ_CONN_IDLE) {
-        return;
-    }
-    uct_daqiri_hs_step(conn, DQ_EV_OPEN, NULL);
+    uct_daqiri_hs_step(conn, event, NULL);
     if (conn->hs.machine.state == DQ_CONN_REQ_SENT) {
         frame = uct_daqiri_hs_frame(conn, DQ_FRAME_REP);
         uct_daqiri_hs_step(conn, DQ_EV_REP, &frame);
+    }
+}
+
+
+static void uct_daqiri_hs_open(uct_daqiri_conn_t *conn, dq_conn_event_t event)
+{
+    if (conn->is_self) {
+        uct_daqiri_hs_open_self(conn, event);
+    } else {
+        uct_daqiri_hs_step(conn, event, NULL);
     }
 }
 
@@ -258,15 +281,17 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         return;
     }
     if (commands & UCT_DAQIRI_CMD_OPEN) {
-        if (conn->is_self) {
-            uct_daqiri_hs_open_self(conn);
-        } else {
-            uct_daqiri_hs_step(conn, DQ_EV_OPEN, NULL);
-        }
+        uct_daqiri_hs_open(conn, DQ_EV_OPEN);
     }
     if ((commands & UCT_DAQIRI_CMD_READY) &&
         (conn->hs.machine.state == DQ_CONN_REP_SENT)) {
         uct_daqiri_hs_step(conn, DQ_EV_RTU, NULL);
+    }
+    if (commands & UCT_DAQIRI_CMD_LOSE) {
+        uct_daqiri_hs_step(conn, DQ_EV_LOSE, NULL);
+    }
+    if (commands & UCT_DAQIRI_CMD_DRAINED) {
+        uct_daqiri_hs_open(conn, DQ_EV_DRAINED);
     }
     if (commands & UCT_DAQIRI_CMD_FAIL) {
         uct_daqiri_hs_step(conn, DQ_EV_QP_ERROR, NULL);
@@ -306,19 +331,31 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
 }
 
 
+static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
+                                         ucs_time_t now)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    ucs_time_t limit          = (conn->hs.machine.peer_last == 0)
+                                        ? iface->config.conn_timeout
+                                        : iface->config.recovery_timeout;
+
+    if (now - conn->hs.started > limit) {
+        return DQ_EV_EXPIRE;
+    }
+    /* no answer can find us any more */
+    return uct_daqiri_port_is_gid_lost(iface) ? DQ_EV_VERB_FAIL : DQ_EV_TICK;
+}
+
+
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
     uct_daqiri_conn_t *conn, *next;
 
     ucs_list_for_each_safe(conn, next, &iface->cm.timed, hs.timer_link) {
-        if (now < conn->hs.next_try) {
-            continue;
+        if (now >= conn->hs.next_try) {
+            uct_daqiri_hs_step(conn, uct_daqiri_hs_due(conn, now), NULL);
         }
-        uct_daqiri_hs_step(conn,
-                           (now - conn->hs.started >
-                            iface->config.conn_timeout) ? DQ_EV_EXPIRE
-                                                        : DQ_EV_TICK,
-                           NULL);
     }
 }

@@ -3,6 +3,8 @@
  * The interface: one port of one device, its queues and its progress.
  */
 #include "daqiri.h"
+#include "daqiri_chain.h"
+#include "daqiri_early.h"
 #include "dq/dq_time.h"
 
 
@@ -19,7 +21,7 @@ static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
     count += uct_daqiri_rx_grant(iface);
     if (!ucs_list_is_empty(&iface->draining)) {
         count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
-        count += uct_daqiri_conn_drain(iface, received == 0);
+        count += uct_daqiri_conn_drain(iface, received);
     }
     count += uct_daqiri_dispatch(iface);
 
@@ -33,11 +35,11 @@ static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
 /* Refill and deliver, complete, and what follows from both. Each queue that
  * may have something is looked at in each call, a batch at most, so neither
  * starves the other. */
-unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
+static UCS_F_ALWAYS_INLINE unsigned
+uct_daqiri_iface_do_progress(uct_daqiri_iface_t *iface)
 {
-    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-    unsigned received         = uct_daqiri_rx_poll(iface);
-    unsigned count            = received;
+    unsigned received = uct_daqiri_rx_poll(iface);
+    unsigned count    = received;
 
     if (uct_daqiri_tx_is_due(iface)) {
         count += uct_daqiri_tx_poll(iface);
@@ -49,16 +51,41 @@ unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 }
 
 
-/* Posts a probe behind a tail that would not complete by itself. */
-static int uct_daqiri_conn_is_flushed(uct_daqiri_conn_t *conn)
+unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 {
-    if (dq_sq_in_use(&conn->sq) == 0) {
-        return 1;
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    unsigned count;
+
+    if (ucs_likely(iface->tx.chain == NULL)) {
+        return uct_daqiri_iface_do_progress(iface);
     }
+    uct_daqiri_chain_enter(iface->tx.chain);
+    count = uct_daqiri_iface_do_progress(iface);
+    uct_daqiri_chain_leave(iface->tx.chain);
+    return count;
+}
+
+
+/* Posts a probe behind a tail that would not complete by itself. */
+static void uct_daqiri_conn_push(uct_daqiri_conn_t *conn)
+{
     if (dq_sq_tail_is_silent(&conn->sq) &&
         (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
          DQ_ADMIT_OK)) {
         (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+    }
+}
+
+
+/* A grant that waits for the next progress call is not over yet. */
+static int uct_daqiri_iface_is_granting(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->rx.owing, owing_link) {
+        if (conn->is_owing == UCT_DAQIRI_OWING_NEW) {
+            return 1;
+        }
     }
     return 0;
 }
@@ -70,21 +97,22 @@ ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
     /* What still waits to be admitted has been sent as far as the caller is
      * concerned: UCP has no count of its own for it. */
-    int is_flushed             = ucs_list_is_empty(&iface->tx.pending);
+    int is_flushed             = ucs_list_is_empty(&iface->tx.pending) &&
+                                 !uct_daqiri_iface_is_granting(iface) &&
+                                 (iface->tx.ledger.used == 0);
     uct_daqiri_conn_t *conn;
 
     (void)flags;
     if (comp != NULL) {
         return UCS_ERR_UNSUPPORTED;
     }
-    if (is_flushed && (iface->tx.ledger.used == 0)) {
+    if (is_flushed) {
         return UCS_OK;
     }
-
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        is_flushed &= uct_daqiri_conn_is_flushed(conn);
+        uct_daqiri_conn_push(conn);
     }
-    return is_flushed ? UCS_OK : UCS_INPROGRESS;
+    return UCS_INPROGRESS;
 }
 
 
@@ -120,6 +148,9 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.service_level = config->service_level;
     iface->config.conn_timeout  = ucs_time_from_sec(config->conn_timeout);
     iface->config.conn_retry    = ucs_time_from_sec(config->conn_retry);
+    iface->config.recovery      = config->recovery;
+    iface->config.recovery_timeout =
+            ucs_time_from_sec(config->recovery_timeout);
     iface->config.pid           = getpid();
     iface->config.headroom      =
             (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
@@ -166,7 +197,7 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
     iface->tx.cq = ibv_create_cq(md->context,
                                  ucs_min(config->cq_len,
                                          (unsigned)md->attr.max_cqe),
-                                 NULL, NULL, 0);
+                                 NULL, iface->event.channel, 0);
     if (iface->tx.cq == NULL) {
         return uct_daqiri_iface_failed(iface, "ibv_create_cq");
     }
@@ -175,7 +206,8 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
     dq_cq_init(&iface->tx.ledger, ucs_min(config->cq_len,
                                           (unsigned)iface->tx.cq->cqe));
 
-    iface->rx.cq = ibv_create_cq(md->context, rx_buffers, NULL, NULL, 0);
+    iface->rx.cq = ibv_create_cq(md->context, rx_buffers, NULL,
+                                 iface->event.channel, 0);
     if (iface->rx.cq == NULL) {
         return uct_daqiri_iface_failed(iface, "ibv_create_cq");
     }
@@ -188,9 +220,11 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
 }
 
 
-/* Where UCP wants its data aligned; otherwise at a cache line. */
+/* Where UCP wants its data aligned; otherwise at a cache line. The offset, of
+ * UCP's own header, may well be more than the alignment. */
 static ucs_status_t
-uct_daqiri_iface_alignment(const uct_iface_params_t *params, size_t *align_p,
+uct_daqiri_iface_alignment(const uct_daqiri_iface_t *iface,
+                           const uct_iface_params_t *params, size_t *align_p,
                            size_t *offset_p)
 {
     size_t align  = UCS_SYS_CACHE_LINE_SIZE;
@@ -202,7 +236,7 @@ uct_daqiri_iface_alignment(const uct_iface_params_t *params, size_t *align_p,
     if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) {
         offset = params->am_align_offset;
     }
-    if (!ucs_is_pow2(align) || (offset >= align) ||
+    if (!ucs_is_pow2(align) || (offset >= iface->config.seg_size) ||
         ((params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) &&
          !(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT))) {
         ucs_error("daqiri: data cannot be aligned to %zu bytes at an offset "
@@ -210,7 +244,7 @@ uct_daqiri_iface_alignment(const uct_iface_params_t *params, size_t *align_p,
         return UCS_ERR_INVALID_PARAM;
     }
     *align_p  = align;
-    *offset_p = offset;
+    *offset_p = offset % align;
     return UCS_OK;
 }
 
@@ -224,7 +258,7 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
     size_t align, offset;
     ucs_status_t status;
 
-    status = uct_daqiri_iface_alignment(params, &align, &offset);
+    status = uct_daqiri_iface_alignment(iface, params, &align, &offset);
     if (status != UCS_OK) {
         return status;
     }
@@ -301,6 +335,7 @@ static void uct_daqiri_iface_close_queues(uct_daqiri_iface_t *iface)
     if (iface->tx.cq != NULL) {
         ibv_destroy_cq(iface->tx.cq);
     }
+    uct_daqiri_event_cleanup(iface);
 }
 
 
@@ -313,6 +348,10 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
 
     status = uct_daqiri_port_init(iface, params->mode.device.dev_name,
                                   config->gid_index);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_event_init(iface);
     if (status != UCS_OK) {
         return status;
     }
@@ -329,6 +368,10 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
         return status;
     }
     status = uct_daqiri_iface_post_slack(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_chain_init(iface, config);
     if (status != UCS_OK) {
         return status;
     }
@@ -366,11 +409,14 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     ucs_list_head_init(&self->rx.owing);
     ucs_list_head_init(&self->conns);
     ucs_list_head_init(&self->draining);
-    self->rx.release.cb = uct_daqiri_rx_release_desc;
+    self->rx.release.cb  = uct_daqiri_rx_release_desc;
+    self->event.epoll_fd = -1;
+    self->event.news_fd  = -1;
     uct_daqiri_iface_configure(self, config, params);
 
     status = uct_daqiri_iface_open(self, config, params);
     if (status != UCS_OK) {
+        uct_daqiri_chain_close(self);
         uct_daqiri_iface_close_queues(self);
         return status;
     }
@@ -385,11 +431,17 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
 {
     ucs_time_t until = ucs_get_time() + ucs_time_from_sec(1.0);
     uct_daqiri_conn_t *conn;
+    int is_lost;
 
     kh_foreach_value(&iface->cm.conns, conn, {
         uct_daqiri_hs_say_gone(conn);
+        is_lost       = conn->sq.gate == DQ_GATE_LOST;
         conn->sq.gate = DQ_GATE_DEAD;
         uct_daqiri_conn_to_err(conn);
+        if (is_lost || !conn->was_up) { /* nothing more will be flushed */
+            uct_daqiri_early_drop(conn);
+            uct_daqiri_tx_purge(conn);
+        }
     });
     while ((iface->tx.ledger.used > 0) && (ucs_get_time() < until)) {
         uct_daqiri_tx_poll(iface);
@@ -425,6 +477,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     uct_daqiri_cm_stop(self);
+    uct_daqiri_chain_close(self);
     uct_daqiri_conn_absorb(self);
     uct_daqiri_iface_drain(self);
     uct_daqiri_stats_write(self);

@@ -100,19 +100,40 @@ static ucs_status_t uct_daqiri_link_enter_qpn(uct_daqiri_conn_t *conn)
 }
 
 
-static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
+/* May another try succeed? A neighbour that does not answer, or a link that is
+ * down, may come back. */
+static int uct_daqiri_link_may_come_back(int error)
+{
+    return (error == ETIMEDOUT) || (error == EHOSTUNREACH) ||
+           (error == ENETUNREACH) || (error == ENETDOWN) || (error == EAGAIN);
+}
+
+
+ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     struct ibv_ah_attr attr;
 
+    if (conn->is_self || (conn->hs.ah != NULL)) {
+        return UCS_OK;
+    }
     uct_daqiri_port_ah_attr(iface, &conn->peer_port, &attr);
     conn->hs.ah = ibv_create_ah(uct_daqiri_iface_md(iface)->pd, &attr);
-    if (conn->hs.ah == NULL) {
-        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, "handshake", "ibv_create_ah",
-                            errno);
+    if (conn->hs.ah != NULL) {
+        conn->hs.ah_error = 0;
+        return UCS_OK;
+    }
+
+    conn->hs.ah_error = errno;
+    if (uct_daqiri_port_is_gid_lost(iface)) {
+        return UCS_ERR_IO_ERROR; /* which the death of the conn explains */
+    }
+    if (uct_daqiri_link_may_come_back(conn->hs.ah_error)) {
         return UCS_ERR_UNREACHABLE;
     }
-    return UCS_OK;
+    uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, "handshake", "ibv_create_ah",
+                        conn->hs.ah_error);
+    return UCS_ERR_IO_ERROR;
 }
 
 
@@ -121,27 +142,28 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
     ucs_status_t status;
 
-    if (!conn->is_self && (conn->hs.ah == NULL)) {
-        status = uct_daqiri_link_create_ah(conn);
-        if (status != UCS_OK) {
-            return status;
-        }
+    status = uct_daqiri_link_address(conn);
+    if ((status != UCS_OK) && (status != UCS_ERR_UNREACHABLE)) {
+        return status;
     }
 
     status = uct_daqiri_qp_create(iface, &conn->hs.qp, NULL);
     if (status != UCS_OK) {
         return status;
     }
-    conn->hs.psn         = ucs_generate_uuid((uintptr_t)conn) & UCS_MASK(24);
-    conn->hs.window      = uct_daqiri_link_window(iface);
-    iface->cm.reserved  += conn->hs.window;
-    status               = uct_daqiri_link_enter_qpn(conn);
+    conn->hs.psn = ucs_generate_uuid((uintptr_t)conn) & UCS_MASK(24);
+    status       = uct_daqiri_link_enter_qpn(conn);
     if (status != UCS_OK) {
         return status;
     }
-    status = uct_daqiri_link_back_window(conn);
-    if (status != UCS_OK) {
-        return status;
+    if (conn->hs.window == 0) { /* else its QP follows another */
+        conn->hs.window      = uct_daqiri_link_window(iface);
+        conn->resume.promised = conn->hs.window;
+        iface->cm.reserved  += conn->hs.window;
+        status               = uct_daqiri_link_back_window(conn);
+        if (status != UCS_OK) {
+            return status;
+        }
     }
 
     uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_QP);
@@ -149,7 +171,7 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
 }
 
 
-void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
+void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uint32_t qpn;
@@ -165,9 +187,16 @@ void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
         __atomic_store_n(&iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW]
                                      [qpn & (UCT_DAQIRI_QPN_LEAF - 1)],
                          NULL, __ATOMIC_RELEASE);
-        iface->cm.reserved -= conn->hs.window;
-        conn->hs.qp         = NULL;
+        conn->hs.qp = NULL;
     }
+}
+
+
+void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_link_close_qp(conn);
+    conn->iface->cm.reserved -= conn->hs.window;
+    conn->hs.window           = 0;
     if (conn->hs.ah != NULL) {
         ibv_destroy_ah(conn->hs.ah);
         conn->hs.ah = NULL;

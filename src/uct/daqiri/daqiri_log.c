@@ -63,12 +63,16 @@ ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
     case DQ_CAUSE_RESP_TIMEOUT:
     case DQ_CAUSE_RNR_RETRY_EXC:
     case DQ_CAUSE_NO_ANSWER:
-        return UCS_ERR_ENDPOINT_TIMEOUT;
+    case DQ_CAUSE_REM_OP: /* of a process that dies, memory may go first */
     case DQ_CAUSE_REFUSED:
     case DQ_CAUSE_PEER_GONE:
     case DQ_CAUSE_PEER_FORGOT:
     case DQ_CAUSE_WR_FLUSH:
-        return UCS_ERR_CONNECTION_RESET;
+        /* what UCP answers to whatever is sent after that, so that a program
+         * sees one status and not two; the message in the log says more */
+        return UCS_ERR_ENDPOINT_TIMEOUT;
+    case DQ_CAUSE_GIVEN_UP:
+        return UCS_ERR_CANCELED;
     default:
         return UCS_ERR_IO_ERROR;
     }
@@ -100,9 +104,14 @@ static void uct_daqiri_stats_print(uct_daqiri_iface_t *iface, FILE *file)
         {"am_short", count->am_short},
         {"am_bcopy", count->am_bcopy},
         {"am_zcopy", count->am_zcopy},
+        {"put_short", count->put_short},
+        {"put_bcopy", count->put_bcopy},
         {"put_zcopy", count->put_zcopy},
+        {"get_bcopy", count->get_bcopy},
         {"get_zcopy", count->get_zcopy},
         {"rma_bytes", count->rma_bytes},
+        {"atomics", count->atomics},
+        {"early", count->early},
         {"am_self_tx", uct_daqiri_self_tx(iface)},
         {"conns", count->conns},
         {"conns_up", count->conns_up},
@@ -117,6 +126,13 @@ static void uct_daqiri_stats_print(uct_daqiri_iface_t *iface, FILE *file)
         {"rx_flushed", count->rx_flushed},
         {"stray_completions", count->stray_completions},
         {"posts_refused", count->posts_refused},
+        {"chains", count->chains},
+        {"chained", count->chained},
+        {"chains_late", count->chains_late},
+        {"losses", count->losses},
+        {"recoveries", count->recoveries},
+        {"redone", count->redone},
+        {"redo_had", count->redo_had},
         {"frames_tx", count->frames_tx},
         {"frames_rx", count->frames_rx},
         {"frames_dup", count->frames_dup},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory domain: one RDMA device, its protection domain, registration.
- * A memory handle is the ibv_mr itself; a packed key is its rkey.
+ * The memory domain: one RDMA device and its protection domain.
  */
 #include "daqiri.h"
 
@@ -94,7 +93,6 @@ ucs_status_t uct_daqiri_md_open(uct_component_t *component,
     uct_daqiri_md_t *md;
     int ret;
 
-    (void)config;
     md = ucs_calloc(1, sizeof(*md), md_name);
     if (md == NULL) {
         return UCS_ERR_NO_MEMORY;
@@ -121,6 +119,7 @@ ucs_status_t uct_daqiri_md_open(uct_component_t *component,
         goto err_close;
     }
 
+    uct_daqiri_rcache_open(md, ucs_derived_of(config, uct_daqiri_md_config_t));
     *md_p = &md->super;
     return UCS_OK;
 
@@ -137,50 +136,13 @@ void uct_daqiri_md_close(uct_md_h tl_md)
     uct_daqiri_md_t *md = ucs_derived_of(tl_md, uct_daqiri_md_t);
     int ret;
 
+    uct_daqiri_rcache_close(md);
     ret = ibv_dealloc_pd(md->pd);
     if (ret != 0) {
         ucs_warn("ibv_dealloc_pd() failed: %s", strerror(ret));
     }
     ibv_close_device(md->context);
     ucs_free(md);
-}
-
-
-static int uct_daqiri_access_flags(unsigned uct_flags)
-{
-    int access = IBV_ACCESS_LOCAL_WRITE;
-
-    if (uct_flags & UCT_MD_MEM_ACCESS_REMOTE_PUT) {
-        access |= IBV_ACCESS_REMOTE_WRITE;
-    }
-    if (uct_flags & UCT_MD_MEM_ACCESS_REMOTE_GET) {
-        access |= IBV_ACCESS_REMOTE_READ;
-    }
-    if (uct_flags & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC) {
-        access |= IBV_ACCESS_REMOTE_ATOMIC;
-    }
-    return access;
-}
-
-
-ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
-                                size_t length, unsigned uct_flags,
-                                struct ibv_mr **mr_p)
-{
-    struct ibv_mr *mr;
-
-    mr = ibv_reg_mr(md->pd, address, length,
-                    uct_daqiri_access_flags(uct_flags));
-    if (mr == NULL) {
-        uct_daqiri_log_verb((uct_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS)
-                                    ? UCS_LOG_LEVEL_DEBUG
-                                    : UCS_LOG_LEVEL_ERROR,
-                            ibv_get_device_name(md->context->device),
-                            "ibv_reg_mr", errno);
-        return (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
-    }
-    *mr_p = mr;
-    return UCS_OK;
 }
 
 

@@ -146,6 +146,16 @@ static void uct_daqiri_dispatch_ask(uct_daqiri_iface_t *iface)
 }
 
 
+/* Is what all conns share used up? */
+static int uct_daqiri_dispatch_is_out(const uct_daqiri_iface_t *iface)
+{
+    const uct_daqiri_pool_t *pool = &iface->tx.pool;
+
+    return (iface->tx.ledger.used + DQ_SQ_RESERVE >= iface->tx.ledger.depth) ||
+           ((pool->free_count == 0) && (pool->count == pool->limit));
+}
+
+
 unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
@@ -161,7 +171,7 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
     ucs_list_head_init(&turn);
     ucs_list_splice_tail(&turn, &iface->tx.pending);
     ucs_list_head_init(&iface->tx.pending);
-    while (!ucs_list_is_empty(&turn)) {
+    while (!ucs_list_is_empty(&turn) && !uct_daqiri_dispatch_is_out(iface)) {
         /* moved on first: the callbacks may purge any conn's requests */
         conn = ucs_list_extract_head(&turn, uct_daqiri_conn_t, pending_link);
         ucs_list_add_tail(&iface->tx.pending, &conn->pending_link);
@@ -172,5 +182,11 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
         }
         uct_daqiri_pending_leave(conn);
     }
+
+    /* those who had no turn come first next time, or the first few would take
+     * all that becomes free, each time */
+    ucs_list_splice_tail(&turn, &iface->tx.pending);
+    ucs_list_head_init(&iface->tx.pending);
+    ucs_list_splice_tail(&iface->tx.pending, &turn);
     return count;
 }

@@ -4,41 +4,49 @@
  */
 #include "daqiri.h"
 
-/* Better GIDs have higher ranks; 0 is unusable. */
-static int uct_daqiri_gid_rank(const struct ibv_gid_entry *entry)
+/* All GIDs of the device, on all its ports; the caller frees *entries_p. One
+ * question: a table may have a thousand places and three of them taken. */
+static int uct_daqiri_gid_list(uct_daqiri_iface_t *iface,
+                               struct ibv_gid_entry **entries_p)
 {
-    static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
-    const uint8_t *gid                   = entry->gid.raw;
-    int rank = (entry->gid_type == IBV_GID_TYPE_ROCE_V2) ? 4 : 1;
+    uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
+    size_t max          = (size_t)iface->config.port.gid_tbl_len *
+                          md->attr.phys_port_cnt;
+    struct ibv_gid_entry *entries;
+    ssize_t count;
 
-    if (memcmp(gid, ipv4_prefix, sizeof(ipv4_prefix)) == 0) {
-        return rank + 2;
+    entries = ucs_calloc(ucs_max(max, (size_t)1), sizeof(*entries),
+                         "daqiri_gids");
+    if (entries == NULL) {
+        return 0;
     }
-    if ((gid[0] == 0xfe) && ((gid[1] & 0xc0) == 0x80)) {
-        return rank; /* link-local */
-    }
-    return rank + 1;
+    count      = ibv_query_gid_table(md->context, entries, max, 0);
+    *entries_p = entries;
+    return ucs_max(count, 0);
 }
 
 
-/* The best GID index of a RoCE port, or -1 if its table is empty. */
-static int uct_daqiri_gid_choose(struct ibv_context *context,
-                                 uint8_t port_num, int table_len)
+/* The best GID index of the port, or -1 if its table is empty. Of those that
+ * are equally good, the first: who adds an address changes nothing. */
+static int uct_daqiri_gid_choose(uct_daqiri_iface_t *iface)
 {
-    struct ibv_gid_entry entry;
+    struct ibv_gid_entry *entries = NULL;
     int best = -1, best_rank = 0;
-    int i, rank;
+    int count, i, rank;
 
-    for (i = 0; i < table_len; i++) {
-        if (ibv_query_gid_ex(context, port_num, i, &entry, 0) != 0) {
+    count = uct_daqiri_gid_list(iface, &entries);
+    for (i = 0; i < count; i++) {
+        if (entries[i].port_num != iface->config.port_num) {
             continue;
         }
-        rank = uct_daqiri_gid_rank(&entry);
+        rank = dq_gid_rank(entries[i].gid.raw,
+                           entries[i].gid_type == IBV_GID_TYPE_ROCE_V2);
         if (rank > best_rank) {
-            best      = i;
+            best      = entries[i].gid_index;
             best_rank = rank;
         }
     }
+    ucs_free(entries);
     return best;
 }
 
@@ -66,28 +74,36 @@ static ucs_status_t uct_daqiri_gid_refuse(const char *dev_name, int gid_index)
 static ucs_status_t uct_daqiri_gid_init(uct_daqiri_iface_t *iface,
                                         const char *dev_name, int gid_index)
 {
-    static const union ibv_gid empty;
     struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
     dq_port_addr_t *addr        = &iface->config.port_addr;
-    int table_len               = iface->config.port.gid_tbl_len;
     int index                   = gid_index;
     union ibv_gid gid;
 
     if (index < 0) {
-        index = addr->is_eth ? uct_daqiri_gid_choose(context,
-                                                     iface->config.port_num,
-                                                     table_len)
-                             : 0;
+        index = addr->is_eth ? uct_daqiri_gid_choose(iface) : 0;
     }
-    if ((index < 0) || (index >= table_len) ||
+    if ((index < 0) || (index >= iface->config.port.gid_tbl_len) ||
         (ibv_query_gid(context, iface->config.port_num, index, &gid) != 0) ||
-        (memcmp(&gid, &empty, sizeof(gid)) == 0)) {
+        (dq_gid_rank(gid.raw, 0) == 0)) {
         return uct_daqiri_gid_refuse(dev_name, gid_index);
     }
 
     iface->config.gid_index = index;
     memcpy(addr->gid, gid.raw, sizeof(addr->gid));
     return UCS_OK;
+}
+
+
+int uct_daqiri_port_is_gid_lost(uct_daqiri_iface_t *iface)
+{
+    const dq_port_addr_t *addr = &iface->config.port_addr;
+    union ibv_gid gid;
+
+    /* an index that is taken again stands for another address */
+    return (ibv_query_gid(uct_daqiri_iface_md(iface)->context,
+                          iface->config.port_num, iface->config.gid_index,
+                          &gid) != 0) ||
+           (memcmp(gid.raw, addr->gid, sizeof(addr->gid)) != 0);
 }
 
 
@@ -126,6 +142,36 @@ ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
 }
 
 
+void uct_daqiri_port_explain(uct_daqiri_iface_t *iface, dq_facts_t *facts,
+                             uct_daqiri_port_words_t *words)
+{
+    struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
+    struct ibv_port_attr port;
+    int ret;
+
+    ret = ibv_query_port(context, iface->config.port_num, &port);
+    if (ret != 0) {
+        facts->cause = DQ_CAUSE_DEVICE_GONE;
+        facts->error = ret;
+        return;
+    }
+    if (port.state != IBV_PORT_ACTIVE) {
+        snprintf(words->port, sizeof(words->port), "%s:%u",
+                 ibv_get_device_name(context->device),
+                 iface->config.port_num);
+        facts->down_port = words->port;
+    }
+    if (uct_daqiri_port_is_gid_lost(iface)) {
+        facts->lost_gid  = dq_gid_text(iface->config.port_addr.gid, words->gid,
+                                       sizeof(words->gid));
+        facts->gid_index = iface->config.gid_index;
+        if (facts->cause == DQ_CAUSE_VERB) {
+            facts->cause = DQ_CAUSE_GID_LOST; /* nothing else is known */
+        }
+    }
+}
+
+
 int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
                                  const dq_port_addr_t *remote)
 {
@@ -135,8 +181,9 @@ int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
         return 0;
     }
     /* RoCE routes by IP; on InfiniBand a LID means something in its subnet */
-    return local->is_eth ||
-           (memcmp(local->gid, remote->gid, SUBNET_PREFIX_LEN) == 0);
+    return local->is_eth
+                   ? dq_gid_can_reach(local->gid, remote->gid)
+                   : (memcmp(local->gid, remote->gid, SUBNET_PREFIX_LEN) == 0);
 }
 
 

@@ -24,6 +24,9 @@ static int uct_daqiri_qp_to_init(uct_daqiri_iface_t *iface, struct ibv_qp *qp)
                            IBV_ACCESS_REMOTE_READ,
     };
 
+    if (uct_daqiri_iface_md(iface)->attr.atomic_cap != IBV_ATOMIC_NONE) {
+        attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+    }
     return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
                          IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }

@@ -2,7 +2,7 @@
 /*
  * What UCP asks before it sends anything: abilities, costs, addresses.
  */
-#include "daqiri.h"
+#include "daqiri_ep.h"
 
 
 static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
@@ -13,7 +13,10 @@ static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
     attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE |
                       UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY |
                       UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CB_SYNC |
-                      UCT_IFACE_FLAG_EP_CHECK;
+                      UCT_IFACE_FLAG_EP_CHECK |
+                      UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                      UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
+                      UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
     if (iface->config.max_short >= sizeof(uint64_t)) {
         attr->cap.flags |= UCT_IFACE_FLAG_AM_SHORT;
     }
@@ -34,8 +37,15 @@ static void uct_daqiri_iface_query_rma(uct_daqiri_iface_t *iface,
 {
     size_t mtu = 128u << iface->config.mtu;
 
-    attr->cap.flags |= UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_ZCOPY;
+    attr->cap.flags |= UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
+                       UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY;
+    if (iface->config.max_inline > 0) {
+        attr->cap.flags |= UCT_IFACE_FLAG_PUT_SHORT;
+    }
 
+    attr->cap.put.max_short       = iface->config.max_inline;
+    attr->cap.put.max_bcopy       = iface->config.seg_size;
+    attr->cap.get.max_bcopy       = uct_daqiri_fetch_offset(iface);
     attr->cap.put.max_zcopy       = iface->config.port.max_msg_sz;
     attr->cap.put.max_iov         = iface->config.max_sge;
     attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
@@ -47,6 +57,26 @@ static void uct_daqiri_iface_query_rma(uct_daqiri_iface_t *iface,
 }
 
 
+/* What verbs have, where the device has it. It is atomic with what comes from
+ * elsewhere through the same device, and only with that, unless it is GLOB. */
+static void uct_daqiri_iface_query_amo(uct_daqiri_iface_t *iface,
+                                       uct_iface_attr_t *attr)
+{
+    enum ibv_atomic_cap cap = uct_daqiri_iface_md(iface)->attr.atomic_cap;
+
+    if (cap == IBV_ATOMIC_NONE) {
+        return;
+    }
+    attr->cap.flags |= UCT_IFACE_FLAG_ATOMIC_DEVICE;
+    if (cap == IBV_ATOMIC_GLOB) {
+        attr->cap.flags |= UCT_IFACE_FLAG_ATOMIC_CPU;
+    }
+    attr->cap.atomic64.op_flags  = UCS_BIT(UCT_ATOMIC_OP_ADD);
+    attr->cap.atomic64.fop_flags = UCS_BIT(UCT_ATOMIC_OP_ADD) |
+                                   UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+}
+
+
 ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
                                     uct_iface_attr_t *attr)
 {
@@ -55,6 +85,10 @@ ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
     uct_base_iface_query(&iface->super, attr);
     uct_daqiri_iface_query_am(iface, attr);
     uct_daqiri_iface_query_rma(iface, attr);
+    uct_daqiri_iface_query_amo(iface, attr);
+    attr->cap.event_flags     = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                                UCT_IFACE_FLAG_EVENT_RECV |
+                                UCT_IFACE_FLAG_EVENT_FD;
     attr->device_addr_len     = sizeof(dq_port_addr_t);
     attr->iface_addr_len      = sizeof(dq_iface_addr_t);
     attr->bandwidth.dedicated = 0;

@@ -165,12 +165,10 @@ void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc)
 
 /* ---- Credits ---- */
 
+/* A peer grants what we have used: before the conn is up that is nothing, and
+ * more than its whole window it cannot have meant. */
 static void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn, uint32_t count)
 {
-    if (conn->sq.gate == DQ_GATE_NOT_UP) {
-        conn->early += count;
-        return;
-    }
     if (ucs_unlikely(dq_sq_credit(&conn->sq, count) != 0)) {
         conn->iface->count.rx_dropped[DQ_WIRE_BAD_FIELD]++;
         return;
@@ -183,7 +181,7 @@ static void uct_daqiri_rx_use_window(uct_daqiri_conn_t *conn)
 {
     dq_rx_use(&conn->iface->rx.ledger, &conn->window);
     if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->is_owing)) {
-        conn->is_owing      = 1;
+        conn->is_owing      = UCT_DAQIRI_OWING_NEW;
         conn->iface->chores = 1;
         ucs_list_add_tail(&conn->iface->rx.owing, &conn->owing_link);
     }
@@ -222,10 +220,21 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
     status   = uct_daqiri_tx_post(conn, &tx, &sge, 1);
     if (status == UCS_OK) {
         conn->iface->count.credit_frames_tx++;
-    } else if (tx.op.desc != UCT_DAQIRI_NO_DESC) {
-        uct_daqiri_pool_put(pool, tx.op.desc);
     }
     return status;
+}
+
+
+/* A program that has just been handed messages may be about to answer them,
+ * and an answer carries credits for nothing: a grant waits one progress call. */
+static int uct_daqiri_rx_grant_is_early(uct_daqiri_conn_t *conn)
+{
+    if ((conn->is_owing == UCT_DAQIRI_OWING) ||
+        dq_rx_grant_is_urgent(&conn->window)) {
+        return 0;
+    }
+    conn->is_owing = UCT_DAQIRI_OWING;
+    return 1;
 }
 
 
@@ -240,6 +249,9 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
             !dq_rx_grant_is_due(&conn->window)) {
             conn->is_owing = 0;
             ucs_list_del(&conn->owing_link);
+            continue;
+        }
+        if (uct_daqiri_rx_grant_is_early(conn)) {
             continue;
         }
         count = dq_min(dq_rx_grantable(&iface->rx.ledger, &conn->window),
@@ -277,7 +289,7 @@ static void uct_daqiri_rx_on_error(uct_daqiri_iface_t *iface,
         return;
     }
     if (conn != NULL) {
-        uct_daqiri_conn_fail(conn, &facts);
+        uct_daqiri_recover(conn, &facts);
     }
 }
 
@@ -378,7 +390,8 @@ static void uct_daqiri_rx_on_wc(uct_daqiri_iface_t *iface,
         uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.stray_completions);
         return;
     }
-    if (ucs_unlikely(conn->sq.gate == DQ_GATE_NOT_UP)) {
+    if (ucs_unlikely((conn->sq.gate == DQ_GATE_NOT_UP) ||
+                     (conn->sq.gate == DQ_GATE_LOST))) {
         uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_READY);
     }
     uct_daqiri_rx_use_window(conn);
@@ -391,7 +404,10 @@ unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface)
     struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
     int count, i;
 
-    count = ibv_poll_cq(iface->rx.cq, iface->config.batch, wc);
+    count = uct_daqiri_event_unstash(&iface->event.rx, wc);
+    if (ucs_likely(count == 0)) {
+        count = ibv_poll_cq(iface->rx.cq, iface->config.batch, wc);
+    }
     if (count <= 0) {
         return 0;
     }

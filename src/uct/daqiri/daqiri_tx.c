@@ -4,6 +4,8 @@
  * the ledger says is what the NIC owns.
  */
 #include "daqiri.h"
+#include "daqiri_chain.h"
+#include "daqiri_early.h"
 #include "daqiri_tx.h"
 #include "dq/dq_time.h"
 
@@ -71,12 +73,32 @@ uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p)
 }
 
 
+int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn, int error)
+{
+    dq_facts_t facts;
+
+    if ((conn->redo.slots == NULL) || (conn->sq.gate == DQ_GATE_DEAD)) {
+        return 0;
+    }
+    conn->iface->count.posts_refused++;
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
+    facts.error = error;
+    uct_daqiri_recover(conn, &facts);
+    return 1;
+}
+
+
 /* Its state is not what we believe, so the QP is given up. Never the process:
  * a device's answer is no reason to abort. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
-                                   dq_wr_class_t wr_class, int error)
+                                   dq_wr_class_t wr_class, uint32_t desc,
+                                   int error)
 {
     dq_facts_t facts;
+
+    if (desc != UCT_DAQIRI_NO_DESC) {
+        uct_daqiri_pool_put(&conn->iface->tx.pool, desc);
+    }
 
     dq_sq_unpost(&conn->sq, &conn->iface->tx.ledger, 1,
                  wr_class != DQ_WR_RMA);
@@ -85,6 +107,20 @@ ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
     facts.error = error;
     uct_daqiri_conn_fail(conn, &facts);
     return uct_daqiri_conn_status(conn);
+}
+
+
+int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
+                             uct_daqiri_ep_t *ep, uint32_t desc)
+{
+    struct ibv_send_wr *bad_wr;
+
+    if (conn->early != NULL) {
+        return uct_daqiri_early_hold(conn, wr, ep, desc);
+    }
+    return (conn->iface->tx.chain != NULL)
+                   ? uct_daqiri_chain_post(conn, wr)
+                   : ibv_post_send(conn->qp, wr, &bad_wr); /* at close */
 }
 
 
@@ -112,7 +148,7 @@ void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
 {
     dq_gate_t gate = conn->sq.gate;
 
-    if (!dq_sq_tail_is_silent(&conn->sq) || conn->is_err) {
+    if (!dq_sq_tail_is_silent(&conn->sq) || conn->is_err || !conn->was_up) {
         return;
     }
     conn->sq.gate = DQ_GATE_UP; /* past the gate, this once */
@@ -175,7 +211,19 @@ static int uct_daqiri_tx_is_owned(const uct_daqiri_conn_t *conn, uint32_t id)
 }
 
 
-/* Of an error completion only wr_id, status, qp_num and vendor_err hold. */
+void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    if (id != conn->sq.retired) {
+        uct_daqiri_tx_retire(conn, id - 1, UCS_OK);
+    }
+}
+
+
+/*
+ * Of an error completion only wr_id, status, qp_num and vendor_err hold. RC is
+ * ordered: what is before the first of a QP has succeeded. What comes with it or
+ * after it is over if the conn is, and else waits for another QP.
+ */
 static void uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn,
                                    const struct ibv_wc *wc)
 {
@@ -191,13 +239,17 @@ static void uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn,
 
     uct_daqiri_tx_facts(conn, (dq_cause_t)wc->status, &facts);
     facts.vendor_err = wc->vendor_err;
-    uct_daqiri_conn_fail(conn, &facts);
+    uct_daqiri_recover(conn, &facts);
     conn->is_err = 1; /* a QP that fails a request is in ERR */
 
-    if (id != conn->sq.retired) {
-        uct_daqiri_tx_retire(conn, id - 1, UCS_OK); /* RC is ordered */
+    if (!conn->is_flushing || (conn->sq.gate == DQ_GATE_DEAD)) {
+        uct_daqiri_tx_retire_to(conn, id);
     }
-    uct_daqiri_tx_retire(conn, id, uct_daqiri_conn_status(conn));
+    conn->is_flushing = 1;
+    conn->flushed     = id + 1;
+    if (conn->sq.gate == DQ_GATE_DEAD) {
+        uct_daqiri_tx_retire(conn, id, uct_daqiri_conn_status(conn));
+    }
 }
 
 
@@ -244,7 +296,10 @@ unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
     struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
     int count, i;
 
-    count = ibv_poll_cq(iface->tx.cq, iface->config.batch, wc);
+    count = uct_daqiri_event_unstash(&iface->event.tx, wc);
+    if (ucs_likely(count == 0)) {
+        count = ibv_poll_cq(iface->tx.cq, iface->config.batch, wc);
+    }
     if (count <= 0) {
         return 0;
     }
@@ -292,6 +347,7 @@ static int uct_daqiri_tx_wait(uct_daqiri_ep_t *ep)
                        ucs_time_from_msec(UCT_DAQIRI_LET_GO_MS);
     uint32_t id      = ep->conn->sq.retired;
 
+    uct_daqiri_chain_ring(ep->conn->iface);
     while (uct_daqiri_tx_awaited(ep, &id) != NULL) {
         if (ucs_get_time() >= until) {
             return 0;
@@ -308,6 +364,10 @@ void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep)
     uct_daqiri_conn_t *conn = ep->conn;
     dq_facts_t facts;
 
+    if (uct_daqiri_early_let_go(ep)) {
+        uct_daqiri_tx_cancel(ep); /* the NIC has nothing of it yet */
+        return;
+    }
     if (uct_daqiri_tx_wait(ep)) {
         return;
     }
@@ -321,6 +381,24 @@ void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep)
 }
 
 
+/* The request's memory is its user's again: it must not be posted once more. A
+ * message can then not be sent again at all, and the peer counts messages. */
+void uct_daqiri_tx_spoil(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    dq_op_t *op;
+
+    if (conn->redo.slots == NULL) {
+        return;
+    }
+    op = dq_redo_slot(&conn->redo, id);
+    if (op->kind == DQ_OP_MSG) {
+        conn->is_spoiled = 1;
+    } else {
+        op->kind = DQ_OP_BLANK;
+    }
+}
+
+
 void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep)
 {
     uct_daqiri_conn_t *conn = ep->conn;
@@ -331,6 +409,7 @@ void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep)
     while ((op = uct_daqiri_tx_awaited(ep, &id)) != NULL) {
         comp            = op->comp;
         op->comp        = NULL;
+        uct_daqiri_tx_spoil(conn, id);
         conn->op_count -= op->desc == UCT_DAQIRI_NO_DESC;
         uct_invoke_completion(comp, UCS_ERR_CANCELED);
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one ibv_post_send() of the RC QPs. Whether a request may be posted was
- * asked before (dq_sq_admit); from here on the ledger has it.
+ * Posting on the RC QPs: each request by itself, in a chain, or to be held as
+ * long as the conn is not up. Whether a request may be posted was asked before
+ * (dq_sq_admit); from here on the ledger has it, and what is needed to post it
+ * again is remembered (daqiri_redo.h).
  *
  * Inline, so that each kind of message gets a post without what it does not
  * use: this is most of what a short send costs.
@@ -11,26 +13,10 @@
 #ifndef UCT_DAQIRI_TX_H
 #define UCT_DAQIRI_TX_H
 
-#include "daqiri.h"
-
-/* What to send, in terms of the ledger. */
-typedef struct {
-    dq_wr_class_t      wr_class;
-    enum ibv_wr_opcode opcode;
-    unsigned           flags;  /* IBV_SEND_INLINE, or 0                      */
-    uint32_t           imm;    /* host order                                 */
-    int                signal; /* the caller wants to know                   */
-    uint64_t           remote_addr; /* one-sided only, as is the key         */
-    uint32_t           rkey;
-    uct_daqiri_op_t    op;
-} uct_daqiri_tx_t;
-
-static const uct_daqiri_op_t uct_daqiri_op_none = {
-    .desc = UCT_DAQIRI_NO_DESC,
-};
+#include "daqiri_redo.h"
 
 /* Posts one admitted work request. On an error nothing of it is owned by the
- * NIC, and the conn is on its way to death. */
+ * NIC, its send buffer is free, and the conn is on its way to death. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                    struct ibv_sge *sge, int num_sge)
@@ -50,7 +36,13 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     wr.opcode     = tx->opcode;
     wr.send_flags = tx->flags | conn->next_flags |
                     (ticket.signal ? IBV_SEND_SIGNALED : 0);
-    if (tx->wr_class == DQ_WR_RMA) {
+    if ((tx->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) ||
+        (tx->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)) {
+        wr.wr.atomic.remote_addr = tx->remote_addr;
+        wr.wr.atomic.rkey        = tx->rkey;
+        wr.wr.atomic.compare_add = tx->operand;
+        wr.wr.atomic.swap        = tx->swap;
+    } else if (tx->wr_class == DQ_WR_RMA) {
         wr.wr.rdma.remote_addr = tx->remote_addr;
         wr.wr.rdma.rkey        = tx->rkey;
     } else {
@@ -58,10 +50,16 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     }
 
     conn->next_flags = 0;
+    if (ucs_likely(conn->redo.slots != NULL)) {
+        uct_daqiri_redo_note(conn, tx, &wr);
+    }
 
-    ret = ibv_post_send(conn->qp, &wr, &bad_wr);
-    if (ucs_unlikely(ret != 0)) {
-        return uct_daqiri_tx_refused(conn, tx->wr_class, ret);
+    ret = ucs_likely(conn->is_direct)
+                  ? ibv_post_send(conn->qp, &wr, &bad_wr)
+                  : uct_daqiri_tx_post_later(conn, &wr, tx->op.ep,
+                                             tx->op.desc);
+    if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, ret)) {
+        return uct_daqiri_tx_refused(conn, tx->wr_class, tx->op.desc, ret);
     }
     if ((tx->op.desc != UCT_DAQIRI_NO_DESC) || (tx->op.comp != NULL)) {
         conn->ops[ticket.id & conn->sq.mask] = tx->op;

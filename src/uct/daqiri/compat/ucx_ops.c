@@ -12,15 +12,16 @@ static ucs_status_t uct_daqiri_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
 {
     memset(attr, 0, sizeof(*attr));
     attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                                 UCT_MD_FLAG_NEED_RKEY;
+                                 UCT_MD_FLAG_NEED_RKEY |
+                                 UCT_MD_FLAG_INVALIDATE;
     attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.max_reg          = ucs_derived_of(tl_md, uct_daqiri_md_t)
                                          ->attr.max_mr_size;
+    attr->cap.max_alloc        = SIZE_MAX; /* the process's own memory */
     attr->rkey_packed_size     = sizeof(uint32_t);
-    /* a system call and page pinning: 16 us and 60 ps a byte are what UCX
-     * takes for every verbs device */
-    attr->reg_cost             = ucs_linear_func_make(16.0e-6, 0.06e-9);
+    attr->reg_cost             = ucs_derived_of(tl_md, uct_daqiri_md_t)
+                                         ->reg_cost;
     memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
     return UCS_OK;
 }
@@ -30,13 +31,13 @@ static ucs_status_t uct_daqiri_md_mem_reg(uct_md_h tl_md, void *address,
                                           size_t length, unsigned flags,
                                           uct_mem_h *memh_p)
 {
-    struct ibv_mr *mr;
+    uct_daqiri_mem_t *mem;
     ucs_status_t status;
 
     status = uct_daqiri_mem_reg(ucs_derived_of(tl_md, uct_daqiri_md_t),
-                                address, length, flags, &mr);
+                                address, length, flags, &mem);
     if (status == UCS_OK) {
-        *memh_p = mr;
+        *memh_p = mem;
     }
     return status;
 }
@@ -45,18 +46,15 @@ static ucs_status_t uct_daqiri_md_mem_reg(uct_md_h tl_md, void *address,
 static ucs_status_t
 uct_daqiri_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
 {
-    struct ibv_mr *mr;
-    int ret;
+    uct_completion_t *comp = NULL;
 
-    (void)tl_md;
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
-    mr  = params->memh;
-    ret = ibv_dereg_mr(mr);
-    if (ret != 0) {
-        ucs_error("ibv_dereg_mr() failed: %s", strerror(ret));
-        return UCS_ERR_IO_ERROR;
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+    if (UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
+        UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
+        comp = params->comp;
     }
-    return UCS_OK;
+    return uct_daqiri_mem_dereg(ucs_derived_of(tl_md, uct_daqiri_md_t),
+                                params->memh, comp);
 }
 
 
@@ -65,11 +63,11 @@ uct_daqiri_md_mkey_pack(uct_md_h tl_md, uct_mem_h memh,
                         const uct_md_mkey_pack_params_t *params,
                         void *rkey_buffer)
 {
-    const struct ibv_mr *mr = memh;
+    const uct_daqiri_mem_t *mem = memh;
 
     (void)tl_md;
     (void)params;
-    memcpy(rkey_buffer, &mr->rkey, sizeof(mr->rkey));
+    memcpy(rkey_buffer, &mem->rkey, sizeof(mem->rkey));
     return UCS_OK;
 }
 
@@ -109,12 +107,19 @@ static ucs_status_t uct_daqiri_ep_query(uct_ep_h ep, uct_ep_attr_t *attr)
 }
 
 
+static ucs_status_t uct_daqiri_compat_ep_invalidate(uct_ep_h ep,
+                                                    unsigned flags)
+{
+    (void)flags;
+    return uct_daqiri_ep_invalidate(ep);
+}
+
+
 uct_iface_internal_ops_t uct_daqiri_iface_internal_ops = {
     .iface_estimate_perf = uct_base_iface_estimate_perf,
     .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
     .ep_query            = uct_daqiri_ep_query,
-    .ep_invalidate       = (uct_ep_invalidate_func_t)
-            ucs_empty_function_return_unsupported,
+    .ep_invalidate       = uct_daqiri_compat_ep_invalidate,
 };
 
 
@@ -123,8 +128,14 @@ uct_iface_ops_t uct_daqiri_iface_ops = {
     .ep_am_short_iov          = uct_daqiri_ep_am_short_iov,
     .ep_am_bcopy              = uct_daqiri_ep_am_bcopy,
     .ep_am_zcopy              = uct_daqiri_ep_am_zcopy,
+    .ep_put_short             = uct_daqiri_ep_put_short,
+    .ep_put_bcopy             = uct_daqiri_ep_put_bcopy,
     .ep_put_zcopy             = uct_daqiri_ep_put_zcopy,
+    .ep_get_bcopy             = uct_daqiri_ep_get_bcopy,
     .ep_get_zcopy             = uct_daqiri_ep_get_zcopy,
+    .ep_atomic_cswap64        = uct_daqiri_ep_atomic_cswap64,
+    .ep_atomic64_post         = uct_daqiri_ep_atomic64_post,
+    .ep_atomic64_fetch        = uct_daqiri_ep_atomic64_fetch,
     .ep_flush                 = uct_daqiri_ep_flush,
     .ep_fence                 = uct_daqiri_ep_fence,
     .ep_check                 = uct_daqiri_ep_check,
@@ -137,6 +148,8 @@ uct_iface_ops_t uct_daqiri_iface_ops = {
     .iface_progress_enable    = uct_base_iface_progress_enable,
     .iface_progress_disable   = uct_base_iface_progress_disable,
     .iface_progress           = uct_daqiri_iface_progress,
+    .iface_event_fd_get       = uct_daqiri_iface_event_fd_get,
+    .iface_event_arm          = uct_daqiri_iface_event_arm,
     .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_daqiri_iface_t),
     .iface_query              = uct_daqiri_iface_query,
     .iface_get_device_address = uct_daqiri_iface_get_device_address,

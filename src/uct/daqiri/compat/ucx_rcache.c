@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The registration cache. Up to UCX 1.13 it is the memory domain's business;
+ * it hears of memory that goes away through UCX's memory hooks. Where those
+ * are off or cannot work (UCX_MEM_EVENTS=n) there is no cache.
+ */
+#include "../daqiri.h"
+
+#include <ucm/api/ucm.h>
+
+/* As the cache keeps it. */
+typedef struct {
+    ucs_rcache_region_t super;
+    uct_daqiri_mem_t    mem;
+} uct_daqiri_region_t;
+
+
+/* All access: who finds the region later may want more than who made it. */
+static ucs_status_t uct_daqiri_rcache_reg(void *context, ucs_rcache_t *rcache,
+                                          void *arg,
+                                          ucs_rcache_region_t *super,
+                                          uint16_t rcache_flags)
+{
+    uct_daqiri_region_t *region = ucs_derived_of(super, uct_daqiri_region_t);
+    unsigned flags              = UCT_MD_MEM_ACCESS_ALL |
+                                  (*(unsigned*)arg &
+                                   UCT_MD_MEM_FLAG_HIDE_ERRORS);
+
+    (void)rcache;
+    if (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) {
+        flags |= UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    }
+    return uct_daqiri_mem_map(context, (void*)super->super.start,
+                              super->super.end - super->super.start, flags,
+                              &region->mem);
+}
+
+
+static void uct_daqiri_rcache_dereg(void *context, ucs_rcache_t *rcache,
+                                    ucs_rcache_region_t *super)
+{
+    (void)context;
+    (void)rcache;
+    (void)uct_daqiri_mem_unmap(
+            &ucs_derived_of(super, uct_daqiri_region_t)->mem);
+}
+
+
+static void uct_daqiri_rcache_dump(void *context, ucs_rcache_t *rcache,
+                                   ucs_rcache_region_t *super, char *buf,
+                                   size_t max)
+{
+    const uct_daqiri_mem_t *mem =
+            &ucs_derived_of(super, uct_daqiri_region_t)->mem;
+
+    (void)context;
+    (void)rcache;
+    snprintf(buf, max, "lkey 0x%x rkey 0x%x", mem->lkey, mem->rkey);
+}
+
+
+static const ucs_rcache_ops_t uct_daqiri_rcache_ops = {
+    .mem_reg     = uct_daqiri_rcache_reg,
+    .mem_dereg   = uct_daqiri_rcache_dereg,
+    .dump_region = uct_daqiri_rcache_dump,
+};
+
+
+void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
+                            const uct_daqiri_md_config_t *config)
+{
+    const char *name = ibv_get_device_name(md->context->device);
+    ucs_rcache_params_t params;
+    ucs_status_t status;
+
+    md->reg_cost = ucs_linear_func_make(UCT_DAQIRI_REG_COST,
+                                        UCT_DAQIRI_REG_COST_BYTE);
+    if (config->reg_cache == UCS_CONFIG_OFF) {
+        return;
+    }
+
+    uct_md_set_rcache_params(&params, &config->rcache);
+    params.region_struct_size = sizeof(uct_daqiri_region_t);
+    params.max_alignment      = ucs_get_page_size();
+    params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
+    params.context            = md;
+    params.ops                = &uct_daqiri_rcache_ops;
+    status = ucs_rcache_create(&params, name, UCS_STATS_RVAL(NULL),
+                               &md->rcache);
+    if (status == UCS_OK) {
+        md->reg_cost = ucs_linear_func_make(
+                uct_md_rcache_overhead(&config->rcache), 0);
+        return;
+    }
+    md->rcache = NULL;
+    ucs_log((config->reg_cache == UCS_CONFIG_ON) ? UCS_LOG_LEVEL_WARN
+                                                 : UCS_LOG_LEVEL_DEBUG,
+            "daqiri: no registration cache on %s: %s", name,
+            ucs_status_string(status));
+}
+
+
+void uct_daqiri_rcache_close(uct_daqiri_md_t *md)
+{
+    if (md->rcache != NULL) {
+        ucs_rcache_destroy(md->rcache);
+    }
+}
+
+
+ucs_status_t uct_daqiri_rcache_get(uct_daqiri_md_t *md, void *address,
+                                   size_t length, unsigned uct_flags,
+                                   uct_daqiri_mem_t **mem_p)
+{
+    ucs_rcache_region_t *super;
+    ucs_status_t status;
+
+    status = ucs_rcache_get(md->rcache, address, length,
+                            PROT_READ | PROT_WRITE, &uct_flags, &super);
+    if (status == UCS_OK) {
+        *mem_p = &ucs_derived_of(super, uct_daqiri_region_t)->mem;
+    }
+    return status;
+}
+
+
+static void uct_daqiri_rcache_invalidated(void *arg)
+{
+    uct_invoke_completion((uct_completion_t*)arg, UCS_OK);
+}
+
+
+void uct_daqiri_rcache_put(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
+                           uct_completion_t *comp)
+{
+    uct_daqiri_region_t *region = ucs_container_of(mem, uct_daqiri_region_t,
+                                                   mem);
+
+    if (comp != NULL) { /* nobody finds it any more; its keys go with it */
+        ucs_rcache_region_invalidate(md->rcache, &region->super,
+                                     uct_daqiri_rcache_invalidated, comp);
+    }
+    ucs_rcache_region_put(md->rcache, &region->super);
+}

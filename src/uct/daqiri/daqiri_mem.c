@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registration of the user's memory. To register is a system call that pins
+ * pages, so it is kept for the next time where UCX can tell when memory goes
+ * away (compat/ucx_rcache.c); otherwise it is done and undone each time.
+ *
+ * Threads: any.
+ */
+#include "daqiri.h"
+
+
+static int uct_daqiri_access_flags(const uct_daqiri_md_t *md,
+                                   unsigned uct_flags)
+{
+    int access = IBV_ACCESS_LOCAL_WRITE;
+
+    if (uct_flags & UCT_MD_MEM_ACCESS_REMOTE_PUT) {
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    }
+    if (uct_flags & UCT_MD_MEM_ACCESS_REMOTE_GET) {
+        access |= IBV_ACCESS_REMOTE_READ;
+    }
+    if ((uct_flags & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC) &&
+        (md->attr.atomic_cap != IBV_ATOMIC_NONE)) {
+        access |= IBV_ACCESS_REMOTE_ATOMIC;
+    }
+    return access;
+}
+
+
+ucs_status_t uct_daqiri_mem_map(uct_daqiri_md_t *md, void *address,
+                                size_t length, unsigned uct_flags,
+                                uct_daqiri_mem_t *mem)
+{
+    mem->mr = ibv_reg_mr(md->pd, address, length,
+                         uct_daqiri_access_flags(md, uct_flags));
+    if (mem->mr == NULL) {
+        uct_daqiri_log_verb((uct_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS)
+                                    ? UCS_LOG_LEVEL_DEBUG
+                                    : UCS_LOG_LEVEL_ERROR,
+                            ibv_get_device_name(md->context->device),
+                            "ibv_reg_mr", errno);
+        return (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+    }
+    mem->lkey = mem->mr->lkey;
+    mem->rkey = mem->mr->rkey;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_mem_unmap(uct_daqiri_mem_t *mem)
+{
+    int ret = ibv_dereg_mr(mem->mr);
+
+    if (ret != 0) {
+        ucs_error("ibv_dereg_mr() failed: %s", strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
+                                size_t length, unsigned uct_flags,
+                                uct_daqiri_mem_t **mem_p)
+{
+    uct_daqiri_mem_t *mem;
+    ucs_status_t status;
+
+    if (md->rcache != NULL) {
+        return uct_daqiri_rcache_get(md, address, length, uct_flags, mem_p);
+    }
+    mem = ucs_malloc(sizeof(*mem), "daqiri_mem");
+    if (mem == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    status = uct_daqiri_mem_map(md, address, length, uct_flags, mem);
+    if (status != UCS_OK) {
+        ucs_free(mem);
+        return status;
+    }
+    *mem_p = mem;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_mem_dereg(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
+                                  uct_completion_t *comp)
+{
+    ucs_status_t status;
+
+    if (md->rcache != NULL) {
+        uct_daqiri_rcache_put(md, mem, comp);
+        return UCS_OK;
+    }
+    status = uct_daqiri_mem_unmap(mem);
+    ucs_free(mem);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, UCS_OK);
+    }
+    return status;
+}

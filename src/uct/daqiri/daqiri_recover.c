@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A conn outlives its QP. When that dies, or the peer says that its own has
+ * died, and a new one may help:
+ *
+ *   1. the gate closes; the ledger keeps all that it has   uct_daqiri_recover
+ *   2. the old QP is drained, as at death                  LOSING
+ *   3. how much it has delivered is final: the async
+ *      thread destroys it, and the handshake runs again    WAITING
+ *   4. it has another QP, which the peer knows             LIVE
+ *   5. what the peer does not have is posted again; the
+ *      gate opens                                          uct_daqiri_recover_up
+ *
+ * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; limited in time, and in
+ * attempts between which nothing went well.
+ *
+ * Threads: progress.
+ */
+#include "daqiri_early.h"
+#include "daqiri_tx.h"
+
+enum {
+    UCT_DAQIRI_RECOVER_MAX      = 16,  /* losses in a row, and nothing done  */
+    UCT_DAQIRI_RECOVER_FIRST_MS = 1,   /* wait before the second of them;    */
+    UCT_DAQIRI_RECOVER_LAST_MS  = 512  /* twice as long each time, up to     */
+};
+
+
+/* Grows with each message or request that gets through. */
+static uint32_t uct_daqiri_recover_mark(const uct_daqiri_conn_t *conn)
+{
+    return conn->sq.retired + conn->rx_seq;
+}
+
+
+/* A path on which small packets pass and large ones do not lets every new QP
+ * come up: so time counts from the first loss after which nothing went well. */
+static int uct_daqiri_recover_is_possible(const uct_daqiri_conn_t *conn,
+                                          dq_cause_t cause)
+{
+    return (conn->redo.slots != NULL) && !conn->is_spoiled &&
+           dq_triage_new_qp_helps(cause) && (cause != DQ_CAUSE_LEFT) &&
+           (conn->lost.in_a_row < UCT_DAQIRI_RECOVER_MAX) &&
+           (conn->lost.since - conn->lost.first <=
+            conn->iface->config.recovery_timeout);
+}
+
+
+static void uct_daqiri_recover_say(const dq_facts_t *facts)
+{
+    char line[DQ_TRIAGE_MESSAGE_MAX];
+
+    ucs_warn("%s", dq_triage_lost(facts, line, sizeof(line)));
+}
+
+
+static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn)
+{
+    uint32_t mark   = uct_daqiri_recover_mark(conn);
+    ucs_time_t wait = 0;
+
+    conn->lost.in_a_row = ((conn->lost.first != 0) &&
+                           (mark == conn->lost.mark))
+                                  ? conn->lost.in_a_row + 1 : 0;
+    conn->lost.mark     = mark;
+    if (conn->lost.in_a_row > 0) {
+        wait = ucs_time_from_msec(ucs_min(UCT_DAQIRI_RECOVER_FIRST_MS
+                                                  << conn->lost.in_a_row,
+                                          UCT_DAQIRI_RECOVER_LAST_MS));
+    }
+    conn->lost.since     = ucs_get_time();
+    conn->lost.not_until = conn->lost.since + wait;
+    if (conn->lost.in_a_row == 0) {
+        conn->lost.first = conn->lost.since;
+    }
+}
+
+
+static double uct_daqiri_recover_tried_ms(const uct_daqiri_conn_t *conn)
+{
+    return ucs_time_to_msec(ucs_get_time() - conn->lost.first);
+}
+
+
+static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
+                                    const dq_facts_t *facts)
+{
+    dq_facts_t death = *facts;
+
+    if (conn->lost.in_a_row > 0) {
+        death.tried_ms = uct_daqiri_recover_tried_ms(conn);
+    }
+    uct_daqiri_conn_fail(conn, &death);
+}
+
+
+void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
+{
+    if ((conn->sq.gate == DQ_GATE_DEAD) ||
+        (conn->life == UCT_DAQIRI_LOSING) ||
+        (conn->life == UCT_DAQIRI_WAITING)) {
+        return; /* the first cause is the cause */
+    }
+    uct_daqiri_recover_count(conn);
+    if (!uct_daqiri_recover_is_possible(conn, facts->cause)) {
+        uct_daqiri_recover_fail(conn, facts);
+        return;
+    }
+
+    conn->life        = UCT_DAQIRI_LOSING;
+    conn->lost.facts  = *facts;
+    conn->is_flushing = 0;
+    uct_daqiri_early_end(conn);
+    dq_sq_lose(&conn->sq);
+    conn->iface->count.losses++;
+    uct_daqiri_recover_say(facts);
+    uct_daqiri_conn_start_drain(conn);
+    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_LOSE);
+}
+
+
+void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
+{
+    dq_facts_t facts;
+
+    if (conn->life == UCT_DAQIRI_LIVE) {
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_PEER_LOST, &facts);
+        uct_daqiri_recover(conn, &facts);
+    }
+}
+
+
+/* What has been used of the window and can be promised again is promised; the
+ * rest comes later, as ever. */
+static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
+{
+    dq_rx_t *ledger = &conn->iface->rx.ledger;
+
+    uct_daqiri_rx_refill(conn->iface);
+    dq_rx_grant(ledger, &conn->window, dq_rx_grantable(ledger, &conn->window));
+    return conn->window.size - conn->window.owed;
+}
+
+
+int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    if (ucs_get_time() < conn->lost.not_until) {
+        return 0;
+    }
+    conn->resume.delivered = conn->rx_seq;
+    conn->resume.acked     = dq_redo_acked(&conn->redo, conn->sq.retired,
+                                           conn->sq.posted, conn->tx_seq);
+    conn->resume.promised  = uct_daqiri_recover_promise(conn);
+    conn->sq.credits       = 0;
+    conn->life             = UCT_DAQIRI_WAITING;
+    conn->qp               = NULL;
+    iface->rx.last_qpn     = 0; /* QP 0 is never ours (IBA 3.5.3) */
+    iface->rx.last_conn    = NULL;
+    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_DRAINED);
+    return 1;
+}
+
+
+void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
+{
+    conn->qp       = conn->hs.qp;
+    conn->life     = UCT_DAQIRI_LIVE;
+    conn->is_err   = 0;
+    conn->is_quiet = 0;
+    conn->was_up   = 0;
+}
+
+
+void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
+{
+    const dq_frame_t *peer = &conn->hs.peer;
+    dq_return_t back       = {
+        .peer_host = peer->host,
+        .peer_pid  = peer->pid,
+        .down_ms   = ucs_time_to_msec(ucs_get_time() - conn->lost.since),
+    };
+    char line[DQ_TRIAGE_MESSAGE_MAX];
+    dq_cause_t cause = DQ_CAUSE_MISMATCH;
+    dq_facts_t facts;
+
+    conn->was_up         = 1;
+    conn->is_direct      = conn->iface->tx.chain == NULL;
+    conn->iface->tx.wake = 1;
+    /* what the peer knows to have arrived was handed up, or it is lost */
+    if ((int32_t)(peer->acked - conn->resume.delivered) <= 0) {
+        cause = uct_daqiri_redo_all(conn, peer, &back);
+    }
+    if (cause != DQ_CAUSE_NONE) {
+        uct_daqiri_tx_facts(conn, cause, &facts);
+        uct_daqiri_recover(conn, &facts);
+        return;
+    }
+    conn->iface->count.recoveries++;
+    conn->iface->count.redone += back.again;
+    conn->iface->count.redo_had += back.had;
+    ucs_warn("%s", dq_triage_back(&back, line, sizeof(line)));
+}
+
+
+void uct_daqiri_recover_expired(uct_daqiri_conn_t *conn, dq_facts_t *death)
+{
+    *death          = conn->lost.facts;
+    death->tried_ms = uct_daqiri_recover_tried_ms(conn);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is remembered of each posted request, so that it can be posted again on
+ * another QP: by ledger slot, until the ledger retires it. Inline data has no
+ * other place to be, so the device is given it from here; of everything else the
+ * memory belongs to the request until it completes, and addresses do.
+ *
+ * Threads: progress.
+ */
+#ifndef UCT_DAQIRI_REDO_H
+#define UCT_DAQIRI_REDO_H
+
+#include "daqiri.h"
+
+typedef struct {
+    dq_op_t  op;
+    uint8_t  opcode;      /* enum ibv_wr_opcode                              */
+    uint8_t  flags;       /* IBV_SEND_INLINE, IBV_SEND_FENCE                 */
+    uint8_t  num_sge;
+    uint32_t rkey;
+    uint64_t remote_addr;
+    struct ibv_sge sge[]; /* or, after the first one, the inline data        */
+} uct_daqiri_redo_t;
+
+static inline uct_daqiri_redo_t *
+uct_daqiri_redo_slot(const uct_daqiri_conn_t *conn, uint32_t id)
+{
+    return (uct_daqiri_redo_t*)dq_redo_slot(&conn->redo, id);
+}
+
+static UCS_F_ALWAYS_INLINE dq_op_kind_t
+uct_daqiri_redo_kind(const uct_daqiri_tx_t *tx)
+{
+    if (tx->wr_class != DQ_WR_RMA) {
+        return (tx->wr_class == DQ_WR_MSG) ? DQ_OP_MSG : DQ_OP_GRANT;
+    }
+    switch (tx->opcode) {
+    case IBV_WR_RDMA_WRITE:
+        return DQ_OP_WRITE;
+    case IBV_WR_RDMA_READ:
+        return DQ_OP_READ;
+    default:
+        return DQ_OP_ATOMIC;
+    }
+}
+
+/* Remembers the request. @a wr then has its SGEs, and inline data, from here. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_redo_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
+                     struct ibv_send_wr *wr)
+{
+    uct_daqiri_redo_t *redo = uct_daqiri_redo_slot(conn, wr->wr_id);
+    uint8_t *data           = (uint8_t*)&redo->sge[1];
+    uint8_t *end            = data;
+    int i;
+
+    redo->op.kind = uct_daqiri_redo_kind(tx);
+    redo->op.seq  = conn->tx_seq;
+    redo->opcode  = tx->opcode;
+    redo->flags   = wr->send_flags & (IBV_SEND_INLINE | IBV_SEND_FENCE);
+    redo->num_sge = wr->num_sge;
+    if (tx->wr_class == DQ_WR_RMA) {
+        redo->rkey        = tx->rkey;
+        redo->remote_addr = tx->remote_addr;
+    }
+    if (tx->flags & IBV_SEND_INLINE) {
+        for (i = 0; i < wr->num_sge; i++) {
+            memcpy(end, (const void*)(uintptr_t)wr->sg_list[i].addr,
+                   wr->sg_list[i].length);
+            end += wr->sg_list[i].length;
+        }
+        redo->num_sge       = 1;
+        redo->sge[0].addr   = (uintptr_t)data;
+        redo->sge[0].length = end - data;
+        wr->sg_list         = redo->sge;
+        wr->num_sge         = 1;
+        return;
+    }
+    for (i = 0; i < wr->num_sge; i++) {
+        redo->sge[i] = wr->sg_list[i];
+    }
+}
+
+/* Makes room, if this interface recovers. */
+ucs_status_t uct_daqiri_redo_init(uct_daqiri_conn_t *conn);
+void uct_daqiri_redo_cleanup(uct_daqiri_conn_t *conn);
+
+/*
+ * The conn has another QP: all that the peer does not have, by what its REQ or
+ * REP says, is posted again, in order and under the same ids. The gate opens.
+ * Returns DQ_CAUSE_NONE, or why the conn cannot go on.
+ */
+dq_cause_t uct_daqiri_redo_all(uct_daqiri_conn_t *conn,
+                               const dq_frame_t *peer, dq_return_t *back);
+
+#endif
