@@ -19,5 +19,6 @@
 
 /* argv[0] is "daqiri NAME", for messages. */
 int daqiri_run(int argc, char **argv);
+int daqiri_faults(int argc, char **argv);
 
 #endif

@@ -12,7 +12,8 @@ typedef struct daqiri_subcommand {
 } daqiri_subcommand_t;
 
 static const daqiri_subcommand_t daqiri_subcommands[] = {
-    {"run", daqiri_run, "run a command with daqiri as its MPI transport"}
+    {"run", daqiri_run, "run a command with daqiri as its MPI transport"},
+    {"faults", daqiri_faults, "make the software device fail on purpose"}
 };
 
 #define DAQIRI_NUM_SUBCOMMANDS \
