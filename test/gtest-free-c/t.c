@@ -27,6 +27,8 @@ static struct {
     int      tap_fd; /* write side of the pipe, -1 outside t_main() */
 } t_run = {.tap_fd = -1};
 
+int t_unmarked;
+
 static void t_die(const char *what)
 {
     fprintf(stderr, "test harness: %s: %s\n", what, strerror(errno));

@@ -13,6 +13,7 @@ softverbs_setup()
     [ "$T_FLAVOUR" != tsan ] || skip "flavour tsan: it is the programs' own races that would be reported"
     soft_lib=$T_SOFTVERBS
     soft_as=()
+    soft_env=()
     if [ "${1:-}" = nobody ]; then
         [ "$(id -u)" -eq 0 ] || skip "the tests run as an ordinary user already"
         # the build tree may lie where nobody may look
@@ -34,8 +35,16 @@ softverbs_teardown()
 # soft COMMAND...: runs a command with the device, for a limited time
 soft()
 {
-    "${soft_as[@]}" timeout -k 5 $((60 * T_TIMEOUT_MULTIPLIER)) \
-        env LD_PRELOAD="$T_SAN_PRELOAD $soft_lib" "$@"
+    ${soft_exec:-} "${soft_as[@]}" timeout -k 5 $((60 * T_TIMEOUT_MULTIPLIER)) \
+        env LD_PRELOAD="$T_SAN_PRELOAD $soft_lib" "${soft_env[@]}" "$@"
+}
+
+# softverbs_by_replacement: from now on `soft` gives programs the libibverbs.so.1
+# that brings softverbs, for those that load libibverbs by its name.
+softverbs_by_replacement()
+{
+    soft_lib=
+    soft_env=(LD_LIBRARY_PATH="$T_TOP_BUILDDIR/src/softverbs/replacement")
 }
 
 # is_listening PORT: somebody waits for TCP connections there
@@ -58,7 +67,9 @@ two_sides()
         is_listening $port || break
     done
 
-    soft "$@" "$option" $port >"$BATS_TEST_TMPDIR/server" 2>&1 &
+    # in place of the shell, so that to end it is to end the program
+    soft_exec=exec soft "$@" "$option" $port \
+        >"$BATS_TEST_TMPDIR/server" 2>&1 3>&- &
     server=$!
     while kill -0 $server 2>/dev/null && ! is_listening $port; do
         sleep 0.02
@@ -74,19 +85,54 @@ two_sides()
     [ $client_status -eq 0 ] && [ $server_status -eq 0 ]
 }
 
+# pingpong COMMAND...: one of libibverbs' examples
 pingpong()
 {
-    two_sides -p "$@"
-    [[ $output == *" iters in "* ]]
+    two_sides -p "$@" && [[ $output == *" iters in "* ]]
 }
 
-# perftest TRANSPORT TEST [OPTION]...
+# ib_perftest COMMAND...: one of the package perftest, whose figures follow a
+# line of headings
+ib_perftest()
+{
+    two_sides -p "$@" -d softverbs0 &&
+        grep -A 1 '^ #bytes' <<<"$output" | grep -qE '^ [0-9]+ +[0-9]+ +[0-9.]+ '
+}
+
+# perftest TRANSPORT TEST [OPTION]...: ucx_perftest over one transport
 perftest()
 {
     local transport=$1 test=$2
 
     shift 2
     two_sides -p ucx_perftest -d softverbs0:1 -x "$transport" -t "$test" \
-        -n 2000 -w 100 "$@"
-    [[ $output == *"Final:"* ]]
+        -n 2000 -w 100 "$@" && [[ $output == *"Final:"* ]]
+}
+
+# ucp_perftest TEST [OPTION]...: over those in UCX_TLS
+ucp_perftest()
+{
+    two_sides -p ucx_perftest -t "$1" -n 500 -w 20 "${@:2}" &&
+        [[ $output == *"Final:"* ]]
+}
+
+# mpi_sweep STARTER SWEEP NP TRANSPORTS: all ranks talk over these, each size
+# and every byte checked
+mpi_sweep()
+{
+    local export=(-env LD_PRELOAD "$soft_lib")
+
+    case $1 in
+        *openmpi*)
+            local -x OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+            local -x OMPI_MCA_rmaps_base_oversubscribe=1
+            local -x OMPI_MCA_hwloc_base_binding_policy=none
+            local -x OMPI_MCA_pml=ucx OMPI_MCA_pml_ucx_tls=any
+            local -x OMPI_MCA_pml_ucx_devices=any
+            export=(-x "LD_PRELOAD=$soft_lib")
+            ;;
+    esac
+    "${soft_as[@]}" env HOME="$BATS_TEST_TMPDIR" UCX_TLS="$4" \
+        timeout -k 5 180 "$1" -np "$3" "${export[@]}" "$2" \
+        --max 256K --step 4 --seconds 2
 }

@@ -19,6 +19,36 @@ uint64_t t_now_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + ts.tv_nsec;
 }
 
+/* ---- beds ---- */
+
+static bool t_is_softroce(void)
+{
+    const char *bed = getenv("T_BED");
+
+    return (bed != NULL) && (strcmp(bed, "softroce") == 0);
+}
+
+bool t_differs(enum t_difference difference)
+{
+    ck_assert_int_lt(difference, T_DIFFERENCES);
+    return t_is_softroce();
+}
+
+uint8_t t_timeout(uint8_t code)
+{
+    enum { SLOWER = 4, LONGEST = 18 }; /* 1.07 s */
+
+    if (!t_is_softroce() || (code >= LONGEST)) {
+        return code;
+    }
+    return (code + SLOWER < LONGEST) ? code + SLOWER : LONGEST;
+}
+
+unsigned t_times(unsigned count)
+{
+    return t_is_softroce() ? (count + 9) / 10 : count;
+}
+
 /* ---- ends ---- */
 
 struct ibv_context *t_open_device(void)
@@ -165,7 +195,7 @@ struct t_address t_end_address(const struct t_end *end)
 
 /* ---- states ---- */
 
-/* 8.4 ms, seven times */
+/* 8.4 ms (t_timeout), seven times */
 static const struct t_link t_default_link = {
     .timeout = 11, .retry_cnt = 6, .rnr_retry = 0, .min_rnr = 1
 };
@@ -175,6 +205,11 @@ static struct t_link t_link_or_default(const struct t_link *link)
     struct t_link full = (link == NULL) ? t_default_link : *link;
 
     full.timeout = (full.timeout == 0) ? t_default_link.timeout : full.timeout;
+    full.timeout = t_timeout(full.timeout);
+    if ((full.rnr_retry == 7) && (full.retry_cnt == 0) &&
+        t_differs(T_DIFF_RNR_TIMER)) {
+        full.retry_cnt = 7;
+    }
     full.min_rnr = (full.min_rnr == 0) ? t_default_link.min_rnr : full.min_rnr;
     full.access  = (full.access == 0) ? T_ACCESS_REMOTE : full.access;
     return full;
@@ -273,6 +308,19 @@ void t_end_move(struct t_end *end, enum ibv_qp_state state)
     struct ibv_qp_attr attr = {.qp_state = state};
 
     t_modify(end, &attr, IBV_QP_STATE);
+    if (state == IBV_QPS_SQD) {
+        t_end_drain(end);
+    }
+}
+
+void t_end_drain(struct t_end *end)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    do {
+        ck_assert_int_eq(ibv_query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
+    } while (attr.sq_draining);
 }
 
 enum ibv_qp_state t_end_state(struct t_end *end)
@@ -451,6 +499,7 @@ void t_peer_start(struct t_peer *peer, t_peer_func_t run)
     ck_assert_int_ge(peer->pid, 0);
     if (peer->pid == 0) {
         close(fds[0]);
+        t_unmarked = 1;
         run(fds[1]);
         exit(0);
     }

@@ -4,8 +4,9 @@
  *
  * The tests speak verbs and nothing else, so that the same source runs on any
  * device; where devices legitimately differ, a test takes either answer and
- * says so. Every helper asserts that what it does succeeds, unless it returns
- * what the verb answered.
+ * says so. Where one is known to be wrong, or to say less than it could, the
+ * test asks t_differs(). Every helper asserts that what it does succeeds,
+ * unless it returns what the verb answered.
  *
  * An end is a QP with what belongs to it. Two ends of a test may live in one
  * process or in two (t_peer_start).
@@ -79,6 +80,41 @@ struct t_link {
 
 #define T_ACCESS_REMOTE    (T_ACCESS_ALL & ~IBV_ACCESS_LOCAL_WRITE)
 
+/*
+ * What Soft-RoCE does otherwise than softverbs and the hardware that softverbs
+ * stands for; docs/softroce.md says of each why. A test that asks for one goes
+ * on to assert the other answer: an entry that is no longer true makes it fail.
+ */
+enum t_difference {
+    T_DIFF_ASYNC_EVENTS,
+    T_DIFF_ERROR_SOLICITED,
+    T_DIFF_RANGES,
+    T_DIFF_OPCODE,
+    T_DIFF_STALE_COMPLETION,
+    T_DIFF_SEND_SLOT,
+    T_DIFF_SQD_RESUME,
+    T_DIFF_SENDER,
+    T_DIFF_MISALIGNED,
+    T_DIFF_RNR_TIMER,
+    T_DIFF_JIFFIES,
+    T_DIFFERENCES
+};
+
+/* True where the device under test is Soft-RoCE, as T_BED says. */
+bool t_differs(enum t_difference difference);
+
+/*
+ * How long a wait may last that ends in success however slow the machine: the
+ * code of the ACK timer that stands for `code` on this bed. In a virtual
+ * machine whose processor is emulated, each is 16 times longer: an answer that
+ * is late would be one that is lost.
+ */
+uint8_t t_timeout(uint8_t code);
+
+/* How often a test that takes long does something that it would do `count`
+ * times on a quick machine. */
+unsigned t_times(unsigned count);
+
 /* The first device there is; skips the test where there is none. */
 struct ibv_context *t_open_device(void);
 
@@ -96,6 +132,9 @@ void t_end_up(struct t_end *end, const struct t_address *to,
               const struct t_link *link);
 void t_end_move(struct t_end *end, enum ibv_qp_state state);
 enum ibv_qp_state t_end_state(struct t_end *end);
+/* After a change to SQD: waits until the send queue is drained. Soft-RoCE takes
+ * no other change before, but to ERR. t_end_move() waits by itself. */
+void t_end_drain(struct t_end *end);
 
 /* Two ends of this process, connected. */
 void t_pair_open(struct t_end ends[2], const struct t_make *make,

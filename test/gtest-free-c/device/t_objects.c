@@ -362,7 +362,30 @@ START_TEST(test_resize_cq)
 }
 END_TEST
 
-/* What a child inherits is dead there, and unharmed here. */
+/* What softverbs leaves to the child of a fork: everything refuses, nothing
+ * crashes, and the parent's side of it is unharmed. With other devices a child
+ * must not touch what it inherits. */
+static void use_inherited(struct t_end ends[2])
+{
+    struct t_address to = {0};
+
+    if (strcmp(ibv_get_device_name(ends[0].context->device), "softverbs0")) {
+        return;
+    }
+
+    ck_assert_int_ne(t_post_send(&ends[0], 1, 0, 8, 0), 0);
+    ck_assert_int_ne(t_post_rdma(&ends[0], IBV_WR_RDMA_READ, 1, 0, 8, &to, 0),
+                     0);
+    ck_assert_int_ne(t_post_recv(&ends[0], 1, 0, 8), 0);
+    t_poll_none(ends[0].send_cq);
+    ck_assert_int_ne(ibv_req_notify_cq(ends[0].send_cq, 0), 0);
+    ck_assert_int_ne(ibv_modify_qp(ends[0].qp, &(struct ibv_qp_attr){0},
+                                   IBV_QP_STATE), 0);
+    ck_assert_ptr_null(ibv_reg_mr(ends[0].pd, ends[0].buf, 64, 0));
+    ck_assert_ptr_null(ibv_create_cq(ends[0].context, 8, NULL, NULL, 0));
+    t_pair_close(ends);
+}
+
 START_TEST(test_fork)
 {
     struct t_end ends[2];
@@ -375,6 +398,34 @@ START_TEST(test_fork)
     pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
+        use_inherited(ends);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    t_check_link(&ends[0], &ends[1]);
+    t_pair_close(ends);
+}
+END_TEST
+
+/* The child may have a device of its own. */
+START_TEST(test_fork_opens)
+{
+    struct t_end ends[2], own[2];
+    int status;
+    pid_t pid;
+
+#ifdef __SANITIZE_THREAD__
+    t_skip("the sanitizer ends a forked child that starts a thread");
+#endif
+    ibv_fork_init();
+    t_pair_open(ends, NULL, NULL);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        t_pair_open(own, NULL, NULL);
+        t_check_link(&own[0], &own[1]);
+        t_pair_close(own);
         _exit(0);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -400,6 +451,7 @@ static Suite *suite_objects(void)
                    "numbers", test_qp_numbers,
                    "resize", test_resize_cq,
                    "fork", test_fork,
+                   "fork", test_fork_opens,
                    NULL);
 }
 

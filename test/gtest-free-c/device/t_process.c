@@ -156,7 +156,7 @@ START_TEST(test_rdma)
 }
 END_TEST
 
-enum { ADDERS = 3, ADDS = 2000 };
+enum { ADDERS = 3, ADDS = 20000 };
 
 static void add_many(int fd)
 {
@@ -175,7 +175,7 @@ static void add_many(int fd)
     sge = (struct ibv_sge){(uintptr_t)end.buf, 8, end.mr->lkey};
     wr.wr.atomic.remote_addr = to.buf;
     wr.wr.atomic.rkey        = to.rkey;
-    for (i = 0; i < ADDS; ++i) {
+    for (i = 0; i < (int)t_times(ADDS); ++i) {
         ck_assert_int_eq(ibv_post_send(end.qp, &wr, &bad), 0);
         t_poll_is(end.send_cq, 1, IBV_WC_SUCCESS);
     }
@@ -221,7 +221,7 @@ START_TEST(test_atomics_of_many)
         t_meet(peer[i].fd);
         t_peer_join(&peer[i]);
     }
-    ck_assert_uint_eq(*(uint64_t*)mr->addr, ADDERS * ADDS);
+    ck_assert_uint_eq(*(uint64_t*)mr->addr, ADDERS * t_times(ADDS));
     for (i = ADDERS - 1; i > 0; --i) {
         ck_assert_int_eq(ibv_destroy_qp(end[i].qp), 0);
     }
@@ -304,6 +304,49 @@ END_TEST
 START_TEST(test_sleeper_long)
 {
     check_echo(BIG, 30);
+}
+END_TEST
+
+/* A receiver that neither polls nor sleeps on its channel does not keep the
+ * sender: the device takes the message in. */
+static void no_poller(int fd)
+{
+    struct t_address to;
+    struct t_end end;
+
+    t_end_open(&end, &sleeper_make);
+    t_end_init(&end, NULL);
+    ck_assert_int_eq(t_post_recv(&end, 1, 0, BIG), 0);
+    ck_assert_int_eq(t_post_recv(&end, 2, 0, 100), 0);
+    ck_assert_int_eq(t_post_recv(&end, 3, 0, 5000), 0);
+    to = t_swap(fd, &end);
+    t_end_rtr(&end, &to, NULL);
+    t_end_rts(&end, NULL);
+    t_meet(fd);
+    t_meet(fd); /* all has been sent by now */
+    t_poll_is(end.recv_cq, 1, IBV_WC_SUCCESS);
+    t_poll_is(end.recv_cq, 2, IBV_WC_SUCCESS);
+    t_poll_is(end.recv_cq, 3, IBV_WC_SUCCESS);
+    close_over(fd, &end);
+}
+
+START_TEST(test_nobody_polls)
+{
+    static const size_t length[] = {BIG, 100, 5000};
+    struct t_peer peer;
+    struct t_end end;
+    int i;
+
+    t_peer_start(&peer, no_poller);
+    connect_over(peer.fd, &end, &sleeper_make, NULL);
+    for (i = 0; i < 3; ++i) {
+        ck_assert_int_eq(t_post_send(&end, i, 0, length[i],
+                                     IBV_SEND_SIGNALED), 0);
+        t_poll_is(end.send_cq, i, IBV_WC_SUCCESS);
+    }
+    t_meet(peer.fd);
+    close_over(peer.fd, &end);
+    t_peer_join(&peer);
 }
 END_TEST
 
@@ -451,7 +494,7 @@ static void check_death_under_load(enum ibv_wr_opcode opcode, size_t length,
     t_peer_start(&peer, victim);
     to = connect_over(peer.fd, &end, &big_make, &mortal);
     t_meet(peer.fd);
-    kill_at = t_rng_below(rng, 2000);
+    kill_at = t_rng_below(rng, t_times(2000));
     while (!failed || (done < sent)) {
         if (!failed && (sent - done < 16)) {
             ck_assert_int_eq(t_post_rdma(&end, opcode, sent, 0, length, &to,
@@ -490,7 +533,7 @@ START_TEST(test_death_under_load)
     int i;
 
     t_rng_init(&rng, _i);
-    for (i = 0; i < 4; ++i) {
+    for (i = 0; i < (int)t_times(4); ++i) {
         check_death_under_load(load[_i].opcode, load[_i].length, &rng);
     }
 }
@@ -529,14 +572,14 @@ START_TEST(test_death_of_sender)
     int round, enough, got, i;
 
     t_rng_init(&rng, 5);
-    for (round = 0; round < 8; ++round) {
+    for (round = 0; round < (int)t_times(8); ++round) {
         t_peer_start(&peer, talker);
         connect_over(peer.fd, &end, &make, &mortal);
         for (i = 0; i < 64; ++i) {
             ck_assert_int_eq(t_post_recv(&end, 1, BIG, 65536), 0);
         }
         t_meet(peer.fd);
-        enough = t_rng_below(&rng, 3000);
+        enough = t_rng_below(&rng, t_times(3000));
         for (got = 0; got < enough;) {
             if (ibv_poll_cq(end.recv_cq, 1, &wc) == 1) {
                 ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
@@ -603,6 +646,7 @@ static Suite *suite_process(void)
                            "traffic", test_atomics_of_many,
                            "sleepers", test_sleeper,
                            "sleepers", test_sleeper_long,
+                           "sleepers", test_nobody_polls,
                            "sleepers", test_datagram_wakes,
                            "death", test_send_after_death,
                            "death", test_write_after_death,

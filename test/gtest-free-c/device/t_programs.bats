@@ -63,6 +63,32 @@ setup()
     [[ $output == *"Couldn't create QP"* ]]
 }
 
+# All of what follows with all options: contrib/check-programs.
+
+@test "perftest: SEND" {
+    ib_perftest ib_send_bw -n 1000 -b -q 4
+    ib_perftest ib_send_bw -n 1000 --use-srq -q 4
+    ib_perftest ib_send_bw -n 1000 -e
+    ib_perftest ib_send_lat -n 2000 -e
+}
+
+@test "perftest: datagrams" {
+    ib_perftest ib_send_bw -n 1000 -c UD -s 2048 -q 4
+    ib_perftest ib_send_lat -n 1000 -c UD -e
+}
+
+@test "perftest: WRITE and READ" {
+    ib_perftest ib_write_bw -n 1000 -b -q 4
+    ib_perftest ib_write_lat -n 1000
+    ib_perftest ib_read_bw -n 1000 -e
+    ib_perftest ib_read_lat -n 1000 -e
+}
+
+@test "perftest: atomics" {
+    ib_perftest ib_atomic_bw -n 1000 -q 4 -A CMP_AND_SWAP
+    ib_perftest ib_atomic_lat -n 1000 -e -A FETCH_AND_ADD
+}
+
 @test "ucx_info lists both transports" {
     run soft ucx_info -d
     [ "$status" -eq 0 ]
@@ -99,55 +125,33 @@ setup()
     perftest ud_verbs am_bw -D bcopy -s 3000
 }
 
-# ucp TEST [OPTION]...
-ucp()
-{
-    UCX_TLS=rc_verbs,ud_verbs two_sides -p ucx_perftest -t "$@"
-    [[ $output == *"Final:"* ]]
-}
-
 @test "ucx_perftest on top of both: tags, streams, memory" {
-    ucp tag_lat -n 2000
-    ucp tag_bw -n 200 -s 1000000
-    ucp stream_lat -n 2000
-    ucp ucp_put_bw -n 500 -s 100000
-    ucp ucp_get -n 500 -s 100000
-    ucp ucp_fadd -n 500 -s 8
+    export UCX_TLS=rc_verbs,ud_verbs
+
+    ucp_perftest tag_lat -n 2000
+    ucp_perftest tag_bw -n 200 -s 1000000
+    ucp_perftest stream_lat -n 2000
+    ucp_perftest ucp_put_bw -s 100000
+    ucp_perftest ucp_get -s 100000
+    ucp_perftest ucp_fadd -s 8
 }
 
 @test "ucx_perftest on top of both, asleep" {
-    ucp tag_lat -n 1000 -E sleep
+    export UCX_TLS=rc_verbs,ud_verbs
+
+    ucp_perftest tag_lat -n 1000 -E sleep
 }
 
-# mpi_job STARTER SWEEP NP COMMAND...: all ranks over both transports
+# mpi_job STARTER SWEEP NP
 mpi_job()
 {
-    local starter=$1 sweep=$2 np=$3
-    local export=()
-
     case $T_FLAVOUR in
         asan|tsan)
             skip "flavour $T_FLAVOUR: an MPI would have to be built with that sanitizer"
             ;;
     esac
-    [ -n "$starter" ] || skip "this MPI is not installed"
-    case $starter in
-        *openmpi*)
-            export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-            export OMPI_MCA_rmaps_base_oversubscribe=1
-            export OMPI_MCA_hwloc_base_binding_policy=none
-            export OMPI_MCA_pml=ucx OMPI_MCA_pml_ucx_tls=any
-            export OMPI_MCA_pml_ucx_devices=any
-            export=(-x "LD_PRELOAD=$soft_lib")
-            ;;
-        *)
-            export=(-env LD_PRELOAD "$soft_lib")
-            ;;
-    esac
-    run "${soft_as[@]}" env HOME="$BATS_TEST_TMPDIR" \
-        UCX_TLS=rc_verbs,ud_verbs timeout -k 5 90 \
-        "$starter" -np "$np" "${export[@]}" "$sweep" \
-        --max 256K --step 4 --seconds 2
+    [ -n "$1" ] || skip "this MPI is not installed"
+    run mpi_sweep "$@" rc_verbs,ud_verbs
     echo "$output"
     [ "$status" -eq 0 ]
 }
@@ -160,10 +164,18 @@ mpi_job()
     mpi_job "$T_MPIRUN_OMPI" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-ompi" 4
 }
 
+@test "Open MPI over rc_verbs and ud_verbs, 8 ranks" {
+    mpi_job "$T_MPIRUN_OMPI" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-ompi" 8
+}
+
 @test "MPICH over rc_verbs and ud_verbs, 2 ranks" {
     mpi_job "$T_MPIRUN_MPICH" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-mpich" 2
 }
 
 @test "MPICH over rc_verbs and ud_verbs, 4 ranks" {
     mpi_job "$T_MPIRUN_MPICH" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-mpich" 4
+}
+
+@test "MPICH over rc_verbs and ud_verbs, 8 ranks" {
+    mpi_job "$T_MPIRUN_MPICH" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-mpich" 8
 }

@@ -7,8 +7,10 @@
 #include "t_device.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { DEPTH = 16, CHAIN = 64 };
 
@@ -97,6 +99,36 @@ START_TEST(test_send_queue_full)
 }
 END_TEST
 
+/* A send that is over holds its slot until somebody was told. */
+START_TEST(test_slot_until_polled)
+{
+    const struct t_make make = {.depth = DEPTH, .cqe = 4 * CHAIN};
+    struct t_end ends[2];
+    int depth, i;
+
+    t_pair_open(ends, &make, NULL);
+    depth = granted(&ends[0], true);
+    ck_assert_int_eq(recv_chain(&ends[1], DEPTH), DEPTH);
+    ck_assert_int_eq(send_chain(&ends[0], DEPTH), DEPTH);
+    for (i = 0; i < DEPTH; ++i) {
+        t_poll_is(ends[1].recv_cq, i, IBV_WC_SUCCESS);
+    }
+    if (t_differs(T_DIFF_SEND_SLOT)) {
+        for (i = DEPTH; i <= depth; ++i) {
+            ck_assert_int_eq(recv_chain(&ends[1], 1), 1);
+            while (send_chain(&ends[0], 1) == 0) {
+                sched_yield();
+            }
+        }
+    } else {
+        ck_assert_int_eq(send_chain(&ends[0], CHAIN), depth - DEPTH);
+        t_poll_is(ends[0].send_cq, 0, IBV_WC_SUCCESS);
+        ck_assert_int_eq(send_chain(&ends[0], CHAIN), 1);
+    }
+    t_pair_close(ends);
+}
+END_TEST
+
 START_TEST(test_recv_queue_full)
 {
     const struct t_make make = {.depth = DEPTH};
@@ -165,14 +197,22 @@ START_TEST(test_bad_wr_is_exact)
     struct ibv_send_wr wr[3], *bad;
     struct t_end ends[2];
     struct ibv_recv_wr recv[2], *bad_recv;
-    int kind, at, i;
+    int kinds = 3, kind, at, i;
 
     t_pair_open(ends, &make, NULL);
+    if (t_differs(T_DIFF_OPCODE)) {
+        kinds = 2;
+        wr[0] = (struct ibv_send_wr){.wr_id = 9, .opcode = 99};
+        ck_assert_int_eq(ibv_post_send(ends[0].qp, wr, &bad), 0);
+        ck_assert_int_ne(t_poll(ends[0].send_cq).status, IBV_WC_SUCCESS);
+        t_pair_close(ends);
+        t_pair_open(ends, &make, NULL);
+    }
     for (i = 0; i < 3; ++i) {
         sge[i] = (struct ibv_sge){(uintptr_t)ends[0].buf, 300,
                                   ends[0].mr->lkey};
     }
-    for (kind = 0; kind < 3; ++kind) {
+    for (kind = 0; kind < kinds; ++kind) {
         for (at = 0; at < 3; ++at) {
             for (i = 0; i < 3; ++i) {
                 wr[i] = (struct ibv_send_wr){
@@ -246,8 +286,13 @@ START_TEST(test_datagram_wants_address)
     to           = t_end_address(&ends[1]);
     ah           = t_create_ah(&ends[0], &to);
     wr.wr.ud.ah  = ah;
-    ck_assert_int_ne(ibv_post_send(ends[0].qp, &wr, &bad), 0);
-    ck_assert_ptr_eq(bad, &wr);
+    if (t_differs(T_DIFF_OPCODE)) {
+        ck_assert_int_eq(ibv_post_send(ends[0].qp, &wr, &bad), 0);
+        ck_assert_int_ne(t_poll(ends[0].send_cq).status, IBV_WC_SUCCESS);
+    } else {
+        ck_assert_int_ne(ibv_post_send(ends[0].qp, &wr, &bad), 0);
+        ck_assert_ptr_eq(bad, &wr);
+    }
     ck_assert_int_eq(ibv_destroy_ah(ah), 0);
     t_pair_close(ends);
 }
@@ -353,6 +398,32 @@ static void check_bad_lkey(int what)
 START_TEST(test_bad_lkey)
 {
     check_bad_lkey(_i);
+}
+END_TEST
+
+/* Good when it was posted, but the memory went while the SEND had to wait. */
+START_TEST(test_lkey_gone_meanwhile)
+{
+    const struct t_link link = {.rnr_retry = 7};
+    struct t_end ends[2], gone;
+    struct ibv_wc wc;
+
+    t_pair_open(ends, NULL, &link);
+    gone     = ends[0];
+    gone.buf = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(gone.buf, MAP_FAILED);
+    gone.mr = ibv_reg_mr(gone.pd, gone.buf, 4096, 0);
+    ck_assert_ptr_nonnull(gone.mr);
+    ck_assert_int_eq(t_post_send(&gone, 1, 0, 8, 0), 0);
+    ck_assert_int_eq(ibv_dereg_mr(gone.mr), 0);
+    ck_assert_int_eq(munmap(gone.buf, 4096), 0);
+    ck_assert_int_eq(t_post_recv(&ends[1], 2, 0, 64), 0);
+    wc = t_poll(ends[0].send_cq);
+    ck_assert_uint_eq(wc.wr_id, 1);
+    ck_assert((wc.status == IBV_WC_LOC_PROT_ERR) ||
+              (wc.status == IBV_WC_LOC_QP_OP_ERR));
+    t_pair_close(ends);
 }
 END_TEST
 
@@ -495,6 +566,12 @@ START_TEST(test_drained)
     t_poll_none(ends[0].send_cq);
     t_poll_none(ends[1].recv_cq);
     t_end_move(&ends[0], IBV_QPS_RTS);
+    if (t_differs(T_DIFF_SQD_RESUME)) {
+        t_check_link(&ends[1], &ends[0]);
+        t_poll_none(ends[0].send_cq);
+        ck_assert_int_eq(t_post_send(&ends[0], 3, 0, 0, 0), 0);
+        ck_assert_int_eq(t_post_recv(&ends[1], 4, 0, 0), 0);
+    }
     t_poll_is(ends[0].send_cq, 2, IBV_WC_SUCCESS);
     t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
     t_pair_close(ends);
@@ -576,6 +653,7 @@ static Suite *suite_refuse(void)
 {
     Suite *suite = t_suite("refuse",
                            "full", test_send_queue_full,
+                           "full", test_slot_until_polled,
                            "full", test_recv_queue_full,
                            "full", test_shared_queue_full,
                            "posts", test_wrong_state,
@@ -583,6 +661,7 @@ static Suite *suite_refuse(void)
                            "posts", test_datagram_wants_address,
                            "length", test_longer_than_recv,
                            "length", test_recvs_of_many_lengths,
+                           "keys", test_lkey_gone_meanwhile,
                            "keys", test_bad_lkey_of_recv,
                            "keys", test_region_is_read_only,
                            "end", test_flush,

@@ -27,7 +27,7 @@ with_shm()
     run "${own_mounts[@]}" bash -c "
         mount -t tmpfs -o size=$size tmpfs /dev/shm || exit 99
         $(declare -f soft is_listening two_sides)
-        soft_as=() soft_lib='$soft_lib' tests='$tests'
+        soft_as=() soft_env=() soft_lib='$soft_lib' tests='$tests'
         $script"
     echo "$output"
     [ "$status" -ne 99 ]
@@ -68,6 +68,15 @@ hold='
         ls /dev/shm'
     [ "$status" -eq 0 ]
     [[ $output != *softverbs* ]]
+}
+
+@test "processes are killed and stopped in all they do, and nothing is left of them" {
+    with_shm 64m '
+        T_KILLS=${T_KILLS:-20} $tests/t_kill >&2 || exit 1
+        soft ibv_devinfo >/dev/null || exit 2
+        ls /dev/shm'
+    [ "$status" -eq 0 ]
+    [[ $output != *softverbs-* ]]
 }
 
 @test "the segment of a stopped process stays" {

@@ -391,7 +391,13 @@ START_TEST(test_destroy_takes_completions)
     ck_assert_int_eq(t_post_recv(&ends[1], 1, 0, 64), 0);
     ck_assert_int_eq(t_post_send(&ends[0], 2, 0, 64, 0), 0);
     t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
-    ck_assert_int_eq(ibv_destroy_qp(ends[0].qp), 0);
+    if (t_differs(T_DIFF_STALE_COMPLETION)) {
+        t_end_move(&ends[0], IBV_QPS_ERR); /* waits for the driver's tasks */
+        ck_assert_int_eq(ibv_destroy_qp(ends[0].qp), 0);
+        t_poll_is(ends[0].send_cq, 2, IBV_WC_SUCCESS);
+    } else {
+        ck_assert_int_eq(ibv_destroy_qp(ends[0].qp), 0);
+    }
     t_poll_none(ends[0].send_cq);
     ends[0].qp = other;
     t_pair_close(ends);

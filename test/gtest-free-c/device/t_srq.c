@@ -146,6 +146,38 @@ START_TEST(test_death_of_one)
 }
 END_TEST
 
+/* The same for a RECV that a message under way has claimed and not used: more
+ * than any ring holds is sent to a QP that nobody polls. */
+START_TEST(test_death_of_one_with_claims)
+{
+    enum { LONG = 15000, COUNT = 16 };
+    struct star star;
+    struct t_end side;
+    struct ibv_wc wc;
+    int i, used = 0;
+
+    star_open(&star);
+    for (i = 0; i < COUNT; ++i) {
+        ck_assert_int_eq(t_post_recv(&star.hub, i, 0, LONG), 0);
+    }
+    for (i = 0; i < COUNT; ++i) {
+        ck_assert_int_eq(t_post_send(&star.far[0], i, 0, LONG, 0), 0);
+    }
+    side = spoke(&star, 0);
+    t_end_move(&side, IBV_QPS_ERR);
+    while (ibv_poll_cq(star.hub.recv_cq, 1, &wc) == 1) {
+        ++used;
+    }
+    for (i = 0; i < COUNT - used; ++i) {
+        ck_assert_int_eq(t_post_send(&star.far[1], i, 0, SIZE,
+                                     IBV_SEND_SIGNALED), 0);
+        t_poll_is(star.far[1].send_cq, i, IBV_WC_SUCCESS);
+        ck_assert_int_eq(t_poll(star.hub.recv_cq).status, IBV_WC_SUCCESS);
+    }
+    star_close(&star);
+}
+END_TEST
+
 START_TEST(test_limit)
 {
     const struct t_make make = {.srq = true, .depth = 32};
@@ -291,6 +323,7 @@ static Suite *suite_srq(void)
     return t_suite("srq",
                    "shared", test_shared,
                    "shared", test_death_of_one,
+                   "shared", test_death_of_one_with_claims,
                    "shared", test_with_datagrams,
                    "limit", test_limit,
                    "threads", test_two_posters,

@@ -304,9 +304,9 @@ static ucs_status_t on_placed(void *arg, void *data, size_t length,
 
 START_TEST(test_alignment_and_headroom)
 {
-    static const size_t aligns[]    = {8, 64, 64, 256, 4096, 16};
-    static const size_t offsets[]   = {0, 0, 32, 200, 0, 8};
-    static const size_t headrooms[] = {0, 80, 1, 512, 80, 17};
+    static const size_t aligns[]    = {8, 64, 64, 256, 4096, 16, 2};
+    static const size_t offsets[]   = {0, 0, 32, 200, 0, 8, 8};
+    static const size_t headrooms[] = {0, 80, 1, 512, 80, 17, 80};
     place_t place                   = {.align    = aligns[_i],
                                        .offset   = offsets[_i],
                                        .headroom = headrooms[_i]};
@@ -354,7 +354,7 @@ static Suite *suite_am(void)
     tcase_add_loop_test(refused, test_bad_id, 0, T_HOW_LAST);
     suite_add_tcase(suite, refused);
 
-    tcase_add_loop_test(placed, test_alignment_and_headroom, 0, 6);
+    tcase_add_loop_test(placed, test_alignment_and_headroom, 0, 7);
     suite_add_tcase(suite, placed);
     return suite;
 }

@@ -400,6 +400,7 @@ static void one_sends_and_computes(t_team_t *team)
         while (!number[IS_OVER]) {
             sched_yield();
         }
+        t_iface_flush(end); /* before its peer goes */
     } else {
         T_WAIT(stream.got == 1);
         number[IS_OVER] = 1;

@@ -7,13 +7,14 @@
 #include "t_uct.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Rank 0 survives and kills rank 1; rank 2, if there is one, lives too. */
 enum { SURVIVOR, VICTIM, WITNESS };
 
 /* Numbers that the team shares. */
-enum { IS_OVER, IS_FLOWING };
+enum { IS_OVER, IS_FLOWING, IS_CLOSING, ADDRESS, KEY };
 
 enum { REQUESTS = 20, VARIANTS = 8 };
 
@@ -21,13 +22,21 @@ enum { REQUESTS = 20, VARIANTS = 8 };
 static unsigned variant;
 
 
-/* Failures that come quickly, on any device. */
+/* Failures that come quickly, on any device: but not so quickly that a living
+ * peer, whom nobody lets run for a while, is taken for a dead one. */
 static const char *options(void)
 {
     return (strcmp(t_tl(), "daqiri") == 0)
-                   ? "TIMEOUT=8ms RETRY_COUNT=3 CONN_TIMEOUT=300ms "
-                     "CONN_RETRY=5ms"
-                   : "";
+                   ? "TIMEOUT=32ms RETRY_COUNT=3 CONN_TIMEOUT=5s "
+                     "RECOVERY_TIMEOUT=500ms" : "";
+}
+
+
+/* The same for who wants to connect to the dead. */
+static const char *hasty_options(void)
+{
+    return "TIMEOUT=32ms RETRY_COUNT=3 CONN_TIMEOUT=300ms CONN_RETRY=5ms "
+           "RECOVERY_TIMEOUT=200ms";
 }
 
 
@@ -35,6 +44,7 @@ static void run(unsigned size, void (*body)(t_team_t *team))
 {
     t_only_daqiri("reports a dead peer");
     t_expect_loss();
+    t_expect_log("; lost, connecting again");
     t_team_run(size, 1u << VICTIM, body);
 }
 
@@ -42,6 +52,14 @@ static void run(unsigned size, void (*body)(t_team_t *team))
 static void kill_victim(t_team_t *team)
 {
     ck_assert_int_eq(kill(team->shared->pid[VICTIM], SIGKILL), 0);
+}
+
+
+/* A link whose first message has only been taken may have no peer yet. */
+static void meet(t_link_t *link)
+{
+    t_send(link, T_BCOPY, 10);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
 }
 
 
@@ -106,7 +124,8 @@ static void kill_in_stream(t_team_t *team)
     }
 
     link = t_link_open(end, t_team_get_address(team, VICTIM), 1);
-    while (link->sent < 1 + 97 * variant) {
+    meet(link);
+    while (link->sent < 2 + 97 * variant) {
         t_send(link, how, 1000);
     }
     kill_victim(team);
@@ -163,6 +182,7 @@ static void kill_with_pending(t_team_t *team)
     }
 
     link = t_link_open(end, t_team_get_address(team, VICTIM), 1);
+    meet(link);
     t_send(link, T_ZCOPY, 1000);
     kill_victim(team);
     while (added < REQUESTS) {
@@ -209,6 +229,7 @@ static void kill_idle(t_team_t *team)
     }
 
     link = t_link_open(end, t_team_get_address(team, VICTIM), 1);
+    meet(link);
     t_send(link, T_BCOPY, 100);
     if (variant < 2) { /* otherwise its completion was not asked for */
         ck_assert_int_eq(t_ep_flush(link), UCS_OK);
@@ -237,7 +258,7 @@ END_TEST
 
 static void kill_unconnected(t_team_t *team)
 {
-    t_end_t *end = t_end_open(options());
+    t_end_t *end = t_end_open(hasty_options());
     const t_address_t *address;
     ucs_status_t status;
     t_link_t *link;
@@ -253,13 +274,279 @@ static void kill_unconnected(t_team_t *team)
     link   = t_link_open(end, address, 1);
     status = send_in_vain(link, T_BCOPY);
     ck_assert_int_eq(status, UCS_ERR_ENDPOINT_TIMEOUT);
-    ck_assert_uint_eq(link->sent, 0);
+    ck_assert_uint_le(link->sent, 2); /* held, and lost */
     check_failed(end, link);
 }
 
 START_TEST(test_unconnected)
 {
     run(2, kill_unconnected);
+}
+END_TEST
+
+
+/* ---- With each kind of operation, before, during and after ---- */
+
+typedef enum {
+    AM_ZCOPY,
+    PUT_SHORT,
+    PUT_BCOPY,
+    PUT_ZCOPY,
+    GET_BCOPY,
+    GET_ZCOPY,
+    ADD,
+    FETCH_ADD,
+    CSWAP,
+    FLUSH,
+    KINDS
+} kind_t;
+
+typedef enum {
+    CONNECTING, /* the first requests are held, or have just gone            */
+    POSTED,     /* killed with requests under way                            */
+    KILLED,     /* the requests are posted afterwards                        */
+    WHENS
+} when_t;
+
+enum { OPS = 48, LENGTH = 256 << 10, KEY_MAX = 256, SHORT = 32 };
+
+typedef struct {
+    uint8_t           *mem;
+    uct_mem_h         memh;
+    uint64_t          remote;
+    uct_rkey_bundle_t key;
+    t_comp_t          comp[OPS];
+} ops_t;
+
+
+static void ops_open(ops_t *ops, t_end_t *end)
+{
+    *ops     = (ops_t){.mem = calloc(1, LENGTH)};
+    ck_assert_ptr_nonnull(ops->mem);
+    ck_assert_int_eq(uct_md_mem_reg(end->md, ops->mem, LENGTH,
+                                    UCT_MD_MEM_ACCESS_ALL, &ops->memh),
+                     UCS_OK);
+}
+
+
+/* Nobody may use the memory any more. */
+static void ops_close(ops_t *ops, t_end_t *end)
+{
+    ck_assert_int_eq(uct_md_mem_dereg(end->md, ops->memh), UCS_OK);
+    memset(ops->mem, 0xdd, LENGTH);
+    free(ops->mem);
+}
+
+
+/* The victim's memory, for the survivor. */
+static void ops_offer(const ops_t *ops, t_end_t *end, t_team_t *team)
+{
+    uint64_t packed[KEY_MAX / 8] = {0};
+
+    ck_assert_uint_le(end->md_attr.rkey_packed_size, sizeof(packed[0]));
+    ck_assert_int_eq(uct_md_mkey_pack(end->md, ops->memh, packed), UCS_OK);
+    team->shared->number[ADDRESS] = (uintptr_t)ops->mem;
+    team->shared->number[KEY]     = packed[0];
+}
+
+
+static void ops_take(ops_t *ops, t_end_t *end, t_team_t *team)
+{
+    uint64_t packed[KEY_MAX / 8] = {0};
+
+    ops->remote = team->shared->number[ADDRESS];
+    packed[0]   = team->shared->number[KEY];
+    ck_assert_int_eq(uct_rkey_unpack(end->component, packed, &ops->key),
+                     UCS_OK);
+}
+
+
+static size_t pack_short(void *to, void *arg)
+{
+    memcpy(to, arg, SHORT);
+    return SHORT;
+}
+
+
+static void unpack_short(void *to, const void *data, size_t length)
+{
+    memcpy(to, data, length);
+}
+
+
+static ucs_status_t ops_call(ops_t *ops, t_link_t *link, kind_t kind,
+                             uct_completion_t *comp)
+{
+    size_t length = (kind == AM_ZCOPY) ? 2000 : LENGTH;
+    uct_ep_h ep   = link->ep;
+    uct_iov_t iov = {.buffer = ops->mem, .length = length, .memh = ops->memh,
+                     .count = 1};
+    ssize_t packed;
+
+    switch (kind) {
+    case AM_ZCOPY:
+        return uct_ep_am_zcopy(ep, 2, NULL, 0, &iov, 1, 0, comp);
+    case PUT_SHORT:
+        return uct_ep_put_short(ep, ops->mem, SHORT, ops->remote,
+                                ops->key.rkey);
+    case PUT_BCOPY:
+        packed = uct_ep_put_bcopy(ep, pack_short, ops->mem, ops->remote,
+                                  ops->key.rkey);
+        return (packed < 0) ? (ucs_status_t)packed : UCS_OK;
+    case PUT_ZCOPY:
+        return uct_ep_put_zcopy(ep, &iov, 1, ops->remote, ops->key.rkey, comp);
+    case GET_BCOPY:
+        return uct_ep_get_bcopy(ep, unpack_short, ops->mem, SHORT, ops->remote,
+                                ops->key.rkey, comp);
+    case GET_ZCOPY:
+        return uct_ep_get_zcopy(ep, &iov, 1, ops->remote, ops->key.rkey, comp);
+    case ADD:
+        return uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 1, ops->remote,
+                                    ops->key.rkey);
+    case FETCH_ADD:
+        return uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1,
+                                     (uint64_t*)ops->mem, ops->remote,
+                                     ops->key.rkey, comp);
+    case CSWAP:
+        return uct_ep_atomic_cswap64(ep, 0, 1, ops->remote, ops->key.rkey,
+                                     (uint64_t*)ops->mem, comp);
+    default:
+        return uct_ep_flush(ep, 0, comp);
+    }
+}
+
+
+static ucs_status_t ignore(void *arg, void *data, size_t length,
+                           unsigned flags)
+{
+    (void)arg;
+    (void)data;
+    (void)length;
+    (void)flags;
+    return UCS_OK;
+}
+
+
+/* As many as there is room for. */
+static void ops_post(ops_t *ops, t_link_t *link, kind_t kind)
+{
+    unsigned i;
+
+    for (i = 0; i < OPS; i++) {
+        t_comp_init(&ops->comp[i]);
+        switch (ops_call(ops, link, kind, &ops->comp[i].super)) {
+        case UCS_INPROGRESS:
+            break;
+        case UCS_OK:
+            ops->comp[i].calls = 1; /* none will come */
+            break;
+        default:
+            ops->comp[i].calls = 1;
+            return;
+        }
+    }
+}
+
+
+static unsigned ops_left(const ops_t *ops)
+{
+    unsigned left = 0;
+    unsigned i;
+
+    for (i = 0; (i < OPS) && (ops->comp[i].super.func != NULL); i++) {
+        left += ops->comp[i].calls == 0;
+    }
+    return left;
+}
+
+
+static void kill_with_ops(t_team_t *team)
+{
+    when_t when  = (when_t)(variant % WHENS);
+    kind_t kind  = (kind_t)(variant / WHENS);
+    t_end_t *end = t_end_open((when == CONNECTING) ? hasty_options()
+                                                   : options());
+    t_stream_t stream;
+    t_link_t *link;
+    ops_t ops;
+
+    t_stream_open(&stream, end, 1);
+    ops_open(&ops, end);
+    if (team->rank == VICTIM) {
+        ck_assert_int_eq(uct_iface_set_am_handler(end->iface, 2, ignore, NULL,
+                                                  0), UCS_OK);
+        ops_offer(&ops, end, team);
+        t_team_put_address(team, end);
+        stay(team);
+        return;
+    }
+
+    link = t_link_open(end, t_team_get_address(team, VICTIM), 1);
+    ops_take(&ops, end, team);
+    if (when != CONNECTING) {
+        meet(link);
+    }
+    if (when != KILLED) {
+        ops_post(&ops, link, kind);
+    }
+    kill_victim(team);
+    if (when == KILLED) {
+        ops_post(&ops, link, kind);
+    }
+    while (end->errors == 0) {
+        uct_ep_check(link->ep, 0, NULL); /* those that wrote could be through */
+        t_progress_or_yield();
+    }
+    ck_assert_uint_eq(ops_left(&ops), 0);
+    check_failed(end, link);
+    ops_close(&ops, end);
+}
+
+START_TEST(test_with_ops)
+{
+    variant = _i;
+    run(2, kill_with_ops);
+}
+END_TEST
+
+
+/* The victim is closing when it is killed, and may or may not have come to say
+ * so. A message after that fails, in either case. */
+static void kill_closing(t_team_t *team)
+{
+    t_end_t *end = t_end_open(options());
+    t_stream_t stream;
+    t_link_t *link, *back;
+    unsigned i;
+
+    t_stream_open(&stream, end, 1);
+    t_team_put_address(team, end);
+    if (team->rank == VICTIM) {
+        back = t_link_open(end, t_team_get_address(team, SURVIVOR), 1);
+        t_send(back, T_BCOPY, 100);
+        T_WAIT(team->shared->number[IS_CLOSING]);
+        t_end_close_all();
+        for (;;) {
+            sched_yield(); /* is killed */
+        }
+    }
+
+    link = t_link_open(end, t_team_get_address(team, VICTIM), 1);
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(stream.got == 1);
+    team->shared->number[IS_CLOSING] = 1;
+    for (i = 0; i < (1u << variant); i++) {
+        t_progress_or_yield();
+    }
+    kill_victim(team);
+    send_in_vain(link, T_ZCOPY);
+    check_failed(end, link);
+}
+
+START_TEST(test_closing)
+{
+    variant = _i;
+    run(2, kill_closing);
 }
 END_TEST
 
@@ -359,6 +646,8 @@ static Suite *suite_death(void)
     tcase_add_test(death, test_with_pending);
     tcase_add_loop_test(death, test_idle, 0, 4);
     tcase_add_test(death, test_unconnected);
+    tcase_add_loop_test(death, test_with_ops, 0, KINDS * WHENS);
+    tcase_add_loop_test(death, test_closing, 0, 10);
     tcase_add_test(death, test_sender);
     tcase_add_test(death, test_one_of_two);
     suite_add_tcase(suite, death);

@@ -25,8 +25,7 @@ static const char *const sizes[] = {
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 /* Messages each way: through small queues they go in small steps. */
-static const unsigned messages[SIZES] = {T_MANY, T_MANY, T_MANY / 20,
-                                         T_MANY / 10, T_MANY / 10};
+static const unsigned messages[SIZES] = {100000, 100000, 5000, 10000, 10000};
 
 /* Each end sends to the other. */
 typedef struct {
@@ -130,6 +129,7 @@ static t_how_t random_how(t_link_t *link, t_rng_t *rng)
 /* Both directions, each end working only now and then, and never in step. */
 START_TEST(test_slow_receivers)
 {
+    unsigned count   = t_some(messages[_i]);
     unsigned refused = 0;
     duplex_t duplex;
     ucs_status_t status;
@@ -140,14 +140,13 @@ START_TEST(test_slow_receivers)
 
     t_rng_init(&rng, 0xf000 + _i);
     duplex_open(&duplex, options(_i));
-    while ((duplex.link[0]->sent < messages[_i]) ||
-           (duplex.link[1]->sent < messages[_i])) {
+    while ((duplex.link[0]->sent < count) || (duplex.link[1]->sent < count)) {
         for (i = 0; i < 2; i++) {
             duplex.end[i]->is_stopped = !t_rng_once_in(&rng, 20);
         }
         t_progress();
         link = duplex.link[t_rng_below(&rng, 2)];
-        if (link->sent >= messages[_i]) {
+        if (link->sent >= count) {
             continue;
         }
         how    = random_how(link, &rng);
@@ -253,7 +252,8 @@ START_TEST(test_pending_is_fifo)
 END_TEST
 
 
-/* Before the connection is up everything waits, in the same order. */
+/* Before the connection is up the first few are held, and everything else
+ * waits, in the same order. */
 START_TEST(test_pending_before_up)
 {
     request_t request[WAITING];
@@ -263,13 +263,105 @@ START_TEST(test_pending_before_up)
 
     t_only_daqiri("connects behind the first send");
     duplex_open(&duplex, options(_i));
-    ck_assert_int_eq(t_try_send(duplex.link[0], T_BCOPY, 8),
-                     UCS_ERR_NO_RESOURCE);
+    while (t_try_send(duplex.link[0], T_BCOPY, 8) != UCS_ERR_NO_RESOURCE);
+    ck_assert_uint_le(duplex.link[0]->sent, 2);
     for (i = 0; i < WAITING; i++) {
         request_add(&request[i], duplex.link[0], i, 1, &next);
     }
     T_WAIT(next == WAITING);
     duplex_wait(&duplex);
+}
+END_TEST
+
+
+/* ---- Fairness ---- */
+
+enum { PEERS = 64, SLOW = 0 };
+
+typedef struct {
+    uct_pending_req_t super;
+    t_link_t          *link;
+    uint64_t          count;
+} sender_t;
+
+static void sender_check(const sender_t *senders)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    unsigned i;
+
+    for (i = 0; i < PEERS; i++) {
+        if (i != SLOW) {
+            least = (senders[i].link->sent < least) ? senders[i].link->sent
+                                                    : least;
+            most  = (senders[i].link->sent > most) ? senders[i].link->sent
+                                                   : most;
+        }
+    }
+    ck_assert_msg(most - least <= 32, "one has sent %llu, another %llu",
+                  (unsigned long long)most, (unsigned long long)least);
+}
+
+
+/* One message each time, so that all are queued all the time. */
+static ucs_status_t sender_go(uct_pending_req_t *req)
+{
+    sender_t *sender    = (sender_t*)req;
+    ucs_status_t status = t_try_send(sender->link, T_BCOPY, 200);
+
+    if (status != UCS_OK) {
+        return status;
+    }
+    return (sender->link->sent == sender->count) ? UCS_OK : UCS_INPROGRESS;
+}
+
+
+/* 64 endpoints share too few slots, and one of the peers does not take what it
+ * is sent. None of the others falls behind the rest; and when the slow one wakes
+ * up, it gets all of its own. */
+START_TEST(test_no_endpoint_starves)
+{
+    static t_stream_t stream[PEERS];
+    static sender_t sender[PEERS];
+    const unsigned count = t_some(400);
+    t_end_t *peer[PEERS];
+    t_end_t *hub;
+    unsigned i;
+
+    t_only_daqiri("has these options");
+    hub = t_end_open(_i ? "CQ_LEN=16 SQ_DEPTH=8" : "TX_BUFFERS=64");
+    for (i = 0; i < PEERS; i++) {
+        peer[i] = t_end_open("RX_BUFFERS=128 RX_WINDOW=16");
+        t_stream_open(&stream[i], peer[i], 1);
+        sender[i] = (sender_t){
+            .super = {.func = sender_go},
+            .link  = t_link_open(hub, &peer[i]->address, 1),
+            .count = count,
+        };
+    }
+    for (i = 0; i < PEERS; i++) {
+        t_send(sender[i].link, T_BCOPY, 200);
+    }
+    for (i = 0; i < PEERS; i++) {
+        T_WAIT(stream[i].got == 1);
+    }
+    t_iface_flush(hub);
+    peer[SLOW]->is_stopped = 1;
+    for (i = 0; i < PEERS; i++) {
+        while (uct_ep_pending_add(sender[i].link->ep, &sender[i].super, 0) !=
+               UCS_OK) {
+            (void)t_try_send(sender[i].link, T_BCOPY, 200); /* till it waits */
+        }
+    }
+
+    for (i = 0; i < PEERS; i++) {
+        while ((i != SLOW) && (stream[i].got < count)) {
+            t_progress_or_yield();
+            sender_check(sender);
+        }
+    }
+    ck_assert_uint_lt(sender[SLOW].link->sent, count);
+    peer[SLOW]->is_stopped = 0;
+    T_WAIT(stream[SLOW].got == count);
 }
 END_TEST
 
@@ -379,7 +471,8 @@ END_TEST
 /* Kept, looked at again later, given back in any order. */
 START_TEST(test_hold_and_release)
 {
-    unsigned most = 0;
+    unsigned count = t_some(20000);
+    unsigned most  = 0;
     duplex_t duplex;
     t_rng_t rng;
     unsigned i;
@@ -387,7 +480,7 @@ START_TEST(test_hold_and_release)
     t_rng_init(&rng, 0xf100 + _i);
     duplex_open(&duplex, options(_i));
     duplex.stream[1].keep = 1;
-    for (i = 0; i < 20000; i++) {
+    for (i = 0; i < count; i++) {
         t_send(duplex.link[0], T_BCOPY, t_rng_below(&rng, 500));
         t_progress();
         most = (duplex.stream[1].kept > most) ? duplex.stream[1].kept : most;
@@ -402,9 +495,11 @@ START_TEST(test_hold_and_release)
 END_TEST
 
 
-/* Nothing is ever given back: the flow goes on all the same, both ways. */
+/* Nothing is ever given back: the flow goes on all the same, both ways. The
+ * first of the sizes has more than 8000 buffers that may be held. */
 START_TEST(test_hold_for_ever)
 {
+    unsigned count = (_i == 0) ? 20000 : t_some(20000);
     duplex_t duplex;
     t_rng_t rng;
     unsigned i;
@@ -412,7 +507,7 @@ START_TEST(test_hold_for_ever)
     t_rng_init(&rng, 0xf200 + _i);
     duplex_open(&duplex, options(_i));
     duplex.stream[0].keep = duplex.stream[1].keep = 1;
-    for (i = 0; i < 20000; i++) {
+    for (i = 0; i < count; i++) {
         t_send(duplex.link[i % 2], T_BCOPY, t_rng_below(&rng, 200));
     }
     duplex_wait(&duplex);
@@ -435,6 +530,7 @@ static Suite *suite_flow(void)
 
     tcase_add_loop_test(pending, test_pending_is_fifo, 0, SIZES);
     tcase_add_loop_test(pending, test_pending_before_up, 0, SIZES);
+    tcase_add_loop_test(pending, test_no_endpoint_starves, 0, 2);
     tcase_add_loop_test(pending, test_purge, 0, SIZES);
     tcase_add_loop_test(pending, test_pending_from_pending, 0, SIZES);
     suite_add_tcase(suite, pending);

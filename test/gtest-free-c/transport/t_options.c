@@ -22,6 +22,7 @@ static const char *const refused[] = {
     "RNR_TIMEOUT=1s",     "RNR_TIMEOUT=soon",    "TIMEOUT=0",
     "TIMEOUT=9000s",      "RETRY_COUNT=7",       "RETRY_COUNT=-1",
     "CONN_TIMEOUT=1ms",   "CONN_TIMEOUT=3601s",  "CONN_RETRY=0.1ms",
+    "RECOVERY=maybe",     "RECOVERY_TIMEOUT=1ms", "RECOVERY_TIMEOUT=3601s",
     "CONN_RETRY=2s",      "GID_INDEX=256",       "GID_INDEX=-2",
     "GID_INDEX=first",    "TRAFFIC_CLASS=256",   "SL=16",
 };
@@ -46,6 +47,7 @@ static const char *const edges[] = {
     "RNR_TIMEOUT=655.36ms", "TIMEOUT=8.192us",
     "TIMEOUT=8000s",       "RETRY_COUNT=0",
     "RETRY_COUNT=6",       "CONN_TIMEOUT=3600s",
+    "RECOVERY=n",          "RECOVERY_TIMEOUT=10ms",
     "CONN_RETRY=1ms",      "CONN_RETRY=1s",
     "GID_INDEX=0",         "TRAFFIC_CLASS=255",
     "SL=15",               "POLL_BATCH=64 RX_BUFFERS=64",
@@ -128,12 +130,15 @@ END_TEST
 static Suite *suite_options(void)
 {
     Suite *suite   = suite_create("options");
-    TCase *options = t_uct_case("options");
+    TCase *refused = t_uct_case("refused");
+    TCase *edges   = t_uct_case("edges");
 
-    tcase_add_loop_test(options, test_refused, 0, REFUSED);
-    tcase_add_loop_test(options, test_edges, 0, EDGES);
-    tcase_add_test(options, test_limits_follow);
-    suite_add_tcase(suite, options);
+    tcase_add_loop_test(refused, test_refused, 0, REFUSED);
+    suite_add_tcase(suite, refused);
+
+    tcase_add_loop_test(edges, test_edges, 0, EDGES);
+    tcase_add_test(edges, test_limits_follow);
+    suite_add_tcase(suite, edges);
     return suite;
 }
 

@@ -97,9 +97,85 @@ static void on_op(uct_completion_t *comp)
 
 
 typedef enum {
-    PUT,
-    GET
+    PUT, /* on registered memory */
+    GET,
+    PUT_SHORT,
+    PUT_BCOPY,
+    GET_BCOPY,
+    KINDS
 } kind_t;
+
+static int is_put(kind_t kind)
+{
+    return (kind != GET) && (kind != GET_BCOPY);
+}
+
+
+static size_t max_length(const t_end_t *end, kind_t kind)
+{
+    switch (kind) {
+    case PUT_SHORT:
+        return end->attr.cap.put.max_short;
+    case PUT_BCOPY:
+        return end->attr.cap.put.max_bcopy;
+    case GET_BCOPY:
+        return end->attr.cap.get.max_bcopy;
+    default:
+        return SIZE;
+    }
+}
+
+
+static size_t max_pieces(const t_end_t *end, kind_t kind)
+{
+    switch (kind) {
+    case PUT:
+        return end->attr.cap.put.max_iov;
+    case GET:
+        return end->attr.cap.get.max_iov;
+    default:
+        return 1;
+    }
+}
+
+
+static size_t pack(void *to, void *arg)
+{
+    const uct_iov_t *iov = arg;
+
+    memcpy(to, iov->buffer, iov->length);
+    return iov->length;
+}
+
+
+static void unpack(void *to, const void *data, size_t length)
+{
+    memcpy(to, data, length);
+}
+
+
+static ucs_status_t call_op(pair_t *pair, kind_t kind, uct_iov_t *iov,
+                            unsigned pieces, uint64_t remote, uct_rkey_t rkey,
+                            uct_completion_t *comp)
+{
+    uct_ep_h ep = pair->link->ep;
+    ssize_t length;
+
+    switch (kind) {
+    case PUT:
+        return uct_ep_put_zcopy(ep, iov, pieces, remote, rkey, comp);
+    case GET:
+        return uct_ep_get_zcopy(ep, iov, pieces, remote, rkey, comp);
+    case PUT_SHORT:
+        return uct_ep_put_short(ep, iov->buffer, iov->length, remote, rkey);
+    case PUT_BCOPY:
+        length = uct_ep_put_bcopy(ep, pack, iov, remote, rkey);
+        return (length < 0) ? (ucs_status_t)length : UCS_OK;
+    default:
+        return uct_ep_get_bcopy(ep, unpack, iov->buffer, iov->length, remote,
+                                rkey, comp);
+    }
+}
 
 /* One operation between the same offsets of the two regions, in pieces. */
 static ucs_status_t try_op(pair_t *pair, kind_t kind, size_t at, size_t length,
@@ -123,9 +199,8 @@ static ucs_status_t try_op(pair_t *pair, kind_t kind, size_t at, size_t length,
                              .count  = 1};
         done += iov[i].length;
     }
-    status = ((kind == PUT) ? uct_ep_put_zcopy : uct_ep_get_zcopy)(
-            pair->link->ep, iov, pieces, (uintptr_t)pair->remote.mem + at,
-            rkey, &op->comp);
+    status = call_op(pair, kind, iov, pieces,
+                     (uintptr_t)pair->remote.mem + at, rkey, &op->comp);
     if (status == UCS_INPROGRESS) {
         pair->started++;
     } else {
@@ -165,9 +240,9 @@ static void check_copied(const uint8_t *to, const uint8_t *from, size_t at,
 START_TEST(test_sizes)
 {
     static const size_t sizes[] = {0, 1, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097,
-                                   8191, 8192, 65536, 65537, 1 << 20,
+                                   8000, 8191, 8192, 8256, 65536, 65537, 1 << 20,
                                    (2 << 20) + 3};
-    kind_t kind = _i % 2;
+    kind_t kind = _i % KINDS;
     unsigned pieces, k;
     uint8_t *from, *to;
     size_t i, at;
@@ -175,23 +250,89 @@ START_TEST(test_sizes)
     t_rng_t rng;
 
     t_rng_init(&rng, 0x4100);
-    pair_open(&pair, "", _i / 2);
-    from = (kind == PUT) ? pair.local.mem : pair.remote.mem;
-    to   = (kind == PUT) ? pair.remote.mem : pair.local.mem;
+    pair_open(&pair, "", _i / KINDS);
+    from = is_put(kind) ? pair.local.mem : pair.remote.mem;
+    to   = is_put(kind) ? pair.remote.mem : pair.local.mem;
     t_rng_fill(&rng, from, SIZE);
     for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        pieces = (kind == PUT) ? pair.a->attr.cap.put.max_iov
-                               : pair.a->attr.cap.get.max_iov;
+        if (sizes[i] > max_length(pair.a, kind)) {
+            continue;
+        }
+        pieces = max_pieces(pair.a, kind);
         pieces = (pieces < 4) ? pieces : 4;
         for (k = 1; k <= pieces; k++) {
             at = GUARD + t_rng_below(&rng, 9);
             memset(to, 0x55, sizes[i] + 4 * GUARD);
             do_op(&pair, kind, at, sizes[i], k);
             T_WAIT(pair.over == pair.started);
+            ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
             check_copied(to, from, at, sizes[i]);
         }
     }
     ck_assert_int_eq(pair.status, UCS_OK);
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* As long as is claimed, exactly; and then one byte more. (What packs says
+ * itself how much it has packed.) */
+START_TEST(test_longest)
+{
+    kind_t kind = _i;
+    uint8_t *from, *to;
+    pair_t pair;
+    t_rng_t rng;
+    size_t max;
+
+    t_rng_init(&rng, 0x4110);
+    pair_open(&pair, "", 0);
+    from = is_put(kind) ? pair.local.mem : pair.remote.mem;
+    to   = is_put(kind) ? pair.remote.mem : pair.local.mem;
+    max  = max_length(pair.a, kind);
+    ck_assert_uint_gt(max, 0);
+    t_rng_fill(&rng, from, SIZE);
+    memset(to, 0x55, max + 2 * GUARD);
+    do_op(&pair, kind, GUARD, max, 1);
+    T_WAIT(pair.over == pair.started);
+    ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
+    check_copied(to, from, GUARD, max);
+    if (kind != PUT_BCOPY) {
+        t_expect_log("bytes");
+        ck_assert_int_eq(try_op(&pair, kind, GUARD, max + 1, 1,
+                                pair.remote.key.rkey),
+                         UCS_ERR_INVALID_PARAM);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* Each GET holds a send buffer until its data has come. */
+START_TEST(test_buffers_are_few)
+{
+    pair_t pair;
+    t_rng_t rng;
+    unsigned i;
+    size_t at;
+
+    t_only_daqiri("has this option");
+    t_rng_init(&rng, 0x4120);
+    pair_open(&pair, "TX_BUFFERS=64 SQ_DEPTH=512", 0);
+    t_rng_fill(&rng, pair.remote.mem, SIZE);
+    memset(pair.local.mem, 0, SIZE);
+    for (i = 0; i < OPS; i++) {
+        at = i * 1024;
+        do_op(&pair, (_i == 0) ? GET_BCOPY : (kind_t)(GET_BCOPY - i % 2), at,
+              1024, 1);
+    }
+    T_WAIT(pair.over == pair.started);
+    ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
+    for (i = 0; i < OPS; i++) {
+        at = i * 1024;
+        ck_assert(memcmp(pair.local.mem + at, pair.remote.mem + at, 1024) ==
+                  0);
+    }
     pair_close(&pair);
 }
 END_TEST
@@ -373,7 +514,8 @@ END_TEST
 static void one_is_killed(t_team_t *team)
 {
     volatile uint64_t *number = team->shared->number;
-    t_end_t *end = t_end_open("TIMEOUT=8ms RETRY_COUNT=3 CONN_TIMEOUT=300ms");
+    t_end_t *end = t_end_open("TIMEOUT=8ms RETRY_COUNT=3 CONN_TIMEOUT=300ms "
+                              "RECOVERY_TIMEOUT=200ms");
     ucs_status_t status;
     region_t region;
     pair_t pair;
@@ -411,6 +553,7 @@ static void one_is_killed(t_team_t *team)
 START_TEST(test_one_is_killed)
 {
     t_expect_loss();
+    t_expect_log("; lost, connecting again");
     t_team_run(2, 1u << 1, one_is_killed);
 }
 END_TEST
@@ -423,7 +566,9 @@ static Suite *suite_rma(void)
     TCase *refused = t_uct_case("refused");
     TCase *team    = t_uct_case("two processes");
 
-    tcase_add_loop_test(copied, test_sizes, 0, 4);
+    tcase_add_loop_test(copied, test_sizes, 0, 2 * KINDS);
+    tcase_add_loop_test(copied, test_longest, PUT_SHORT, KINDS);
+    tcase_add_loop_test(copied, test_buffers_are_few, 0, 2);
     tcase_add_loop_test(copied, test_stream, 0, 3);
     tcase_add_test(copied, test_put_then_get);
     suite_add_tcase(suite, copied);

@@ -7,29 +7,7 @@
 
 #include <string.h>
 
-enum { EIGHT = 8, EACH = 400, STREAM = T_MANY };
-
-
-/* Messages that this kind and this link take. */
-static size_t some_length(const t_link_t *link, t_how_t how, t_rng_t *rng)
-{
-    size_t length;
-
-    do {
-        length = t_rng_once_in(rng, 10) ? t_rng_below(rng, 8000)
-                                        : t_rng_below(rng, 100);
-    } while (!t_can_send(link, how, length));
-    return length;
-}
-
-
-static t_how_t some_how(const t_link_t *link, t_rng_t *rng)
-{
-    t_how_t how = t_rng_below(rng, T_HOW_LAST);
-
-    return (link->end->attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT) ? how
-                                                                 : T_BCOPY;
-}
+enum { EIGHT = 8, EACH = 400, STREAM = 100000 };
 
 
 /* The id of a stream says who sends it. */
@@ -54,13 +32,13 @@ static void all_to_all(t_team_t *team)
         link[peer] = t_link_open(end, t_team_get_address(team, peer),
                                  team->rank);
     }
-    for (i = 0; i < EACH * team->size; i++) {
+    for (i = 0; i < t_some(EACH) * team->size; i++) {
         peer = (team->rank + i) % team->size;
-        how  = some_how(link[peer], &rng);
-        t_send(link[peer], how, some_length(link[peer], how, &rng));
+        how  = t_some_how(link[peer], &rng);
+        t_send(link[peer], how, t_some_length(link[peer], how, 10, &rng));
     }
     for (peer = 0; peer < team->size; peer++) {
-        T_WAIT((stream[peer].got == EACH) && (link[peer]->zcopies == 0));
+        T_WAIT((stream[peer].got == t_some(EACH)) && (link[peer]->zcopies == 0));
     }
     t_iface_flush(end);
     t_team_barrier(team);
@@ -73,8 +51,8 @@ START_TEST(test_all_to_all)
     if (strcmp(t_tl(), "daqiri") == 0) {
         ck_assert_uint_eq(t_stats_sum("conns"), _i * _i);
         ck_assert_uint_eq(t_stats_sum("conns_up"), _i * _i);
-        ck_assert_uint_eq(t_stats_sum("am_rx"), _i * _i * EACH);
-        ck_assert_uint_eq(t_stats_sum("am_self_tx"), _i * EACH);
+        ck_assert_uint_eq(t_stats_sum("am_rx"), _i * _i * t_some(EACH));
+        ck_assert_uint_eq(t_stats_sum("am_self_tx"), _i * t_some(EACH));
     }
 }
 END_TEST
@@ -83,6 +61,7 @@ END_TEST
 /* Each works rarely, and sends as long as it may. */
 static void both_stream(t_team_t *team)
 {
+    unsigned count = t_some(STREAM);
     t_stream_t stream;
     ucs_status_t status;
     t_link_t *link;
@@ -95,15 +74,15 @@ static void both_stream(t_team_t *team)
     t_stream_open(&stream, end, 1);
     t_team_put_address(team, end);
     link = t_link_open(end, t_team_get_address(team, 1 - team->rank), 1);
-    while (link->sent < STREAM) {
-        how    = some_how(link, &rng);
-        status = t_try_send(link, how, some_length(link, how, &rng));
+    while (link->sent < count) {
+        how    = t_some_how(link, &rng);
+        status = t_try_send(link, how, t_some_length(link, how, 10, &rng));
         ck_assert((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE));
         if ((status != UCS_OK) || t_rng_once_in(&rng, 50)) {
             t_progress_or_yield();
         }
     }
-    T_WAIT((stream.got == STREAM) && (link->zcopies == 0));
+    T_WAIT((stream.got == count) && (link->zcopies == 0));
     t_iface_flush(end);
     t_team_barrier(team);
 }
@@ -113,7 +92,7 @@ START_TEST(test_both_stream)
 {
     t_team_run(2, 0, both_stream);
     if (strcmp(t_tl(), "daqiri") == 0) {
-        ck_assert_uint_eq(t_stats_sum("am_rx"), 2 * STREAM);
+        ck_assert_uint_eq(t_stats_sum("am_rx"), 2 * t_some(STREAM));
         ck_assert_uint_gt(t_stats_sum("refused_no_credit") +
                           t_stats_sum("refused_sq_full"), 0);
     }

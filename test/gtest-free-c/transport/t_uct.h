@@ -16,6 +16,9 @@
  *   - in the counters that the plugin leaves behind, a work request or a
  *     receive buffer that is not accounted for, a message that did not arrive.
  *
+ * T_DEVICES="rxe0:1 rxe1:1" spreads the ends over devices, so that what they
+ * send travels on the wire between them.
+ *
  * T_TL names the transport (daqiri). On another one (ud_verbs, tcp, self) the
  * counters are not there, all else is the same: a test of the tests.
  *
@@ -29,13 +32,6 @@
 
 #include <uct/api/uct.h>
 #include <sched.h>
-
-/* Long streams are shorter where every access is watched. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define T_MANY 20000
-#else
-#define T_MANY 100000
-#endif
 
 enum {
     T_TEAM_MAX    = 16,
@@ -145,6 +141,9 @@ int t_uct_main(char **argv, const t_suite_func_t *suites, size_t count);
     }
 
 const char *t_tl(void);
+/* How much of something that takes @a count where nothing is in the way: less
+ * where every access is watched, or every message passes an emulated kernel. */
+unsigned t_some(unsigned count);
 /* Skips the test on another transport; @a why completes "only daqiri ...". */
 void t_only_daqiri(const char *why);
 
@@ -152,6 +151,8 @@ void t_only_daqiri(const char *why);
 void t_expect_log(const char *words);
 /* How many lines of the log, so far, contain @a words. */
 unsigned t_log_count(const char *words);
+/* Queue pairs die in this test, and nothing may be lost by it. */
+void t_expect_losses_of_qps(void);
 /* Messages may be lost in this test (a peer dies); the rest must add up. */
 void t_expect_loss(void);
 
@@ -196,6 +197,11 @@ ucs_status_t t_try_send(t_link_t *link, t_how_t how, size_t length);
 void t_send(t_link_t *link, t_how_t how, size_t length);
 /* Can a message of this length be sent so? */
 int t_can_send(const t_link_t *link, t_how_t how, size_t length);
+/* Some way to send that this link has, and some length that it takes so: up to
+ * 8000 bytes once in @a long_every times, else up to 100. */
+t_how_t t_some_how(const t_link_t *link, t_rng_t *rng);
+size_t t_some_length(const t_link_t *link, t_how_t how, unsigned long_every,
+                     t_rng_t *rng);
 const char *t_how_name(t_how_t how);
 
 /* From now on @a end takes messages of @a id. The stream is the caller's and

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The chain: messages that share a doorbell wait for progress, or for a timer,
+ * and for nothing else; and whatever becomes of the conn, each is posted once.
+ */
+#include "t_uct.h"
+
+/* So long that the timer never rings; so short that it soon does. */
+#define HOLD_LONG  "TX_CHAIN=on TX_HOLD=60s"
+#define HOLD_SHORT "TX_CHAIN=on TX_HOLD=1ms"
+
+typedef struct {
+    t_end_t    *a, *b;
+    t_link_t   *link;
+    t_stream_t stream;
+} pair_t;
+
+
+static void pair_open(pair_t *pair, const char *options)
+{
+    t_only_daqiri("has a chain");
+    pair->a    = t_end_open(options);
+    pair->b    = t_end_open("");
+    pair->link = t_link_open(pair->a, &pair->b->address, 5);
+    t_stream_open(&pair->stream, pair->b, 5);
+    t_send(pair->link, T_BCOPY, 8);
+    T_WAIT(pair->stream.got == 1);
+}
+
+
+/* The sender does not progress; its peer works as long as something comes. */
+static void only_b(pair_t *pair, unsigned turns)
+{
+    pair->a->is_stopped = 1;
+    while (turns-- > 0) {
+        t_progress_or_yield();
+    }
+    pair->a->is_stopped = 0;
+}
+
+
+/* One message more than the chain holds is not needed: the first has gone. */
+static void send_without_progress(pair_t *pair, t_how_t how, unsigned count)
+{
+    while (count-- > 0) {
+        ck_assert_int_eq(t_try_send(pair->link, how, 100), UCS_OK);
+    }
+}
+
+
+START_TEST(test_first_goes_at_once)
+{
+    pair_t pair;
+
+    pair_open(&pair, HOLD_LONG);
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 1);
+    pair.a->is_stopped = 1;
+    T_WAIT(pair.stream.got == 2);
+    pair.a->is_stopped = 0;
+}
+END_TEST
+
+
+/* In every way of sending: inline data must have been copied, for the fixture
+ * makes the next message in the same memory. */
+START_TEST(test_others_wait_for_progress)
+{
+    pair_t pair;
+
+    pair_open(&pair, HOLD_LONG);
+    t_progress();
+    send_without_progress(&pair, (t_how_t)_i, 6);
+    only_b(&pair, 1000);
+    ck_assert_uint_eq(pair.stream.got, 2);
+    T_WAIT(pair.stream.got == 7);
+    t_end_close_all();
+    ck_assert_uint_ge(t_stats_sum("chained"), 5);
+    ck_assert_uint_eq(t_stats_sum("chains_late"), 0);
+}
+END_TEST
+
+
+/* 32 fit: the 33rd that is held finds an empty chain. */
+START_TEST(test_full_chain_goes)
+{
+    pair_t pair;
+
+    pair_open(&pair, HOLD_LONG);
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 1 + 32 + 3);
+    pair.a->is_stopped = 1;
+    T_WAIT(pair.stream.got == 1 + 1 + 32);
+    pair.a->is_stopped = 0;
+    only_b(&pair, 1000);
+    ck_assert_uint_eq(pair.stream.got, 1 + 1 + 32);
+    T_WAIT(pair.stream.got == pair.link->sent);
+}
+END_TEST
+
+
+/* The program computes: the timer rings, and next time nothing is held. */
+START_TEST(test_timer_rings)
+{
+    pair_t pair;
+    unsigned round;
+
+    pair_open(&pair, HOLD_SHORT);
+    for (round = 0; round < 3; round++) {
+        t_progress();
+        send_without_progress(&pair, T_BCOPY, 4);
+        pair.a->is_stopped = 1;
+        T_WAIT(pair.stream.got == pair.link->sent);
+        pair.a->is_stopped = 0;
+    }
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("chains_late"), 1);
+}
+END_TEST
+
+
+/* A chain belongs to one QP: a message to another peer posts it. */
+START_TEST(test_two_peers)
+{
+    t_stream_t stream;
+    t_link_t *other;
+    t_end_t *c;
+    pair_t pair;
+
+    pair_open(&pair, HOLD_LONG);
+    c     = t_end_open("");
+    other = t_link_open(pair.a, &c->address, 6);
+    t_stream_open(&stream, c, 6);
+    t_send(other, T_BCOPY, 8);
+    T_WAIT(stream.got == 1);
+
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 4);
+    ck_assert_int_eq(t_try_send(other, T_SHORT, 50), UCS_OK);
+    pair.a->is_stopped = 1;
+    T_WAIT((pair.stream.got == 5) && (stream.got == 2));
+    pair.a->is_stopped = 0;
+}
+END_TEST
+
+
+/* What is held when its endpoint, or the interface, goes. */
+START_TEST(test_closed_while_held)
+{
+    pair_t pair;
+
+    pair_open(&pair, HOLD_LONG);
+    t_progress();
+    send_without_progress(&pair, _i ? T_ZCOPY : T_BCOPY, 5);
+    t_link_close(pair.link);
+    T_WAIT(pair.stream.got == 6);
+}
+END_TEST
+
+
+START_TEST(test_peer_gone_while_held)
+{
+    pair_t pair;
+
+    pair_open(&pair, HOLD_LONG " TIMEOUT=8ms RETRY_COUNT=3");
+    t_expect_loss();
+    pair.b->is_rude = 1;
+    t_progress();
+    send_without_progress(&pair, T_ZCOPY, 5);
+    t_end_close(pair.b);
+    T_WAIT((pair.a->errors == 1) && (pair.link->zcopies == 0));
+}
+END_TEST
+
+
+/* Long enough for every meeting of timer, progress and a full chain. */
+START_TEST(test_random)
+{
+    const uint64_t count = t_some(25000);
+    t_how_t how;
+    pair_t pair;
+    t_rng_t rng;
+    unsigned n;
+
+    t_rng_init(&rng, 0xc4a1 + _i);
+    pair_open(&pair, _i ? "TX_CHAIN=on TX_HOLD=10us SQ_DEPTH=16"
+                        : "TX_CHAIN=on TX_HOLD=50us");
+    while (pair.link->sent < count) {
+        for (n = t_rng_below(&rng, 50); n > 0; n--) {
+            how = (t_how_t)t_rng_below(&rng, T_HOW_LAST);
+            if (t_try_send(pair.link, how, 8 + t_rng_below(&rng, 90)) !=
+                UCS_OK) {
+                break;
+            }
+        }
+        if (t_rng_once_in(&rng, 100)) {
+            ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
+        }
+        t_progress_or_yield();
+    }
+    T_WAIT((pair.stream.got == pair.link->sent) && (pair.link->zcopies == 0));
+}
+END_TEST
+
+
+START_TEST(test_options)
+{
+    t_end_t *end;
+
+    t_only_daqiri("has these options");
+    t_expect_log("UCX_DAQIRI_TX_HOLD");
+    ck_assert_int_eq(t_end_try_open(NULL, "TX_HOLD=61s", &end),
+                     UCS_ERR_INVALID_PARAM);
+    ck_assert_int_eq(t_end_try_open(NULL, "TX_HOLD=0", &end),
+                     UCS_ERR_INVALID_PARAM);
+    ck_assert_uint_eq(t_log_count("UCX_DAQIRI_TX_HOLD"), 2);
+}
+END_TEST
+
+
+/* A device that no kernel emulates is left alone, unless asked. */
+START_TEST(test_off)
+{
+    pair_t pair;
+
+    pair_open(&pair, "TX_CHAIN=off");
+    t_progress();
+    send_without_progress(&pair, T_BCOPY, 10);
+    pair.a->is_stopped = 1;
+    T_WAIT(pair.stream.got == 11);
+    pair.a->is_stopped = 0;
+}
+END_TEST
+
+
+static Suite *chain_suite(void)
+{
+    Suite *suite = suite_create("chain");
+    TCase *held  = t_uct_case("held");
+    TCase *ends  = t_uct_case("ends");
+    TCase *many  = t_uct_case("many");
+
+    tcase_add_test(held, test_first_goes_at_once);
+    tcase_add_loop_test(held, test_others_wait_for_progress, 0, T_HOW_LAST);
+    tcase_add_test(held, test_full_chain_goes);
+    tcase_add_test(held, test_timer_rings);
+    tcase_add_test(held, test_two_peers);
+    tcase_add_test(held, test_off);
+    tcase_add_test(held, test_options);
+    suite_add_tcase(suite, held);
+
+    tcase_add_loop_test(ends, test_closed_while_held, 0, 2);
+    tcase_add_test(ends, test_peer_gone_while_held);
+    suite_add_tcase(suite, ends);
+
+    tcase_add_loop_test(many, test_random, 0, 2);
+    suite_add_tcase(suite, many);
+    return suite;
+}
+
+
+T_UCT_MAIN(chain_suite)

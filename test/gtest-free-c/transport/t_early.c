@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The first requests on a new endpoint. Nobody has let UCX work in between, so
+ * the conn cannot be up; they are taken all the same, in order, each completes
+ * once, and what they were made from may be gone by then.
+ */
+#include "t_uct.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 64 << 10, KEY_MAX = 256, ROUNDS = 40, MESSAGES = 2 };
+
+/* Ranks and numbers of a team. */
+enum { SURVIVOR, VICTIM };
+enum { IS_OVER };
+
+typedef struct {
+    uint8_t           *mem;
+    uct_mem_h         memh;
+    uct_rkey_bundle_t key;
+} region_t;
+
+typedef struct {
+    t_end_t    *a, *b;
+    t_stream_t stream;
+    region_t   local, remote;
+} pair_t;
+
+static unsigned variant;
+
+
+static void region_open(region_t *region, t_end_t *end)
+{
+    uint8_t packed[KEY_MAX];
+
+    region->mem = calloc(1, SIZE);
+    ck_assert_ptr_nonnull(region->mem);
+    ck_assert_int_eq(uct_md_mem_reg(end->md, region->mem, SIZE,
+                                    UCT_MD_MEM_ACCESS_ALL, &region->memh),
+                     UCS_OK);
+    ck_assert_int_eq(uct_md_mkey_pack(end->md, region->memh, packed), UCS_OK);
+    ck_assert_int_eq(uct_rkey_unpack(end->component, packed, &region->key),
+                     UCS_OK);
+}
+
+
+static void region_close(region_t *region, t_end_t *end)
+{
+    ck_assert_int_eq(uct_rkey_release(end->component, &region->key), UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(end->md, region->memh), UCS_OK);
+    memset(region->mem, 0xdd, SIZE);
+    free(region->mem);
+}
+
+
+static void pair_open(pair_t *pair)
+{
+    pair->a = t_end_open("");
+    pair->b = t_end_open("");
+    t_stream_open(&pair->stream, pair->b, 1);
+    region_open(&pair->local, pair->a);
+    region_open(&pair->remote, pair->b);
+    memset(pair->local.mem, 0x5a, SIZE);
+}
+
+
+static void pair_close(pair_t *pair)
+{
+    region_close(&pair->local, pair->a);
+    region_close(&pair->remote, pair->b);
+}
+
+
+/* ---- Messages ---- */
+
+/* However it is sent, and to whomever: the first ones go, and then the answer
+ * is to come back later. What waits then comes after what was held. */
+START_TEST(test_messages)
+{
+    t_how_t how = (t_how_t)(_i % T_HOW_LAST);
+    t_end_t *a  = t_end_open("");
+    t_end_t *b  = (_i < T_HOW_LAST) ? t_end_open("") : a;
+    t_stream_t stream;
+    t_link_t *link;
+    unsigned i;
+
+    t_only_daqiri("holds what comes early");
+    t_stream_open(&stream, b, 1);
+    link = t_link_open(a, &b->address, 1);
+    for (i = 0; i < MESSAGES; i++) {
+        ck_assert_int_eq(t_try_send(link, how, 40 + i), UCS_OK);
+    }
+    ck_assert_int_eq(t_try_send(link, how, 40), UCS_ERR_NO_RESOURCE);
+    while (link->sent < 300) {
+        t_send(link, how, 40);
+    }
+    T_WAIT((stream.got == 300) && (link->zcopies == 0));
+    ck_assert_int_eq(link->zcopy_status, UCS_OK);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("early"), MESSAGES);
+}
+END_TEST
+
+
+/* Both sides at once. */
+START_TEST(test_both_sides)
+{
+    t_stream_t stream[2];
+    t_link_t *link[2];
+    t_end_t *end[2];
+    unsigned s;
+
+    t_only_daqiri("holds what comes early");
+    for (s = 0; s < 2; s++) {
+        end[s] = t_end_open("RX_WINDOW=4");
+        t_stream_open(&stream[s], end[s], s);
+    }
+    for (s = 0; s < 2; s++) {
+        link[s] = t_link_open(end[s], &end[1 - s]->address, 1 - s);
+        while (t_try_send(link[s], T_BCOPY, 100) == UCS_OK);
+        ck_assert_uint_eq(link[s]->sent, MESSAGES);
+    }
+    for (s = 0; s < 2; s++) {
+        while (link[s]->sent < 100) {
+            t_send(link[s], T_BCOPY, 100);
+        }
+        T_WAIT(stream[1 - s].got == 100);
+    }
+}
+END_TEST
+
+
+/* A request that waits has been refused after two that were held; a third may
+ * not overtake it. */
+static ucs_status_t go(uct_pending_req_t *req);
+
+typedef struct {
+    uct_pending_req_t super;
+    t_link_t          *link;
+} waiting_t;
+
+static ucs_status_t go(uct_pending_req_t *req)
+{
+    return t_try_send(((waiting_t*)req)->link, T_BCOPY, 10);
+}
+
+START_TEST(test_pending)
+{
+    waiting_t waiting = {.super = {.func = go}};
+    t_end_t *a        = t_end_open("");
+    t_end_t *b        = t_end_open("");
+    t_stream_t stream;
+
+    t_only_daqiri("holds what comes early");
+    t_stream_open(&stream, b, 1);
+    waiting.link = t_link_open(a, &b->address, 1);
+    ck_assert_int_eq(t_try_send(waiting.link, T_BCOPY, 10), UCS_OK);
+    ck_assert_int_eq(uct_ep_pending_add(waiting.link->ep, &waiting.super, 0),
+                     UCS_OK);
+    ck_assert_int_eq(t_try_send(waiting.link, T_BCOPY, 10),
+                     UCS_ERR_NO_RESOURCE);
+    T_WAIT(stream.got == 2);
+}
+END_TEST
+
+
+/* ---- One-sided ---- */
+
+typedef enum {
+    PUT_SHORT,
+    PUT_BCOPY,
+    PUT_ZCOPY,
+    GET_BCOPY,
+    GET_ZCOPY,
+    ADD,
+    FETCH_ADD,
+    CSWAP,
+    FLUSH, /* behind a message */
+    KINDS
+} kind_t;
+
+static size_t pack(void *to, void *arg)
+{
+    memcpy(to, arg, 64);
+    return 64;
+}
+
+
+static void unpack(void *to, const void *data, size_t length)
+{
+    memcpy(to, data, length);
+}
+
+
+static ucs_status_t call_op(pair_t *pair, t_link_t *link, kind_t kind,
+                            uct_completion_t *comp)
+{
+    uint8_t *mem    = pair->local.mem;
+    uint64_t at     = (uintptr_t)pair->remote.mem;
+    uct_rkey_t rkey = pair->remote.key.rkey;
+    uct_iov_t iov   = {
+        .buffer = mem, .length = 64, .memh = pair->local.memh, .count = 1,
+    };
+    ssize_t length;
+
+    switch (kind) {
+    case PUT_SHORT:
+        return uct_ep_put_short(link->ep, mem, 64, at, rkey);
+    case PUT_BCOPY:
+        length = uct_ep_put_bcopy(link->ep, pack, mem, at, rkey);
+        return (length < 0) ? (ucs_status_t)length : UCS_OK;
+    case PUT_ZCOPY:
+        return uct_ep_put_zcopy(link->ep, &iov, 1, at, rkey, comp);
+    case GET_BCOPY:
+        return uct_ep_get_bcopy(link->ep, unpack, mem, 64, at, rkey, comp);
+    case GET_ZCOPY:
+        return uct_ep_get_zcopy(link->ep, &iov, 1, at, rkey, comp);
+    case ADD:
+        return uct_ep_atomic64_post(link->ep, UCT_ATOMIC_OP_ADD, 5, at, rkey);
+    case FETCH_ADD:
+        return uct_ep_atomic64_fetch(link->ep, UCT_ATOMIC_OP_ADD, 5,
+                                     (uint64_t*)mem, at, rkey, comp);
+    case CSWAP:
+        return uct_ep_atomic_cswap64(link->ep, 0, 5, at, rkey, (uint64_t*)mem,
+                                     comp);
+    default:
+        ck_assert_int_eq(t_try_send(link, T_BCOPY, 10), UCS_OK);
+        return uct_ep_flush(link->ep, 0, comp);
+    }
+}
+
+
+/* Each of them is taken at once, and has done what it should when it ends. */
+START_TEST(test_one_sided)
+{
+    static const uint8_t zeros[64];
+    kind_t kind = (kind_t)_i;
+    uint64_t five = 5;
+    ucs_status_t status;
+    t_link_t *link;
+    t_comp_t comp;
+    pair_t pair;
+
+    t_only_daqiri("holds what comes early");
+    pair_open(&pair);
+    link = t_link_open(pair.a, &pair.b->address, 1);
+    t_comp_init(&comp);
+    status = call_op(&pair, link, kind, &comp.super);
+    if (kind <= PUT_BCOPY || kind == ADD) {
+        ck_assert_int_eq(status, UCS_OK);
+        if (kind != ADD) {
+            memset(pair.local.mem, 0, 64); /* it is ours again */
+        }
+    } else {
+        ck_assert_int_eq(status, UCS_INPROGRESS);
+        T_WAIT(comp.calls == 1);
+        ck_assert_int_eq(comp.super.status, UCS_OK);
+    }
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    switch (kind) {
+    case PUT_SHORT:
+    case PUT_BCOPY:
+    case PUT_ZCOPY:
+        ck_assert_uint_eq(pair.remote.mem[0], 0x5a);
+        ck_assert_uint_eq(pair.remote.mem[63], 0x5a);
+        ck_assert_uint_eq(pair.remote.mem[64], 0);
+        break;
+    case ADD:
+    case FETCH_ADD:
+    case CSWAP:
+        ck_assert_mem_eq(pair.remote.mem, &five, sizeof(five));
+        break;
+    default:
+        break;
+    }
+    if ((kind == GET_BCOPY) || (kind == GET_ZCOPY)) {
+        ck_assert_mem_eq(pair.local.mem, zeros, 64);
+    } else if ((kind == FETCH_ADD) || (kind == CSWAP)) {
+        ck_assert_mem_eq(pair.local.mem, zeros, 8);
+    }
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* The endpoint goes before anything went out: what had been copied arrives,
+ * and of the user's memory, gone as well, nothing is touched any more. */
+START_TEST(test_endpoint_goes)
+{
+    t_link_t *link;
+    t_comp_t comp;
+    pair_t pair;
+    unsigned i;
+
+    t_only_daqiri("holds what comes early");
+    for (i = 0; i < ROUNDS; i++) {
+        pair_open(&pair);
+        link = t_link_open(pair.a, &pair.b->address, 1);
+        ck_assert_int_eq(t_try_send(link, T_SHORT, 40), UCS_OK);
+        t_comp_init(&comp);
+        ck_assert_int_eq(call_op(&pair, link, (i % 2) ? PUT_ZCOPY : GET_ZCOPY,
+                                 &comp.super), UCS_INPROGRESS);
+        ck_assert_int_eq(t_try_send(link, T_BCOPY, 500), UCS_OK);
+        if (i % 4 >= 2) {
+            sched_yield(); /* the NIC may have it by now, or not */
+        }
+        t_link_close(link);
+        ck_assert_uint_eq(comp.calls, 1);
+        region_close(&pair.local, pair.a);
+        T_WAIT(pair.stream.got == 2);
+        region_close(&pair.remote, pair.b);
+        t_end_close_all();
+    }
+}
+END_TEST
+
+
+/* ---- It will never be up ---- */
+
+/* Whatever is held ends once, with the reason. */
+static void nobody_answers(t_team_t *team)
+{
+    t_end_t *end = t_end_open("CONN_TIMEOUT=100ms CONN_RETRY=5ms");
+    const t_address_t *address;
+    t_comp_t comp[2];
+    pair_t pair = {.a = end};
+    t_link_t *link;
+
+    t_team_put_address(team, end);
+    if (team->rank == VICTIM) {
+        T_WAIT(team->shared->number[IS_OVER]);
+        return;
+    }
+
+    region_open(&pair.local, end);
+    pair.remote = pair.local; /* a key that nobody will look at */
+    address     = t_team_get_address(team, VICTIM);
+    ck_assert_int_eq(kill(team->shared->pid[VICTIM], SIGKILL), 0);
+    while (team->shared->pid[VICTIM] != 0) {
+        sched_yield(); /* until it has been waited for */
+    }
+    link = t_link_open(end, address, 1);
+    ck_assert_int_eq(t_try_send(link, T_ZCOPY, 100), UCS_OK);
+    t_comp_init(&comp[0]);
+    t_comp_init(&comp[1]);
+    ck_assert_int_eq(call_op(&pair, link, (kind_t)variant, &comp[0].super),
+                     UCS_INPROGRESS);
+    ck_assert_int_eq(uct_ep_flush(link->ep, 0, &comp[1].super),
+                     UCS_INPROGRESS);
+    T_WAIT(end->errors > 0);
+    ck_assert_int_eq(link->zcopy_status, UCS_ERR_ENDPOINT_TIMEOUT);
+    ck_assert_uint_eq(comp[0].calls, 1);
+    ck_assert_uint_eq(comp[1].calls, 1);
+    ck_assert_int_eq(comp[0].super.status, UCS_ERR_ENDPOINT_TIMEOUT);
+    ck_assert_int_eq(comp[1].super.status, UCS_ERR_ENDPOINT_TIMEOUT);
+    ck_assert_uint_eq(link->zcopies, 0);
+    ck_assert_uint_eq(end->errors, 1);
+    t_link_close(link);
+    region_close(&pair.local, end);
+}
+
+START_TEST(test_nobody_answers)
+{
+    static const kind_t kinds[] = {PUT_ZCOPY, GET_BCOPY, GET_ZCOPY, FETCH_ADD,
+                                   CSWAP};
+
+    variant = kinds[_i];
+    t_only_daqiri("holds what comes early");
+    t_expect_loss();
+    t_team_run(2, 1u << VICTIM, nobody_answers);
+}
+END_TEST
+
+
+/* The interface goes while it connects, rudely. */
+START_TEST(test_interface_goes)
+{
+    unsigned i;
+
+    t_only_daqiri("holds what comes early");
+    t_expect_loss();
+    for (i = 0; i < ROUNDS; i++) {
+        t_end_t *a     = t_end_open("");
+        t_end_t *b     = t_end_open("");
+        t_link_t *link = t_link_open(a, &b->address, 1);
+
+        ck_assert_int_eq(t_try_send(link, T_BCOPY, 100), UCS_OK);
+        if (i % 2) {
+            sched_yield();
+        }
+        a->is_rude = 1;
+        b->is_rude = 1;
+        t_end_close(a);
+        t_end_close(b);
+    }
+}
+END_TEST
+
+
+static Suite *suite_early(void)
+{
+    Suite *suite = suite_create("early");
+    TCase *early = t_uct_case("early");
+
+    tcase_add_loop_test(early, test_messages, 0, 2 * T_HOW_LAST);
+    tcase_add_test(early, test_both_sides);
+    tcase_add_test(early, test_pending);
+    tcase_add_loop_test(early, test_one_sided, 0, KINDS);
+    tcase_add_test(early, test_endpoint_goes);
+    tcase_add_loop_test(early, test_nobody_answers, 0, 5);
+    tcase_add_test(early, test_interface_goes);
+    suite_add_tcase(suite, early);
+    return suite;
+}
+
+T_UCT_MAIN(suite_early)

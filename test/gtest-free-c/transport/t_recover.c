@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs die, at any moment, on either side or on both, and nobody learns:
+ * every message arrives, once, in order; every PUT and GET is done; nothing is
+ * left over. What a new queue pair cannot cure fails as ever.
+ *
+ * The program stands between the plugin and the device where QPs are made,
+ * modified and destroyed, so that it knows those that there are and their states,
+ * and moves them to ERR.
+ */
+#include "t_uct.h"
+
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { QPS = 256, MESSAGES = 20000, KILL_EVERY = 97 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct ibv_qp   *qp[QPS];
+    int             is_up[QPS]; /* in RTS                                    */
+} qps = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+
+/* ---- The QPs there are ---- */
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    struct ibv_qp *(*real)(struct ibv_pd*, struct ibv_qp_init_attr*);
+    struct ibv_qp *qp;
+    unsigned i;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_create_qp");
+    qp             = real(pd, attr);
+    if ((qp == NULL) || (attr->qp_type != IBV_QPT_RC)) {
+        return qp;
+    }
+    pthread_mutex_lock(&qps.lock);
+    for (i = 0; (i < QPS) && (qps.qp[i] != NULL); i++) {
+    }
+    if (i < QPS) {
+        qps.qp[i]    = qp;
+        qps.is_up[i] = 0;
+    }
+    pthread_mutex_unlock(&qps.lock);
+    return qp;
+}
+
+
+/* Needs the lock. */
+static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    int (*real)(struct ibv_qp*, struct ibv_qp_attr*, int);
+    unsigned i;
+    int ret;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_modify_qp");
+    ret            = real(qp, attr, mask);
+    for (i = 0; (ret == 0) && (i < QPS); i++) {
+        if (qps.qp[i] == qp) {
+            qps.is_up[i] = attr->qp_state == IBV_QPS_RTS;
+        }
+    }
+    return ret;
+}
+
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    int ret;
+
+    pthread_mutex_lock(&qps.lock);
+    ret = modify(qp, attr, mask);
+    pthread_mutex_unlock(&qps.lock);
+    return ret;
+}
+
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    int (*real)(struct ibv_qp*);
+    unsigned i;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_destroy_qp");
+    pthread_mutex_lock(&qps.lock);
+    for (i = 0; i < QPS; i++) {
+        if (qps.qp[i] == qp) {
+            qps.qp[i] = NULL;
+        }
+    }
+    pthread_mutex_unlock(&qps.lock);
+    return real(qp);
+}
+
+
+/* Moves one of them to ERR, if there is one. */
+static void kill_one(t_rng_t *rng)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    unsigned start          = t_rng_below(rng, QPS);
+    unsigned i, at;
+
+    pthread_mutex_lock(&qps.lock);
+    for (i = 0; i < QPS; i++) {
+        at = (start + i) % QPS;
+        if ((qps.qp[at] != NULL) && qps.is_up[at]) {
+            ck_assert_int_eq(modify(qps.qp[at], &attr, IBV_QP_STATE), 0);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&qps.lock);
+}
+
+
+/* ---- Messages ---- */
+
+static const char options[] = "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms";
+
+
+static void send_some(t_link_t *link, t_rng_t *rng)
+{
+    t_how_t how         = t_some_how(link, rng);
+    ucs_status_t status = t_try_send(link, how, t_some_length(link, how, 4, rng));
+
+    ck_assert((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE));
+}
+
+
+static void check_recovered(void)
+{
+    ck_assert_uint_gt(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("losses"),
+                      t_log_count("; lost, connecting again"));
+    ck_assert_uint_eq(t_stats_sum("recoveries"),
+                      t_log_count(" daqiri: back, with "));
+}
+
+
+/* Two ends of one process, each sending to the other. */
+START_TEST(test_both_ways)
+{
+    unsigned count = t_some(MESSAGES), i;
+    t_stream_t stream[2];
+    t_link_t *link[2];
+    t_end_t *end[2];
+    t_rng_t rng;
+
+    t_only_daqiri("goes on over another queue pair");
+    t_expect_losses_of_qps();
+    t_rng_init(&rng, 0xd000 + _i);
+    for (i = 0; i < 2; i++) {
+        end[i] = t_end_open((_i % 2) ? "TIMEOUT=8ms RETRY_COUNT=3 "
+                                       "CONN_RETRY=5ms RX_WINDOW=8 SQ_DEPTH=8"
+                                     : options);
+        t_stream_open(&stream[i], end[i], 1 + i);
+    }
+    for (i = 0; i < 2; i++) {
+        link[i] = t_link_open(end[i], &end[1 - i]->address, 2 - i);
+    }
+    while ((link[0]->sent < count) || (link[1]->sent < count)) {
+        i = t_rng_below(&rng, 2);
+        if (link[i]->sent < count) {
+            send_some(link[i], &rng);
+        }
+        if (t_rng_once_in(&rng, 5)) {
+            t_progress();
+        }
+        if (t_rng_once_in(&rng, KILL_EVERY * (1 + _i))) {
+            kill_one(&rng);
+        }
+    }
+    for (i = 0; i < 2; i++) {
+        T_WAIT((stream[i].got == count) && (link[i]->zcopies == 0));
+        ck_assert_uint_eq(end[i]->errors, 0);
+        ck_assert_int_eq(t_ep_flush(link[i]), UCS_OK);
+    }
+    t_end_close_all();
+    check_recovered();
+}
+END_TEST
+
+
+/* ---- Processes ---- */
+
+/* Everybody sends to everybody, and kills its own QPs. */
+static void storm(t_team_t *team)
+{
+    unsigned count = t_some(MESSAGES / 10) + 1, i, peer;
+    t_stream_t stream[T_TEAM_MAX];
+    t_link_t *link[T_TEAM_MAX];
+    t_end_t *end;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0xd100 + team->rank);
+    end = t_end_open(options);
+    for (peer = 0; peer < team->size; peer++) {
+        t_stream_open(&stream[peer], end, peer);
+    }
+    t_team_put_address(team, end);
+    for (peer = 0; peer < team->size; peer++) {
+        link[peer] = t_link_open(end, t_team_get_address(team, peer),
+                                 team->rank);
+    }
+    for (i = 0; i < count * team->size; i++) {
+        peer = i % team->size;
+        t_send(link[peer], T_BCOPY, t_rng_below(&rng, 8000));
+        if (t_rng_once_in(&rng, KILL_EVERY)) {
+            kill_one(&rng);
+        }
+    }
+    for (peer = 0; peer < team->size; peer++) {
+        T_WAIT((stream[peer].got == count) && (link[peer]->zcopies == 0));
+    }
+    t_iface_flush(end);
+    t_team_barrier(team);
+    ck_assert_uint_eq(end->errors, 0);
+}
+
+
+START_TEST(test_storm)
+{
+    t_only_daqiri("goes on over another queue pair");
+    t_expect_losses_of_qps();
+    t_team_run(_i, 0, storm);
+    check_recovered();
+    ck_assert_uint_eq(t_stats_sum("am_rx"),
+                      _i * _i * (t_some(MESSAGES / 10) + 1));
+}
+END_TEST
+
+
+/* ---- Before it is up ---- */
+
+/* The QPs die while the handshake runs, with requests that wait for it. */
+START_TEST(test_handshake)
+{
+    unsigned i, round;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    t_rng_t rng;
+
+    t_only_daqiri("goes on over another queue pair");
+    t_expect_losses_of_qps();
+    t_rng_init(&rng, 0xd200);
+    for (round = 0; round < t_some(100); round++) {
+        for (i = 0; i < 2; i++) {
+            end[i] = t_end_open(options);
+        }
+        t_stream_open(&stream, end[1], 1);
+        link = t_link_open(end[0], &end[1]->address, 1);
+        for (i = 0; i < 20; i++) {
+            kill_one(&rng);
+            t_send(link, T_BCOPY, 100);
+        }
+        T_WAIT(stream.got == 20);
+        ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+        t_end_close_all();
+    }
+}
+END_TEST
+
+
+/* ---- To oneself ---- */
+
+START_TEST(test_self)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+    t_rng_t rng;
+
+    t_only_daqiri("goes on over another queue pair");
+    t_expect_losses_of_qps();
+    t_rng_init(&rng, 0xd300);
+    end = t_end_open(options);
+    t_stream_open(&stream, end, 1);
+    link = t_link_open(end, &end->address, 1);
+    while (link->sent < t_some(MESSAGES)) {
+        send_some(link, &rng);
+        t_progress();
+        if (t_rng_once_in(&rng, KILL_EVERY)) {
+            kill_one(&rng);
+        }
+    }
+    T_WAIT((stream.got == link->sent) && (link->zcopies == 0));
+    t_end_close_all();
+    check_recovered();
+}
+END_TEST
+
+
+/* ---- Off ---- */
+
+START_TEST(test_off)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    t_rng_t rng;
+    int i;
+
+    t_only_daqiri("goes on over another queue pair");
+    t_expect_loss();
+    t_rng_init(&rng, 0xd400);
+    for (i = 0; i < 2; i++) {
+        end[i] = t_end_open("TIMEOUT=8ms RETRY_COUNT=3 RECOVERY=n");
+    }
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(stream.got == 1);
+    kill_one(&rng);
+    while (end[0]->errors == 0) {
+        (void)t_try_send(link, T_BCOPY, 100);
+        t_progress_or_yield();
+    }
+    t_link_close(link);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+}
+END_TEST
+
+
+/* ---- Suite ---- */
+
+static Suite *suite_recover(void)
+{
+    Suite *suite    = suite_create("recover");
+    TCase *messages = t_uct_case("messages");
+    TCase *storms   = t_uct_case("storms");
+
+    tcase_set_timeout(messages, 3 * T_TIMEOUT);
+    tcase_add_loop_test(messages, test_both_ways, 0, 4);
+    tcase_add_test(messages, test_handshake);
+    tcase_add_test(messages, test_self);
+    tcase_add_test(messages, test_off);
+    suite_add_tcase(suite, messages);
+
+    tcase_set_timeout(storms, 3 * T_TIMEOUT);
+    tcase_add_loop_test(storms, test_storm, 2, 6);
+    suite_add_tcase(suite, storms);
+    return suite;
+}
+
+T_UCT_MAIN(suite_recover)
