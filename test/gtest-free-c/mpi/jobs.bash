@@ -43,7 +43,7 @@ jobs_show()
 }
 
 # job_run NAME TLS MPI NP PROGRAM [ARG]...: sets $job to the job's folder and
-# returns its exit status; 124 is a hang.
+# returns its exit status; 124 is a hang, which takes JOB_LIMIT seconds (90).
 job_run()
 {
     local name=$1 tls=$2 mpi=$3 np=$4
@@ -51,7 +51,8 @@ job_run()
     shift 4
     job=$BATS_TEST_TMPDIR/$name.$np
     mkdir -p "$job/counters"
-    DAQIRI_STATS_DIR=$job/counters timeout -k 5 $((90 * T_TIMEOUT_MULTIPLIER)) \
+    DAQIRI_STATS_DIR=$job/counters timeout -k 5 \
+        $((${JOB_LIMIT:-90} * T_TIMEOUT_MULTIPLIER)) \
         "$T_DAQIRI" run --device "${T_DEVICE:-soft}" --tls "$tls" \
         "$(jobs_starter "$mpi")" -np "$np" "$@" \
         >"$job/out" 2>"$job/err" </dev/null

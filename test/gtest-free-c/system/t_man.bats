@@ -40,6 +40,18 @@ same()
     same "$man/daqiri-run.1" "$T_DAQIRI" run
 }
 
+@test "daqiri-faults.1 has the options, faults and keys that there are" {
+    same "$man/daqiri-faults.1" "$T_DAQIRI" faults
+    for word in $("$T_DAQIRI" faults check -e x 2>&1 | sed 's/.*there are: //; s/,//g'); do
+        sed 's/\\-/-/g' "$man/daqiri-faults.1" | grep -q -E "[ \"]$word( |\$|\")"
+        for key in $("$T_DAQIRI" faults check -e "$word x=1" 2>&1 | sed 's/.*it has: //; s/,//g'); do
+            grep -q "$key=" "$man/daqiri-faults.1"
+            grep -q "\`$key=" "$T_TOP_SRCDIR/docs/faults.md"
+        done
+        grep -q "^| \`$word\` |" "$T_TOP_SRCDIR/docs/faults.md"
+    done
+}
+
 @test "daqiri-mpi-sweep.1 has the options and tests of --help" {
     local sweep
 
