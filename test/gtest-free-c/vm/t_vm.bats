@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# contrib/vm/run: a command there is as it were here. A boot takes seconds, so
+# each is used for much, and where QEMU need not be more than a program that
+# answers, one of a few lines stands for it.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    vm=$T_TOP_SRCDIR/contrib/vm
+    dir=$BATS_TEST_TMPDIR
+    export TMPDIR=$dir/tmp
+    mkdir "$TMPDIR"
+    unset VM_SPARE
+}
+
+# Nothing is left: no file of a run, and no process, all of which have the
+# name of such a file in their arguments.
+teardown()
+{
+    [ -z "$(ls -A "$TMPDIR")" ]
+    ! grep -l -a -F "$TMPDIR/" /proc/[0-9]*/cmdline 2>/dev/null
+}
+
+# What needs a machine is skipped where there is none, but not in CI.
+need_machine()
+{
+    [ -z "${T_BED_REQUIRED:-}" ] || return 0
+    command -v qemu-system-x86_64 > /dev/null ||
+        skip 'QEMU is not installed (contrib/setup installs it)'
+    "$vm/image" > /dev/null || skip 'there is no kernel (contrib/setup fetches it)'
+}
+
+# vm NAME OPTION... COMMAND: its output goes to $dir/NAME.out and .err, its
+# status into $status.
+vm()
+{
+    local name=$1
+
+    shift
+    status=0
+    "$vm/run" --time-limit $((120 * T_TIMEOUT_MULTIPLIER)) "$@" \
+        > "$dir/$name.out" 2> "$dir/$name.err" < /dev/null || status=$?
+    cat "$dir/$name.err"
+}
+
+# programs NAME...: a folder for PATH with nothing but these.
+programs()
+{
+    local name
+
+    mkdir -p "$dir/bin"
+    for name; do
+        ln -sf "$(command -v "$name")" "$dir/bin/$name"
+    done
+}
+
+# fake_qemu TEXT: stands for QEMU in PATH; TEXT is run with $n, the number of
+# the host, and $job, the folder that the guest would see.
+fake_qemu()
+{
+    mkdir -p "$dir/fake"
+    cat > "$dir/fake/qemu-system-x86_64" <<END
+#!/bin/bash
+for word; do
+    case \$word in
+        local,id=job,*) job=\${word#*path=}; job=\${job%%,*} ;;
+        *' host='*) n=\${word##* host=} ;;
+        file,id=stdout,*) exec > "\${word#*path=}" ;;
+    esac
+done
+$1
+END
+    chmod +x "$dir/fake/qemu-system-x86_64"
+}
+
+with_fake_qemu()
+{
+    PATH=$dir/fake:$PATH "$vm/run" "$@"
+}
+
+refused()
+{
+    run -2 --separate-stderr "$vm/run" "${@:2}"
+    echo "$stderr"
+    [ "$stderr" = "run: $1" ]
+    [ -z "$output" ]
+}
+
+@test "what cannot be is refused with a sentence" {
+    refused 'unknown option "--fast" (try run --help)' --fast true
+    refused 'option --mtu needs a value (try run --help)' --mtu
+    refused 'there is no command (try run --help)'
+    refused 'the command is one argument, and here are 2: quote it' echo hi
+    refused '--network is one of none one pair hosts, not "two"' --network two :
+    refused '--ip is one of 4 6 both, not "5"' --ip 5 :
+    refused '--mtu wants a number from 1280 to 9000, not "100"' --mtu 100 :
+    refused '--mtu wants a number from 1280 to 9000, not "1e3"' --mtu 1e3 :
+    refused '--memory wants a number from 256 to 65536, not "-1"' --memory -1 :
+    refused '--memory wants a number from 256 to 65536, not "99999999999999999999"' \
+        --memory 99999999999999999999 :
+    refused '--cpus wants a number from 1 to 64, not "0"' --cpus 0 :
+    refused '--time-limit wants a number from 1 to 86400, not ""' --time-limit '' :
+    refused '--env wants NAME=VALUE or NAME, not "1A=x"' --env 1A=x :
+    refused 'there is no folder /none' --results /none :
+    refused '--network hosts needs --peer, the command of host2' --network hosts :
+    refused '--peer needs --network hosts' --peer : :
+    VM_SPARE=soon refused 'VM_SPARE wants a number from 0 to 86400, not "soon"' :
+}
+
+@test "--help tells the options" {
+    run -0 "$vm/run" --help
+    [ "${lines[0]}" = 'contrib/vm/run [options] COMMAND' ]
+    [[ $output == *'--time-limit SECONDS'* ]]
+    run -0 "$vm/image" --help
+    [[ ${lines[0]} == 'contrib/vm/image '* ]]
+}
+
+@test "what is missing is told" {
+    programs bash cat dirname basename sha256sum cut find sort tail gcc
+    run -125 --separate-stderr env PATH="$dir/bin" bash "$vm/run" :
+    [ "$stderr" = 'run: qemu-system-x86_64 is not installed: run contrib/setup' ]
+
+    run -125 --separate-stderr \
+        env XDG_CACHE_HOME="$dir/cache" PATH="$dir/fake:$PATH" bash "$vm/run" :
+    [ "$stderr" = "image: there is no kernel in $dir/cache/ucx-daqiri/vm: run contrib/setup" ] ||
+        ! command -v qemu-system-x86_64
+
+    need_machine
+    programs qemu-system-x86_64
+    run -125 --separate-stderr env PATH="$dir/bin" bash "$vm/run" :
+    [ "$stderr" = 'image: busybox is not installed: run contrib/setup' ]
+}
+
+@test "the package of a kernel that is none" {
+    export XDG_CACHE_HOME=$dir/cache
+    echo nonsense > "$dir/kernel.deb"
+    run -1 "$vm/image" --kernel "$dir/kernel.deb"
+    [[ ${lines[-1]} == "image: $dir/kernel.deb is not a Debian package" ]]
+    run -1 "$vm/image" --find
+    [ -z "$output" ]
+}
+
+# Two at the same time. One looks at all that should be as it is here, and what
+# it prints must arrive byte by byte; the other is killed by a signal, which
+# nobody must comment.
+@test "a command is as if it were here, and two are at the same time" {
+    local other
+
+    need_machine
+    mkdir "$dir/work folder" "$dir/results" "$dir/more"
+    cd "$dir/work folder"
+    seq 100000 | sha512sum --tag > file
+    head -c 300000 /dev/urandom > "$dir/random"
+    export VM_TEST_HERE='from here'
+    vm b --network none "cat '$dir/random' >&2; cat '$dir/random'; kill -KILL \$\$" \
+        > /dev/null 3>&- &
+    other=$!
+    vm a --env A='two  words' --env VM_TEST_HERE --env VM_TEST_NOT \
+        --memory 512 --cpus 1 --mtu 1500 --results "$dir/results" \
+        --results "$dir/more" "
+        pwd
+        cat file
+        echo \"\$A, \$VM_TEST_HERE, \${VM_TEST_NOT-none}, \${T_TOP_SRCDIR-none}\"
+        id -u; nproc; uname -n
+        awk '/MemTotal/ { print (\$2 < 512 * 1024) }' /proc/meminfo
+        cat; echo > /dev/stderr; echo to stdout > /dev/stdout
+        echo of the guest > '$dir/results/kept'
+        cat '$dir/results/kept' > '$dir/more/kept'
+        echo x > new-file; rm file; echo gone > '$dir/vanishes'
+        ibv_devinfo | grep -c active_mtu:.*1024
+        sleep 1000 & setsid sleep 1000 &
+        exit 7"
+    [ "$status" -eq 7 ]
+    {
+        pwd
+        cat file
+        echo 'two  words, from here, none, none'
+        printf '%s\n' 0 1 host1 1 'to stdout' 1
+    } > "$dir/wanted"
+    diff "$dir/wanted" "$dir/a.out"
+    [ "$(cat "$dir/a.err")" = '' ]
+    [ "$(cat "$dir/results/kept")" = 'of the guest' ]
+    [ "$(cat "$dir/more/kept")" = 'of the guest' ]
+    [ "$(ls)" = file ]
+    [ ! -e "$dir/vanishes" ]
+
+    wait "$other" || true
+    cmp "$dir/random" "$dir/b.out"
+    cmp "$dir/random" "$dir/b.err"
+}
+
+# The guest must not find out by itself how fast its counter is: on a busy
+# machine its clock would then be much too fast.
+@test "the clock of the guest runs as fast as ours" {
+    local started=$SECONDS
+
+    need_machine
+    vm a --network none 'cut -d . -f 1 /proc/uptime
+        dmesg | sed -n "s/.*tsc: Detected \([0-9]*\)\..*/\1/p"
+        sed "s/.* tsc_early_khz=\([0-9]*\)[0-9]\{3\} .*/\1/" /proc/cmdline'
+    cat "$dir/a.out"
+    {
+        read -r uptime
+        read -r mhz
+        read -r told_mhz
+    } < "$dir/a.out"
+    # the kernel rounds what it was told
+    [ $((told_mhz - mhz)) -ge -1 ] && [ $((told_mhz - mhz)) -le 1 ]
+    [ "$uptime" -le $((SECONDS - started + 2)) ]
+    khz=$("$("$vm/image" | tail -n 1)")
+    [ $((khz / 1000 - mhz)) -ge -5 ] && [ $((khz / 1000 - mhz)) -le 5 ]
+}
+
+@test "the status of a command that a signal ended" {
+    need_machine
+    vm a --network none 'kill -KILL $$'
+    [ "$status" -eq 137 ]
+    [ ! -s "$dir/a.err" ]
+}
+
+# The state has to say which process hangs and where, be it a child in a
+# session of its own, and which QP it has.
+@test "after the time limit the state of the guest is shown" {
+    need_machine
+    vm a --time-limit 4 \
+        'ibv_rc_pingpong -d rxe0 -g 1 & setsid sleep 1000 & echo said; wait'
+    [ "$status" -eq 124 ]
+    [ "$(grep -c said "$dir/a.out")" -eq 1 ]
+    grep -q '^run: the command was not done after 4 s' "$dir/a.err"
+    grep -q '^link rxe0/1 state ACTIVE' "$dir/a.err"
+    grep -q '^link rxe0/1 lqpn .* type RC .*comm ibv_rc_pingpong' "$dir/a.err"
+    grep -q 'inet 10.2.0.1/24' "$dir/a.err"
+    grep -q '^[0-9]*: sleep 1000' "$dir/a.err"
+    grep -q 'sleep: S (sleeping), waits in .*nanosleep' "$dir/a.err"
+    grep -q ' rdma_rxe: loaded' "$dir/a.err"
+    [ "$(tail -n 1 "$dir/a.err")" = '--- end of the state' ]
+}
+
+@test "a guest that dies" {
+    need_machine
+    vm a --network none 'echo c > /proc/sysrq-trigger'
+    [ "$status" -eq 125 ]
+    grep -q '^run: host1 died without an answer' "$dir/a.err"
+    grep -q 'Kernel panic - not syncing: sysrq triggered crash' "$dir/a.err"
+}
+
+# What watches in the guest is stopped, as a guest that has hung would be.
+@test "a guest that hangs" {
+    need_machine
+    export VM_SPARE=15
+    vm a --time-limit 1 --network none 'kill -STOP -1'
+    [ "$status" -eq 124 ]
+    grep -q '^run: host1 did not answer 16 s after its start' "$dir/a.err"
+    grep -q 'NMI' "$dir/a.err"
+}
+
+# On each kind of address every message takes at least one packet each way.
+@test "packets between the ends of a wire are on the wire" {
+    local gid
+
+    need_machine
+    cat > "$dir/command" <<'END'
+packets()
+{
+    cat "/sys/class/net/$1/statistics/tx_packets"
+}
+for gid in 0 1 2; do
+    va=$(packets va)
+    vb=$(packets vb)
+    stdbuf -oL ibv_rc_pingpong -d rxe1 -g $gid -n 100 > server &
+    until grep -q 'local address' server; do sleep 0.1; done
+    ibv_rc_pingpong -d rxe0 -g $gid -n 100 localhost > client &&
+        wait $! || exit 1
+    echo "$gid $(($(packets va) - va >= 100)) $(($(packets vb) - vb >= 100))"
+    cat /sys/class/infiniband/rxe?/ports/1/gids/$gid
+done
+END
+    cd "$dir"
+    vm a --network pair --ip both 'bash command'
+    [ "$status" -eq 0 ]
+    sed 's/^fe80:.*/link-local/' "$dir/a.out" > "$dir/seen"
+    printf '%s\n' '0 1 1' link-local link-local \
+        '1 1 1' 0000:0000:0000:0000:0000:ffff:0a02:000{1,2} \
+        '2 1 1' fd02:0000:0000:0000:0000:0000:0000:000{1,2} > "$dir/wanted"
+    diff "$dir/wanted" "$dir/seen"
+}
+
+# host2 dies at the end: that is the status then, and host1 says all it has.
+@test "two hosts meet, and one sees the other die" {
+    need_machine
+    vm a --network hosts --ip both \
+        --peer 'busybox ping -c 1 host1 > /dev/null && uname -n
+            ibv_rc_pingpong -d rxe0 -g 1 -n 50 > /dev/null && echo served >&2
+            echo c > /proc/sysrq-trigger' \
+        'uname -n; busybox ping -c 1 10.2.0.2 > /dev/null && echo heard 4
+        busybox ping -c 1 fd02::2 > /dev/null && echo heard 6
+        until ibv_rc_pingpong -d rxe0 -g 1 -n 50 host2 > client 2> /dev/null; do
+            sleep 0.1
+        done
+        grep -c "^50 iters" client
+        while busybox ping -c 1 -W 1 host2 > /dev/null; do sleep 0.1; done
+        echo not heard any more'
+    [ "$status" -eq 125 ]
+    [ "$(grep -v '^host2: ' "$dir/a.out" | tr '\n' ,)" = \
+        'host1,heard 4,heard 6,1,not heard any more,' ]
+    [ "$(grep '^host2: ' "$dir/a.out")" = 'host2: host2' ]
+    grep -q '^host2: served$' "$dir/a.err"
+    grep -q '^run: host2 died without an answer' "$dir/a.err"
+}
+
+@test "QEMU does not start" {
+    fake_qemu 'echo "qemu: no memory" >&2; exit 1'
+    need_machine
+    run -125 --separate-stderr with_fake_qemu :
+    [[ $stderr == *'host1 died without an answer'*'qemu: no memory'* ]]
+}
+
+@test "statuses, one after the other" {
+    need_machine
+    fake_qemu 'echo "$n says"; echo "${statuses:n-1:1}" > "$job/$n/status"'
+    for words in 0:000 3:300 4:040 3:340; do
+        export statuses=${words#*:}
+        run "-${words%:*}" with_fake_qemu --network hosts --peer : :
+        [[ $output == *'1 says'* ]]
+        [[ $output == *'host2: 2 says'* ]]
+    done
+}
+
+# started: QEMU runs, for the run $1.
+started()
+{
+    local children
+
+    for i in $(seq 200); do
+        children=$(cat "/proc/$1/task/$1/children" 2>/dev/null)
+        for pid in $children; do
+            grep -q -a '^qemu-system' "/proc/$pid/cmdline" && return 0
+        done
+        sleep 0.05
+    done
+    return 1
+}
+
+nothing_left()
+{
+    for i in $(seq 200); do
+        [ -n "$(ls -A "$TMPDIR")" ] ||
+            grep -l -a -F "$TMPDIR/" /proc/[0-9]*/cmdline > /dev/null 2>&1 ||
+            return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+@test "whatever signal ends it, nothing is left" {
+    local name run
+
+    need_machine
+    for name in INT TERM HUP KILL; do
+        env --default-signal=INT "$vm/run" 'sleep 100' 3>&- > /dev/null 2>&1 &
+        run=$!
+        started "$run"
+        kill -s "$name" "$run"
+        status=0
+        wait "$run" || status=$?
+        [ "$status" -eq $((128 + $(kill -l "$name"))) ]
+        nothing_left
+    done
+}
