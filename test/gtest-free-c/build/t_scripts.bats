@@ -33,6 +33,11 @@ replace()
 
 setup_with_fakes()
 {
+    PATH=$fake:$PATH "$contrib/setup" --no-build --no-vm "$@"
+}
+
+setup_vm_with_fakes()
+{
     PATH=$fake:$PATH "$contrib/setup" --no-build "$@"
 }
 
@@ -68,6 +73,84 @@ unpacked_ucx()
     [[ $output == 'check: there is no flavour "fast"'* ]]
     run -2 "$contrib/check" --quick --flavour asan
     [ "$output" = 'check: --quick and --flavour exclude each other' ]
+    run -2 "$contrib/check" --bed
+    [[ $output == 'check: option --bed needs a value'* ]]
+    run -2 "$contrib/check" --bed flower
+    [ "$output" = 'check: there is no bed "flower": it is softverbs or softroce' ]
+    run -2 "$contrib/check" --bed softroce --flavour asan
+    [ "$output" = 'check: --bed softroce excludes --quick and --flavour' ]
+}
+
+# check_without_work OPTION...: contrib/check in a tree without a test: building
+# makes folders, and in each suite two cases pass and one is skipped.
+check_without_work()
+{
+    local tree=$BATS_TEST_TMPDIR/tree
+
+    mkdir -p "$tree/contrib"
+    cp "$contrib/check" "$contrib/lib.sh" "$tree/contrib"
+    cat > "$tree/contrib/setup" <<'EOS'
+#!/bin/bash
+[ "$1" = --flavour ] || exit 0
+mkdir -p "$DAQIRI_BUILD_ROOT/log"
+echo > "$DAQIRI_BUILD_ROOT/log/$2-make.log"
+for suite in build unit device transport mpi system walls vm softroce; do
+    mkdir -p "$DAQIRI_BUILD_ROOT/$2/test/gtest-free-c/$suite"
+done
+EOS
+    chmod +x "$tree/contrib/setup"
+    replace cppcheck ''
+    replace make 'case $* in *distcheck*) exit ;; esac
+        printf ":test-result: PASS %s\n" 1 2 > "$2/t.trs"
+        echo ":test-result: SKIP 3" >> "$2/t.trs"
+        '"${make_result:-}"
+    PATH=$fake:$PATH "$tree/contrib/check" "$@"
+}
+
+suites_of()
+{
+    sed -n 's|^check: \([a-z]*/[a-z]*\): 2 passed, 0 failed, 1 skipped.*|\1|p' <<< "$1" |
+        tr '\n' ' '
+}
+
+@test "check: which tests each bed has, and every case counts" {
+    run -0 check_without_work --bed softroce
+    [ "$(suites_of "$output")" = 'release/vm release/softroce ' ]
+    [[ ${lines[-1]} == '5 passed, 0 failed, 3 skipped' ]]
+
+    run -0 check_without_work --flavour release
+    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/mpi release/system release/walls release/vm release/softroce ' ]
+
+    run -0 check_without_work --bed softverbs --flavour release
+    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/mpi release/system release/walls ' ]
+
+    run -0 check_without_work
+    [[ $(suites_of "$output") == *'walls release/vm release/softroce debug/unit '*'tsan/transport ' ]]
+    [[ $output != *debug/softroce* ]]
+
+    run -0 check_without_work --quick
+    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/walls ' ]
+}
+
+@test "check: of a long log, what failed and what was said of it" {
+    export LOG=$BATS_TEST_TMPDIR/log
+    {
+        for i in {1..200}; do echo "# noise $i"; echo "ok - case $i"; done
+        echo '# the reason'
+        echo 'not ok - it breaks'
+        echo '# what it means'
+        echo 'ok - case 201'
+    } >"$LOG"
+    make_result='echo ":test-result: FAIL x" >> "$2/t.trs"; cp "$LOG" "$2/t.log"' \
+        run -1 check_without_work --quick
+    [[ $output == *'the reason'*'not ok - it breaks'*'what it means'* ]]
+    [[ $output != *noise* ]]
+    [[ $output == *'check: FAILED: release/walls t: it breaks'* ]]
+
+    echo 'it died' >"$LOG"
+    make_result='echo ":test-result: ERROR" >> "$2/t.trs"; cp "$LOG" "$2/t.log"' \
+        run -1 check_without_work --quick
+    [[ $output == *'it died'* ]]
 }
 
 @test "setup: another system than Debian 12" {
@@ -162,4 +245,52 @@ unpacked_ucx()
     run -1 setup_with_fakes
     run -0 sed 's/\[[^]]*\] //' "$BATS_TEST_TMPDIR/sources.list"
     [ "$output" = 'deb-src http://mirror.invalid/debian/ bookworm main' ]
+}
+
+@test "setup: the kernel is asked of the mirrors that apt is configured with" {
+    replace apt-cache 'echo "  Depends: linux-image-9-amd64"'
+    replace apt-get 'case "$*" in
+        *indextargets*)
+            echo "http://mirror.invalid/debian/ bookworm main Debian" ;;
+        *update*)
+            for word; do case $word in
+                Dir::Etc::SourceList=*) cp "${word#*=}" "$BATS_TEST_TMPDIR" ;;
+            esac; done ;;
+        *) echo "E: cannot ${*: -2}"; exit 100 ;;
+    esac'
+    sed -i 's|/bin/sh|/bin/bash|' "$fake/apt-get"
+    unpacked_ucx
+    run -1 setup_vm_with_fakes
+    [[ $output == *'E: cannot download linux-image-9-amd64'* ]]
+    [[ ${lines[-1]} == *'linux-image-9-amd64 could not be downloaded'*'--no-vm)' ]]
+    [ "$(ls -A "$XDG_CACHE_HOME/ucx-daqiri")" = ucx-1.13.1-1 ]
+    run -0 sed 's/\[[^]]*\] //' "$BATS_TEST_TMPDIR/sources.list"
+    [ "$output" = 'deb http://mirror.invalid/debian/ bookworm main' ]
+}
+
+@test "setup: apt knows no kernel, or brings something else" {
+    replace apt-get 'case "$*" in
+        *indextargets*)
+            echo "http://mirror.invalid/debian/ bookworm main Debian" ;;
+        *download*) echo nonsense > linux-image-9-amd64.deb ;;
+    esac'
+    unpacked_ucx
+    replace apt-cache ''
+    run -1 setup_vm_with_fakes
+    [[ ${lines[-1]} == *'have no package linux-image-amd64'*'--no-vm)' ]]
+
+    replace apt-cache 'echo "  Depends: linux-image-9-amd64"'
+    run -1 setup_vm_with_fakes
+    [[ $output == *'linux-image-9-amd64.deb is not a Debian package'* ]]
+    [[ ${lines[-1]} == *'could not be prepared'* ]]
+    [ "$(ls -A "$XDG_CACHE_HOME/ucx-daqiri")" = ucx-1.13.1-1 ]
+}
+
+@test "setup: what is not for this processor is left out" {
+    replace dpkg 'echo arm64'
+    unpacked_ucx
+    run -0 setup_vm_with_fakes
+    [ "${lines[0]}" = 'setup: contrib/vm/run is for amd64 only; going on without it' ]
+    [ "${lines[1]}" = 'setup: ready' ]
+    [ ! -e "$BATS_TEST_TMPDIR/apt-calls" ]
 }

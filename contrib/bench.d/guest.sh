@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Read by contrib/bench: the bed softroce. This script runs once more, inside
+# of a virtual machine, and everything in one boot of it: what two boots have
+# measured cannot be compared. How busy the machine is only the host knows.
+# shellcheck shell=bash
+
+# What may pass until the machine is ended: each pair takes seconds, on a busy
+# machine some tens.
+guest_limit()
+{
+    local pairs
+
+    # shellcheck disable=SC2086
+    set -- $tests
+    pairs=$(((runs + 1) * $# * 2))
+    echo $((300 + pairs * 40))
+}
+
+# watch_guest: passes on what the guest says, and after each round what others
+# have used of the CPUs. Counting, which comes last, they cannot disturb.
+watch_guest()
+{
+    local line
+    local timing=no
+
+    while IFS= read -r line; do
+        [ "$timing" = no ] || case $line in
+            "$me: round "* | "$me: counting "* | "$me: timed") tell_foreign ;;
+        esac
+        case $line in
+            "$me: round "*) timing=yes; mark_machine ;;
+            "$me: counting "* | "$me: timed") timing=no ;;
+        esac
+        [ "$line" = "$me: timed" ] || printf '%s\n' "$line"
+    done
+}
+
+run_in_guest()
+{
+    local run=$top/contrib/vm/run
+    local environment=(--env BENCH_INSIDE=yes)
+    local command status name
+
+    [ -x "$run" ] || die 1 "$run is not there: it boots the virtual machine"
+    for name in BENCH_PERCENT BENCH_VERBS_COUNTER "${!UCX_@}"; do
+        environment+=(--env "$name")
+    done
+    printf -v command '%q ' "$top/contrib/bench" "$@"
+    shopt -s lastpipe
+    "$run" --network pair --memory 1536 --time-limit "$(guest_limit)" \
+        "${environment[@]}" "$command" |
+        watch_guest
+    status=${PIPESTATUS[0]}
+    [ "$status" -eq 0 ] || die 1 "it failed in the virtual machine (status $status)"
+    print_machine
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Read by contrib/bench: the tables.
+# shellcheck shell=bash
+
+# spread FILE -> "minimum median maximum"
+spread()
+{
+    sort -g "$1" | awk '
+        { v[NR] = $1 }
+        END {
+            m = NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2
+            print v[1], m, v[NR]
+        }'
+}
+
+# row TITLE NAME smaller|bigger: one line of the table.
+row()
+{
+    echo "$(spread "$work/$2.$ours") $(spread "$work/$2.$theirs")" |
+        awk -v title="$1" -v better="$3" '{
+            ratio = better == "smaller" ? $5 / $2 : $2 / $5
+            line = sprintf("%-30s", title)
+            for (i = 1; i <= 6; i++)
+                line = line sprintf(($i >= 1000) ? "%10.0f" : "%10.3f", $i) \
+                       (i == 3 ? "  |" : "")
+            printf "%s  | %6.2f\n", line, ratio
+        }'
+}
+
+print_heading()
+{
+    printf '\n%-30s%-30s  |%-30s  | ratio\n' "$device" \
+        "           $ours" "            $theirs"
+    printf '%-30s%10s%10s%10s  |%10s%10s%10s  |\n' '' \
+        minimum median maximum minimum median maximum
+}
+
+print_uct_rows()
+{
+    local name title
+
+    for name in $(chosen_uct_tests); do
+        load_test "$name"
+        fit_test "$name" || continue
+        title="$name, $size B"
+        case $kind in
+            latency)
+                row "$title, us, median" "$name.median" smaller
+                row "$title, us, mean" "$name.mean" smaller
+                ;;
+            rate) row "$title, messages/s" "$name.rate" bigger ;;
+            bandwidth) row "$title, MB/s" "$name.bandwidth" bigger ;;
+        esac
+    done
+}
+
+print_mpi_rows()
+{
+    local name test size
+
+    for name in $mpi_tests; do
+        has_test "$name" || continue
+        while read -r test size; do
+            case $test in
+                latency) row "$name, $size B, us" "$name.$test.$size" smaller ;;
+                bw) row "$name, $size B, MB/s" "$name.$test.$size" bigger ;;
+            esac
+        done < "$work/$name.rows"
+    done
+}
+
+print_instruction_rows()
+{
+    row 'instructions, am_lat, 8 B' ir_am_lat smaller
+    row 'instructions, am_rate, 8 B' ir_am_bw smaller
+}
+
+print_where()
+{
+    printf '\nInstructions per message, by shared object:\n'
+    sed 's/^/    /' "$work/where"
+}
+
+print_ratios()
+{
+    print_heading
+    if does time; then
+        print_uct_rows
+        print_mpi_rows
+    fi
+    ! does instructions || print_instruction_rows
+    printf '\nratio: of medians; more than 1.00 means that %s is better.\n' "$ours"
+    ! does time || printf 'Timed runs of each, the two in turns: %s.\n' "$runs"
+}
+
+print_tables()
+{
+    ! does time && ! does instructions || print_ratios
+    [ ! -s "$work/notes" ] || { echo; cat "$work/notes"; }
+    ! does calls || print_calls
+    ! does instructions || print_where
+}

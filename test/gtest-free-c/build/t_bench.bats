@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# contrib/bench: what it says of what is wrong, and that its numbers are what
+# the programs have said. What the numbers are, no test looks at.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    bench=$T_TOP_SRCDIR/contrib/bench
+    bench_d=$T_TOP_SRCDIR/contrib/bench.d
+    build=$T_TOP_BUILDDIR
+    cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+need_release()
+{
+    [ "$T_FLAVOUR" = release ] ||
+        skip 'ucx_perftest was not built with the sanitizer or for waiting so long'
+    command -v ucx_perftest > /dev/null || skip 'ucx_perftest is not installed'
+}
+
+# other_vm TEXT: bench in a checkout of its own, where contrib/vm/run does TEXT.
+other_vm()
+{
+    mkdir -p contrib/vm
+    cp -r "$T_TOP_SRCDIR"/contrib/{bench,bench.d,lib.sh} contrib
+    bench=$PWD/contrib/bench
+    [ -z "${1:-}" ] || {
+        printf '#!/bin/bash\n%s\n' "$1" > contrib/vm/run
+        chmod +x contrib/vm/run
+    }
+}
+
+refuses()
+{
+    local sentence=$1
+
+    shift
+    run -2 --separate-stderr "$bench" "$@"
+    [ -z "$output" ]
+    [ "$stderr" = "bench: $sentence" ]
+}
+
+@test "wrong values of options are status 2 and one sentence" {
+    refuses '--bed knows softverbs and softroce, not "hardware"' --bed hardware
+    refuses '--runs wants a number from 1 on, not "0"' --runs 0
+    refuses '--runs wants a number from 1 on, not "1x"' --runs 1x
+    refuses '--compare wants two transports, A,B, not "daqiri"' --compare daqiri
+    refuses '--compare wants two transports, A,B, not "a,b,c"' --compare a,b,c
+    refuses '--compare wants two transports, A,B, not "a,"' --compare a,
+    refuses '--compare wants two transports, A,B, not "a,a"' --compare a,a
+    refuses '--compare: no blanks or signs in "a,b+C=$(x)"' --compare 'a,b+C=$(x)'
+    refuses '--only knows time, instructions, calls and device, not "luck"' --only luck
+    BENCH_PERCENT=x refuses 'BENCH_PERCENT is a number from 1 on, not "x"'
+}
+
+@test "a test that there is not, or not on this bed" {
+    run -2 "$bench" --tests am_lat,nonsense
+    [[ $output == 'bench: there is no test "nonsense": it is one of am_lat '* ]]
+    run -2 "$bench" --tests ,
+    [ "$output" = 'bench: --tests wants names of tests' ]
+    refuses 'mpi_wire needs the two devices of --bed softroce' --tests mpi_wire
+    run -2 "$bench" --bed softroce --only instructions
+    [[ $output == *'use --bed softverbs' ]]
+}
+
+@test "--list names each test once, and each of them is known" {
+    local name
+
+    run -0 "$bench" --list
+    [ "${lines[0]}" = am_lat ]
+    [ "$(printf '%s\n' "${lines[@]}" | sort | uniq -d)" = '' ]
+    for name in "${lines[@]}"; do
+        run -1 "$bench" --bed softroce --tests "$name" --build none
+        [[ $output == 'bench: none is not a build of ucx-daqiri'* ]]
+    done
+}
+
+@test "no build" {
+    run -1 "$bench" --build /nowhere
+    [ "$output" = 'bench: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+}
+
+@test "a transport or a device that there is not" {
+    need_release
+    run -1 "$bench" --build "$build" --compare nonsense,daqiri --only time
+    [ "${lines[-1]}" = 'bench: there is no transport "nonsense" on softverbs0:1' ]
+    run -1 "$bench" --build "$build" --device softverbs7:1 --only time
+    [ "${lines[-1]}" = 'bench: there is no transport "daqiri" on softverbs7:1' ]
+}
+
+@test "softroce: no virtual machine, or one that fails" {
+    other_vm
+    run -1 "$bench" --bed softroce --build "$build" --only time
+    [[ ${lines[-1]} == "bench: $PWD/contrib/vm/run is not there"* ]]
+    other_vm 'echo "run: no kernel" >&2; exit 125'
+    run -1 "$bench" --bed softroce --build "$build" --only time
+    [ "${lines[-2]}" = 'run: no kernel' ]
+    [ "${lines[-1]}" = 'bench: it failed in the virtual machine (status 125)' ]
+}
+
+@test "softroce: the same options go into the virtual machine" {
+    other_vm 'for command; do :; done; echo "$command"
+        echo "bench: round 1 of 1"; echo "bench: timed"; echo the table'
+    run -0 "$bench" --bed softroce --build "$build" --only time --tests 'am_lat'
+    [[ $output == *"$bench --bed softroce --build $build --only time --tests am_lat"* ]]
+    [[ $output == *$'bench: round 1 of 1\n'* ]]
+    [[ $output == *$'\nthe table\n'* ]]
+    [[ $output != *timed* ]]
+    [[ $output == *'Others used '*' CPUs at most in any part of this.'* ]]
+}
+
+@test "limits: what a transport takes, of the device that is meant" {
+    cat > info <<- 'END'
+	#      Transport: one
+	#         Device: a:1
+	#             am_zcopy: <= 8255, up to 4 iov
+	#            get_zcopy: 65..8M, up to 5 iov
+	#            put_zcopy: unlimited
+	#         Device: b:1
+	#             am_zcopy: <= 1K
+	#      Transport: two
+	#         Device: a:1
+	#             am_zcopy: <= 77
+	END
+    limit()
+    {
+        awk -f "$bench_d/limits.awk" -v transport="$1" -v device="$2" -v op="$3" info
+    }
+    [ "$(limit one a:1 am_zcopy)" = 8255 ]
+    [ "$(limit one a:1 get_zcopy)" = 8388608 ]
+    [ "$(limit one a:1 put_zcopy)" = 1099511627776 ]
+    [ "$(limit one b:1 am_zcopy)" = 1024 ]
+    [ "$(limit two a:1 am_zcopy)" = 77 ]
+    [ "$(limit two a:1 put_zcopy)" = '' ]
+    [ "$(limit two b:1 am_zcopy)" = '' ]
+}
+
+@test "cpu: own is the process and all below it, those that ended included" {
+    cat > stat <<- 'END'
+	cpu  100 20 30 9999 9999 4 6 0 0 0
+	cpu0 1 1 1 1 1 1 1 1 1 1
+	10 (bench) S 1 0 0 0 0 0 0 0 0 0 1 2 3 4 0
+	11 (a ) b) S 10 0 0 0 0 0 0 0 0 0 10 0 0 0 0
+	12 (deeper) S 11 0 0 0 0 0 0 0 0 0 100 0 0 0 0
+	13 (other) S 1 0 0 0 0 0 0 0 0 0 1000 0 0 0 0
+	END
+    run -0 awk -f "$bench_d/cpu.awk" -v root=10 -v hz=10 stat
+    [ "$output" = '16 12' ]
+}
+
+@test "calls: per message, client and server apart" {
+    printf '%s\n' 'requests 200' 'doorbells 50' 'syscalls 50' 'signalled 2' > client
+    printf '%s\n' 'requests 10' 'doorbells 10' 'recvs 320' 'recv_calls 20' > server
+    run -0 awk -f "$bench_d/calls.awk" -v test=t -v side=daqiri -v n=200 \
+        client server
+    [ "$(echo $output)" = 't daqiri 1.000 0.250 0.250 0.010 0.050 0.050 0.000 0.000 16.0' ]
+}
+
+@test "times on softverbs: every test, with the ratio of the medians" {
+    need_release
+    BENCH_PERCENT=1 run -0 "$bench" --build "$build" --runs 1 --only time \
+        --tests am_lat,am_rate,am_bcopy,am_zcopy,put_bw,get_bw
+    printf '%s\n' "${lines[@]}" | awk -F '|' '
+        / B, (us|MB|messages)/ {
+            split($1, own, " +")
+            n = split($1, a, " ")
+            m = split($2, b, " ")
+            ratio = (/, us/) ? b[2] / a[n - 1] : a[n - 1] / b[2]
+            if (m != 3 || ratio - $3 > 0.011 || $3 - ratio > 0.011) bad = 1
+            ++rows
+        }
+        END { exit bad || rows != 7 }'
+    [[ $output == *'Timed runs of each, the two in turns: 1.'* ]]
+    [[ $output == *'am_zcopy with 8192 bytes instead of 65536'* ]]
+}
+
+@test "one transport with two settings" {
+    need_release
+    BENCH_PERCENT=1 run -0 "$bench" --build "$build" --only calls --tests am_rate \
+        --compare daqiri,daqiri+UCX_DAQIRI_SIGNAL_EVERY=1
+    printf '%s\n' "${lines[@]}" | awk '
+        $1 == "am_rate" { ++rows; signalled[rows] = $6 / $3 }
+        END { exit rows != 2 || signalled[1] > 0.2 || signalled[2] < 0.9 }'
+}
+
+@test "calls on softverbs: daqiri posts each message once" {
+    need_release
+    command -v "${CC:-cc}" > /dev/null || skip 'no C compiler'
+    BENCH_PERCENT=1 run -0 "$bench" --build "$build" --only calls --tests am_rate
+    [[ $output != *'ratio'* ]]
+    printf '%s\n' "${lines[@]}" | awk '
+        $1 == "am_rate" { ++rows; bad += $3 < 0.9 || $3 > 1.3 || $5 != 0 }
+        END { exit bad || rows != 2 }'
+}
