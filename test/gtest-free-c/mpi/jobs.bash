@@ -98,3 +98,34 @@ job_carried()
         fi
     done
 }
+
+# What the last job put and got was written and read by RDMA, rank by rank: as
+# messages it would not be in rma_bytes, and only a one-sided window puts.
+job_was_one_sided()
+{
+    awk '
+        /^# sent / {
+            for (i = 3; i <= NF; i++) {
+                split($i, pair, "=")
+                word[pair[1]] = pair[2]
+            }
+            asked[word["pid"]] = word["one_sided_bytes"]
+        }
+        FILENAME != ARGV[1] && NF == 2 { value[FILENAME, $1] = $2; file[FILENAME] }
+        END {
+            for (f in file) {
+                pid = value[f, "pid"]
+                bytes[pid] += value[f, "rma_bytes"]
+                puts[pid] += value[f, "put_short"] + value[f, "put_bcopy"] + \
+                             value[f, "put_zcopy"]
+            }
+            for (pid in asked) {
+                printf "pid %d put and got %d bytes of others; daqiri wrote " \
+                       "and read %d, in %d puts and more\n", pid, asked[pid],
+                       bytes[pid], puts[pid]
+                bad = bad || bytes[pid] < asked[pid] || puts[pid] == 0
+                ranks++
+            }
+            exit bad || ranks == 0
+        }' "$job/out" "$job/counters"/*
+}

@@ -167,15 +167,22 @@ static const mt_case_t *mt_find(const char *name)
 
 static void mt_print_sent(void)
 {
-    uint64_t mine[3] = {(uint64_t)getpid(), mt.messages, mt.bytes};
-    uint64_t *all    = mt_alloc((size_t)mt.np * sizeof(mine));
+    enum { PID, MESSAGES, BYTES, ONE_SIDED, ATOMICS, NUMBERS };
+    uint64_t mine[NUMBERS] = {(uint64_t)getpid(), mt.messages, mt.bytes,
+                              mt.one_sided, mt.atomics};
+    uint64_t *all          = mt_alloc((size_t)mt.np * sizeof(mine));
+    const uint64_t *sent;
     int rank;
 
-    MPI_Gather(mine, 3, MPI_UINT64_T, all, 3, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    MPI_Gather(mine, NUMBERS, MPI_UINT64_T, all, NUMBERS, MPI_UINT64_T, 0,
+               MPI_COMM_WORLD);
     for (rank = 0; (mt.rank == 0) && (rank < mt.np); ++rank) {
+        sent = &all[NUMBERS * rank];
         printf("# sent rank=%d pid=%" PRIu64 " pt2pt_messages=%" PRIu64
-               " pt2pt_bytes=%" PRIu64 "\n",
-               rank, all[3 * rank], all[3 * rank + 1], all[3 * rank + 2]);
+               " pt2pt_bytes=%" PRIu64 " one_sided_bytes=%" PRIu64
+               " atomic_messages=%" PRIu64 "\n",
+               rank, sent[PID], sent[MESSAGES], sent[BYTES], sent[ONE_SIDED],
+               sent[ATOMICS]);
     }
     free(all);
 }

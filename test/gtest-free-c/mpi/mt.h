@@ -30,6 +30,8 @@ typedef struct mt {
     uint64_t seed;
     uint64_t messages; /* sent, as far as a transport has to carry them */
     uint64_t bytes;
+    uint64_t one_sided; /* bytes put to and got from other ranks */
+    uint64_t atomics;   /* asked of other ranks, each with its own answer */
 } mt_t;
 
 extern mt_t mt;

@@ -18,6 +18,14 @@ static char *mt_slot(char *window, int rank)
     return window + (size_t)rank * MT_SLOT;
 }
 
+/* To itself a rank may write without any transport. */
+static void mt_count_one_sided(size_t size, int peer)
+{
+    if (peer != mt.rank) {
+        mt.one_sided += size;
+    }
+}
+
 /* Everyone writes its slot everywhere, in pieces of all sizes. */
 static void mt_put_all(MPI_Win win, char *tx, uint64_t serial)
 {
@@ -33,6 +41,7 @@ static void mt_put_all(MPI_Win win, char *tx, uint64_t serial)
             MPI_Put(mt_slot(tx, peer) + offset, (int)size, MPI_BYTE, peer,
                     (MPI_Aint)((size_t)mt.rank * MT_SLOT + offset), (int)size,
                     MPI_BYTE, win);
+            mt_count_one_sided(size, peer);
         }
     }
 }
@@ -58,6 +67,7 @@ static void mt_get_all(MPI_Win win, char *rx, uint64_t serial)
         MPI_Get(mt_slot(rx, peer), (int)MT_SLOT, MPI_BYTE, peer,
                 (MPI_Aint)((size_t)writer * MT_SLOT), (int)MT_SLOT, MPI_BYTE,
                 win);
+        mt_count_one_sided(MT_SLOT, peer);
     }
     MPI_Win_flush_all(win);
     for (peer = 0; peer < mt.np; ++peer) {
@@ -179,6 +189,7 @@ static void mt_take_tickets(MPI_Win win)
         MPI_Win_flush(0, win);
     }
     MPI_Win_unlock_all(win);
+    mt.atomics += (mt.rank != 0) ? MT_TICKETS : 0;
 
     MPI_Gather(tickets, MT_TICKETS, MPI_UINT64_T, all, MT_TICKETS,
                MPI_UINT64_T, 0, MPI_COMM_WORLD);
