@@ -9,6 +9,7 @@
 #   X_LIBS      rules (dependencies, sanitizers) can build MPI programs
 #   MPIRUN_X    what starts a job
 #   HAVE_X      automake conditional
+# OpenSHMEM comes with Open MPI: OSHCC, SHMEM_CPPFLAGS, SHMEM_LIBS, HAVE_SHMEM.
 #
 # DQ_MPI_WORDS(PATTERN, COMMAND): those words of COMMAND's output that match
 # the shell pattern; wrappers also print the packager's own CFLAGS, which are
@@ -24,6 +25,11 @@ AS_IF([test -n "$MPICC_OMPI"],
     [OMPI_CPPFLAGS=DQ_MPI_WORDS([-I*|-D*], [$MPICC_OMPI --showme:compile])
      OMPI_LIBS=DQ_MPI_WORDS([-L*|-l*], [$MPICC_OMPI --showme:link])])
 
+AC_PATH_PROG([OSHCC], [oshcc])
+AS_IF([test -n "$OSHCC"],
+    [SHMEM_CPPFLAGS=DQ_MPI_WORDS([-I*|-D*], [$OSHCC --showme:compile])
+     SHMEM_LIBS=DQ_MPI_WORDS([-L*|-l*], [$OSHCC --showme:link])])
+
 AC_PATH_PROG([MPICC_MPICH], [mpicc.mpich])
 AC_PATH_PROG([MPIRUN_MPICH], [mpiexec.mpich])
 AS_IF([test -n "$MPICC_MPICH"],
@@ -32,8 +38,11 @@ AS_IF([test -n "$MPICC_MPICH"],
 
 AC_SUBST([OMPI_CPPFLAGS])
 AC_SUBST([OMPI_LIBS])
+AC_SUBST([SHMEM_CPPFLAGS])
+AC_SUBST([SHMEM_LIBS])
 AC_SUBST([MPICH_CPPFLAGS])
 AC_SUBST([MPICH_LIBS])
 AM_CONDITIONAL([HAVE_OMPI], [test -n "$MPICC_OMPI" && test -n "$MPIRUN_OMPI"])
+AM_CONDITIONAL([HAVE_SHMEM], [test -n "$OSHCC" && test -n "$MPIRUN_OMPI"])
 AM_CONDITIONAL([HAVE_MPICH], [test -n "$MPICC_MPICH" && test -n "$MPIRUN_MPICH"])
 ])
