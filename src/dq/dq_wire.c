@@ -27,6 +27,7 @@ typedef struct {
     uint32_t        psn;
     uint32_t        delivered;
     uint32_t        acked;
+    uint32_t        done;
     uint16_t        credits;
     uint16_t        promised;
     uint32_t        pid;
@@ -39,7 +40,7 @@ DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, version) == 4,
                  "the version stays where every version finds it");
 DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, dst_cookie) == 8, "layout");
 DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, epoch) == 56, "layout");
-DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 92, "layout");
+DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 96, "layout");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "dq_wire.c packs structures as they lie: write the swaps first"
 #endif
@@ -80,6 +81,7 @@ void dq_frame_pack(const dq_frame_t *frame, void *buf)
         .psn        = frame->psn,
         .delivered  = frame->delivered,
         .acked      = frame->acked,
+        .done       = frame->done,
         .credits    = frame->credits,
         .promised   = frame->promised,
         .pid        = frame->pid,
@@ -157,6 +159,7 @@ dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
         .psn        = wire.psn,
         .delivered  = wire.delivered,
         .acked      = wire.acked,
+        .done       = wire.done,
         .credits    = wire.credits,
         .promised   = wire.promised,
         .reason     = wire.reason,

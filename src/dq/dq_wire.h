@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    DQ_WIRE_VERSION    = 2,
+    DQ_WIRE_VERSION    = 3,
     DQ_WIRE_GRH_LEN    = 40, /* in front of every UD message (IBA 11.4.1.2)  */
     DQ_WIRE_GID_LEN    = 16,
     DQ_WIRE_HOST_LEN   = 24,
@@ -121,6 +121,8 @@ typedef struct {
     uint32_t        psn;        /* that the sender's RC QP starts with       */
     uint32_t        delivered;  /* active messages handed up so far          */
     uint32_t        acked;      /* of the sender's, completed so far         */
+    uint32_t        done;       /* requests of the sender's, of any kind, that
+                                   are over                                  */
     uint16_t        credits;    /* most RECVs ever promised to the receiver of
                                    this; in a REQ or REP, DQ_WINDOW_MIN or
                                    more                                      */
@@ -132,7 +134,7 @@ typedef struct {
     char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise       */
 } dq_frame_t;
 
-enum { DQ_FRAME_BYTES = 120 }; /* what a packed frame takes                  */
+enum { DQ_FRAME_BYTES = 124 }; /* what a packed frame takes                  */
 
 /* Writes DQ_FRAME_BYTES into @a buf. */
 void dq_frame_pack(const dq_frame_t *frame, void *buf);

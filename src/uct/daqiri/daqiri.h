@@ -268,7 +268,9 @@ struct uct_daqiri_conn {
     struct {
         ucs_time_t first;          /* of those in a row                      */
         ucs_time_t since, not_until;
+        ucs_time_t back;           /* when it last had a QP that works       */
         uint32_t   mark;           /* changes when something gets through    */
+        uint32_t   peer_done;      /* as it told with the QP that works      */
         unsigned   in_a_row;       /* losses since it did                    */
         dq_facts_t facts;          /* why                                    */
     } lost;
@@ -284,7 +286,7 @@ struct uct_daqiri_conn {
 
     /* what the next REQ or REP says; progress writes it before CMD_DRAINED */
     struct {
-        uint32_t delivered, acked, promised;
+        uint32_t delivered, acked, done, promised;
     } resume;
 
     /* the handshake; async */

@@ -18,6 +18,7 @@
  */
 #include "daqiri_early.h"
 #include "daqiri_tx.h"
+#include "dq/dq_time.h"
 
 enum {
     UCT_DAQIRI_RECOVER_MAX      = 16,  /* losses in a row, and nothing done  */
@@ -26,10 +27,32 @@ enum {
 };
 
 
-/* Grows with each message or request that gets through. */
+/* Grows with each message or request that gets through, the peer's WRITEs and
+ * READs among them: those it tells with its next QP. */
 static uint32_t uct_daqiri_recover_mark(const uct_daqiri_conn_t *conn)
 {
-    return conn->sq.retired + conn->rx_seq;
+    return conn->sq.retired + conn->rx_seq + conn->lost.peer_done;
+}
+
+
+/* A path that does not carry what is sent lets a QP fail within this time. One
+ * that has lived longer was well, though nothing may have been sent. */
+static ucs_time_t uct_daqiri_recover_trial(const uct_daqiri_iface_t *iface)
+{
+    enum { SLACK = 4 }; /* of ACK timeouts (IBA 9.7.6.1.3) */
+    double timeout = dq_ack_timeout_seconds(iface->config.ack_timeout);
+    double trial   = SLACK * timeout * (iface->config.retry_count + 1);
+
+    return ucs_max(ucs_time_from_sec(trial), iface->config.recovery_timeout);
+}
+
+
+static int uct_daqiri_recover_was_well(const uct_daqiri_conn_t *conn,
+                                       ucs_time_t now)
+{
+    return (uct_daqiri_recover_mark(conn) != conn->lost.mark) ||
+           ((conn->lost.back > conn->lost.since) &&
+            (now - conn->lost.back > uct_daqiri_recover_trial(conn->iface)));
 }
 
 
@@ -56,19 +79,19 @@ static void uct_daqiri_recover_say(const dq_facts_t *facts)
 
 static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn)
 {
-    uint32_t mark   = uct_daqiri_recover_mark(conn);
+    ucs_time_t now  = ucs_get_time();
     ucs_time_t wait = 0;
 
     conn->lost.in_a_row = ((conn->lost.first != 0) &&
-                           (mark == conn->lost.mark))
+                           !uct_daqiri_recover_was_well(conn, now))
                                   ? conn->lost.in_a_row + 1 : 0;
-    conn->lost.mark     = mark;
+    conn->lost.mark     = uct_daqiri_recover_mark(conn);
     if (conn->lost.in_a_row > 0) {
         wait = ucs_time_from_msec(ucs_min(UCT_DAQIRI_RECOVER_FIRST_MS
                                                   << conn->lost.in_a_row,
                                           UCT_DAQIRI_RECOVER_LAST_MS));
     }
-    conn->lost.since     = ucs_get_time();
+    conn->lost.since     = now;
     conn->lost.not_until = conn->lost.since + wait;
     if (conn->lost.in_a_row == 0) {
         conn->lost.first = conn->lost.since;
@@ -152,6 +175,7 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
     conn->resume.delivered = conn->rx_seq;
     conn->resume.acked     = dq_redo_acked(&conn->redo, conn->sq.retired,
                                            conn->sq.posted, conn->tx_seq);
+    conn->resume.done      = conn->sq.retired;
     conn->resume.promised  = uct_daqiri_recover_promise(conn);
     conn->sq.credits       = 0;
     conn->life             = UCT_DAQIRI_WAITING;
@@ -197,6 +221,8 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
         uct_daqiri_recover(conn, &facts);
         return;
     }
+    conn->lost.back      = ucs_get_time();
+    conn->lost.peer_done = peer->done;
     conn->iface->count.recoveries++;
     conn->iface->count.redone += back.again;
     conn->iface->count.redo_had += back.had;

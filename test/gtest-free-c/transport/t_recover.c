@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 enum { QPS = 256, MESSAGES = 20000, KILL_EVERY = 97 };
 
@@ -111,6 +112,20 @@ static void kill_one(t_rng_t *rng)
         }
     }
     pthread_mutex_unlock(&qps.lock);
+}
+
+
+/* How many of them are in RTS. */
+static unsigned count_up(void)
+{
+    unsigned i, count = 0;
+
+    pthread_mutex_lock(&qps.lock);
+    for (i = 0; i < QPS; i++) {
+        count += (qps.qp[i] != NULL) && qps.is_up[i];
+    }
+    pthread_mutex_unlock(&qps.lock);
+    return count;
 }
 
 
@@ -292,6 +307,154 @@ START_TEST(test_self)
 END_TEST
 
 
+/* ---- Only one side does something ---- */
+
+/* Memory of one end that the other reads. */
+typedef struct {
+    uct_md_h         md;
+    uct_mem_h        memh;
+    uct_rkey_bundle_t rkey;
+    uint64_t         there, here;
+} window_t;
+
+
+static void window_open(window_t *window, t_end_t *owner, t_end_t *reader)
+{
+    uint8_t packed[64];
+
+    ck_assert_uint_le(owner->md_attr.rkey_packed_size, sizeof(packed));
+    *window = (window_t){.md = owner->md};
+    ck_assert_int_eq(uct_md_mem_reg(owner->md, &window->there,
+                                    sizeof(window->there),
+                                    UCT_MD_MEM_ACCESS_ALL, &window->memh),
+                     UCS_OK);
+    ck_assert_int_eq(uct_md_mkey_pack(owner->md, window->memh, packed),
+                     UCS_OK);
+    ck_assert_int_eq(uct_rkey_unpack(reader->component, packed, &window->rkey),
+                     UCS_OK);
+}
+
+
+static void window_close(window_t *window, t_end_t *reader)
+{
+    ck_assert_int_eq(uct_rkey_release(reader->component, &window->rkey),
+                     UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(window->md, window->memh), UCS_OK);
+}
+
+
+static void read_unpack(void *arg, const void *data, size_t length)
+{
+    memcpy(arg, data, length);
+}
+
+
+/* One READ, through the queue pair that there is or the next one. */
+static void window_read(window_t *window, t_link_t *link)
+{
+    ucs_status_t status;
+    t_comp_t comp;
+
+    window->there++;
+    do {
+        t_comp_init(&comp);
+        status = uct_ep_get_bcopy(link->ep, read_unpack, &window->here,
+                                  sizeof(window->here),
+                                  (uintptr_t)&window->there,
+                                  window->rkey.rkey, &comp.super);
+        t_progress_or_yield();
+    } while (status == UCS_ERR_NO_RESOURCE);
+    ck_assert_int_eq(status, UCS_INPROGRESS);
+    T_WAIT(comp.calls > 0);
+    ck_assert_int_eq(comp.super.status, UCS_OK);
+    ck_assert_uint_eq(window->here, window->there);
+}
+
+
+/*
+ * The end that is read from sends nothing and is handed nothing. Its queue pairs
+ * die more often than may be without anything done between: but much has been
+ * done, by its peer.
+ */
+START_TEST(test_passive)
+{
+    unsigned round;
+    window_t window;
+    t_link_t *link;
+    t_end_t *end[2];
+    t_rng_t rng;
+
+    t_only_daqiri("goes on over another queue pair");
+    t_expect_losses_of_qps();
+    t_rng_init(&rng, 0xd500);
+    end[0] = t_end_open(options);
+    end[1] = t_end_open(options);
+    link   = t_link_open(end[0], &end[1]->address, 1);
+    (void)t_link_open(end[1], &end[0]->address, 1); /* for its errors */
+    window_open(&window, end[1], end[0]);
+    for (round = 0; round < 50; round++) {
+        window_read(&window, link);
+        kill_one(&rng);
+        window_read(&window, link);
+    }
+    ck_assert_uint_eq(end[0]->errors + end[1]->errors, 0);
+    window_close(&window, end[0]);
+    t_end_close_all();
+    check_recovered();
+    ck_assert_uint_ge(t_stats_sum("losses"), 100);
+}
+END_TEST
+
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+
+/*
+ * A second loss comes long after the first, and nothing has come by meanwhile
+ * that the end which is read from could have seen. RECOVERY_TIMEOUT, which has
+ * passed by then, is for the time without a queue pair that works.
+ */
+START_TEST(test_seldom)
+{
+    unsigned round, i;
+    window_t window;
+    t_link_t *link;
+    t_end_t *end[2];
+    t_rng_t rng;
+    double then;
+
+    t_only_daqiri("goes on over another queue pair");
+    t_expect_losses_of_qps();
+    t_rng_init(&rng, 0xd600);
+    for (i = 0; i < 2; i++) {
+        end[i] = t_end_open("TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms "
+                            "RECOVERY_TIMEOUT=2s");
+    }
+    link = t_link_open(end[0], &end[1]->address, 1);
+    (void)t_link_open(end[1], &end[0]->address, 1); /* for its errors */
+    window_open(&window, end[1], end[0]);
+    T_WAIT(count_up() == 2);
+    for (round = 0; round < 2; round++) {
+        kill_one(&rng);
+        window_read(&window, link);
+        then = seconds();
+        T_WAIT(seconds() > then + 2.1);
+    }
+    ck_assert_uint_eq(end[0]->errors + end[1]->errors, 0);
+    window_close(&window, end[0]);
+    t_end_close_all();
+    check_recovered();
+    ck_assert_uint_ge(t_stats_sum("losses"), 4);
+}
+END_TEST
+
+
 /* ---- Off ---- */
 
 START_TEST(test_off)
@@ -336,6 +499,8 @@ static Suite *suite_recover(void)
     tcase_add_loop_test(messages, test_both_ways, 0, 4);
     tcase_add_test(messages, test_handshake);
     tcase_add_test(messages, test_self);
+    tcase_add_test(messages, test_passive);
+    tcase_add_test(messages, test_seldom);
     tcase_add_test(messages, test_off);
     suite_add_tcase(suite, messages);
 

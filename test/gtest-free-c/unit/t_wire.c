@@ -34,11 +34,12 @@ enum {
     AT_PSN        = 72,
     AT_DELIVERED  = 76,
     AT_ACKED      = 80,
-    AT_CREDITS    = 84,
-    AT_PROMISED   = 86,
-    AT_PID        = 88,
-    AT_HOST       = 92,
-    AT_END        = 116
+    AT_DONE       = 84,
+    AT_CREDITS    = 88,
+    AT_PROMISED   = 90,
+    AT_PID        = 92,
+    AT_HOST       = 96,
+    AT_END        = 120
 };
 
 #define COOKIE UINT64_C(0x1122334455667788)
@@ -61,6 +62,7 @@ static dq_frame_t sample_frame(dq_frame_kind_t kind)
         .psn        = 0x000a0b0c,
         .delivered  = 0x0d0e0f10,
         .acked      = 0x25262728,
+        .done       = 0x292a2b2c,
         .credits    = 0x1112,
         .promised   = 1, /* less than DQ_WINDOW_MIN, to be no reason there */
         .reason     = 0x13,
@@ -98,6 +100,7 @@ static int is_same_frame(const dq_frame_t *a, const dq_frame_t *b)
            (a->qpn == b->qpn) && (a->psn == b->psn) &&
            (a->delivered == b->delivered) && (a->credits == b->credits) &&
            (a->first == b->first) && (a->acked == b->acked) &&
+           (a->done == b->done) &&
            (a->promised == b->promised) &&
            (a->reason == b->reason) &&
            (a->rd_atomic == b->rd_atomic) && (a->pid == b->pid) &&
@@ -167,7 +170,7 @@ static const struct {
     uint8_t  bytes[8];
 } layout[] = {
     {AT_MAGIC, 4, {'d', 'q', 'r', 'i'}},
-    {AT_VERSION, 1, {2}},
+    {AT_VERSION, 1, {3}},
     {AT_KIND, 1, {DQ_FRAME_REP}},
     {AT_REASON, 1, {0x13}},
     {AT_RD_ATOMIC, 1, {0x10}},
@@ -187,6 +190,7 @@ static const struct {
     {AT_PSN, 4, {0xc, 0xb, 0xa, 0}},
     {AT_DELIVERED, 4, {0x10, 0xf, 0xe, 0xd}},
     {AT_ACKED, 4, {0x28, 0x27, 0x26, 0x25}},
+    {AT_DONE, 4, {0x2c, 0x2b, 0x2a, 0x29}},
     {AT_CREDITS, 2, {0x12, 0x11}},
     {AT_PROMISED, 2, {1, 0}},
     {AT_PID, 4, {0x17, 0x16, 0x15, 0x14}},
