@@ -25,6 +25,7 @@
 #include "dq/dq_redo.h"
 #include "dq/dq_rx.h"
 #include "dq/dq_sq.h"
+#include "dq/dq_stats.h"
 #include "dq/dq_triage.h"
 #include "dq/dq_wire.h"
 
@@ -105,6 +106,7 @@ typedef struct {
     double             conn_timeout; /* seconds                              */
     double             conn_retry;   /* seconds                              */
     int                recovery;     /* yes or no                            */
+    int                stats;        /* yes or no                            */
     double             recovery_timeout; /* seconds                          */
     int                gid_index;    /* -1: choose                           */
     unsigned           traffic_class;
@@ -118,8 +120,9 @@ extern ucs_config_field_t uct_daqiri_iface_config_table[];
 ucs_status_t
 uct_daqiri_config_check(const uct_daqiri_iface_config_t *config);
 
-/* ---- Counters: written by their owner, read at close ---- */
+/* ---- Counters: written by their owner, read by anybody (daqiri_stats.c) ---- */
 
+/* 64-bit words, each with a name in daqiri_stats.c. */
 typedef struct {
     uint64_t am_tx_bytes, am_short, am_bcopy, am_zcopy;
     uint64_t put_short, put_bcopy, put_zcopy, get_bcopy, get_zcopy, rma_bytes;
@@ -133,12 +136,39 @@ typedef struct {
     uint64_t rx_dropped[DQ_WIRE_LAST];
     uint64_t rx_out_of_order;
     uint64_t tx_errors, tx_flushed, rx_flushed;
-    uint64_t stray_completions, posts_refused;
+    uint64_t stray_completions, posts_refused, posts_enomem;
     uint64_t chains, chained, chains_late; /* under the chain's lock         */
     uint64_t losses, recoveries, redone, redo_had;
     uint64_t frames_tx, frames_rx, frames_dup;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
+
+/* What is looked at now and then: the same. */
+typedef struct {
+    uint64_t looked_at_ns;
+    uint64_t posted, retired;  /* work requests of all QPs                   */
+    uint64_t sq_in_use, cq_len;
+    uint64_t credits, oldest_ns;
+    uint64_t rx_total, rx_free, rx_posted, rx_taken, rx_held;
+    uint64_t rx_promised, rx_overcommit, rx_overrun;
+    uint64_t tx_buffers, tx_buffers_out;
+    uint64_t conns_open;
+} uct_daqiri_gauges_t;
+
+typedef struct {
+    uct_daqiri_counters_t count;
+    uct_daqiri_gauges_t   gauge;
+} uct_daqiri_values_t;
+
+/* The file that these are in, or memory of our own where there can be none. */
+typedef struct {
+    dq_stats_header_t *map;
+    int               fd;      /* locked; -1: no file                        */
+    char              path[DQ_STATS_FILE_MAX];
+    pid_t             owner;   /* who may remove it; a child may not         */
+    uint64_t          posted, retired; /* of conns that are over             */
+    ucs_list_link_t   link;    /* of all interfaces of the process           */
+} uct_daqiri_stats_t;
 
 /* ---- Registered buffers of one size, in chunks (daqiri_pool.c) ---- */
 
@@ -380,7 +410,9 @@ struct uct_daqiri_iface {
 
     uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
 
-    uct_daqiri_counters_t count;
+    uct_daqiri_counters_t *count;      /* in stats                           */
+    uct_daqiri_gauges_t   *gauge;      /* the same                           */
+    uct_daqiri_stats_t    stats;
     int                   chores;      /* owing, draining or tx.pending has  */
                                        /* somebody, since it was last looked */
     ucs_list_link_t       conns;       /* that have a QP                     */
@@ -610,6 +642,9 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface);
 
 /* ---- daqiri_tx.c ---- */
 
+/* The device refused what the ledger let through: full queues are none of its
+ * reasons, if the ledger is right. */
+void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error);
 /* The device refused what the ledger let through. Non-zero: it is kept, for
  * the next QP, and to its user it is posted. */
 int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn, int error);
@@ -840,6 +875,17 @@ void uct_daqiri_log(ucs_log_level_t level, const dq_facts_t *facts);
 void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
                          const char *verb, int error);
 ucs_status_t uct_daqiri_cause_status(dq_cause_t cause);
+
+/* ---- daqiri_stats.c: counters that can be read while they count ---- */
+
+/* iface->count, and the file if there can be one. */
+ucs_status_t uct_daqiri_stats_open(uct_daqiri_iface_t *iface, int is_wanted);
+void uct_daqiri_stats_close(uct_daqiri_iface_t *iface);
+/* The interface is open: its file may be read. */
+void uct_daqiri_stats_publish(uct_daqiri_iface_t *iface);
+/* Brings the gauges up to date. Progress. */
+void uct_daqiri_stats_look(uct_daqiri_iface_t *iface);
+/* The counters of a closing interface, as text, into DAQIRI_STATS_DIR. */
 void uct_daqiri_stats_write(uct_daqiri_iface_t *iface);
 
 #endif

@@ -47,7 +47,7 @@ static ucs_status_t uct_daqiri_amo_post(uct_ep_h tl_ep, uct_daqiri_tx_t *tx,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    ep->conn->iface->count.atomics++;
+    ep->conn->iface->count->atomics++;
     return UCS_OK;
 }
 

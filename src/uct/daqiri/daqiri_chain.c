@@ -98,8 +98,8 @@ static void uct_daqiri_chain_do_ring(uct_daqiri_chain_t *chain)
         chain->failed = chain->conn;
         chain->error  = ret;
     }
-    chain->iface->count.chains++;
-    chain->iface->count.chained += chain->count;
+    chain->iface->count->chains++;
+    chain->iface->count->chained += chain->count;
     chain->serial++;
     __atomic_store_n(&chain->count, 0, __ATOMIC_RELEASE);
 }
@@ -201,7 +201,7 @@ static void uct_daqiri_chain_see_failure(uct_daqiri_chain_t *chain)
     pthread_mutex_unlock(&chain->lock);
 
     if (conn != NULL) {
-        chain->iface->count.posts_refused++;
+        uct_daqiri_tx_count_refused(chain->iface, error);
         uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
         facts.error = error;
         uct_daqiri_recover(conn, &facts);
@@ -291,7 +291,7 @@ static void uct_daqiri_chain_miss(uct_daqiri_chain_t *chain)
 
     chain->rest = __atomic_load_n(&chain->turn, __ATOMIC_RELAXED) + turns;
     chain->misses++;
-    chain->iface->count.chains_late++;
+    chain->iface->count->chains_late++;
 }
 
 

@@ -214,7 +214,7 @@ ucs_status_t uct_daqiri_cm_get(uct_daqiri_iface_t *iface,
         goto out;
     }
     kh_value(&iface->cm.conns, iter) = conn;
-    iface->count.conns++;
+    iface->count->conns++;
     status = UCS_OK;
 out:
     pthread_mutex_unlock(&iface->cm.lock);

@@ -119,6 +119,11 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
      "How long to try that before an endpoint fails (10ms to 3600s).",
      FIELD(recovery_timeout), UCS_CONFIG_TYPE_TIME},
 
+    {"STATS", "y",
+     "Count in a file in /dev/shm, which \"daqiri stats\" reads while the\n"
+     "program runs.",
+     FIELD(stats), UCS_CONFIG_TYPE_BOOL},
+
     {"GID_INDEX", "auto",
      "Index in the port's GID table, or \"auto\": RoCE v2 before v1, IPv4\n"
      "before IPv6 before link-local; 0 on InfiniBand.",

@@ -139,7 +139,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     conn->was_up         = 1;
     conn->is_direct      = conn->iface->tx.chain == NULL;
     conn->iface->tx.wake = 1;
-    conn->iface->count.conns_up++;
+    conn->iface->count->conns_up++;
     uct_daqiri_early_open(conn); /* before all that waits */
 }
 

@@ -127,7 +127,7 @@ int uct_daqiri_early_hold(uct_daqiri_conn_t *conn,
     struct ibv_send_wr *bad_wr;
     int ret = 0;
 
-    conn->iface->count.early++;
+    conn->iface->count->early++;
     pthread_mutex_lock(&conn->early_lock);
     held = uct_daqiri_early_wr(early, early->count);
     uct_daqiri_early_copy(held, wr, ep, desc);
@@ -207,7 +207,7 @@ void uct_daqiri_early_open(uct_daqiri_conn_t *conn)
     pthread_mutex_unlock(&conn->early_lock);
 
     if (error != 0) {
-        conn->iface->count.posts_refused++;
+        uct_daqiri_tx_count_refused(conn->iface, error);
         uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
         facts.error = error;
         uct_daqiri_recover(conn, &facts);

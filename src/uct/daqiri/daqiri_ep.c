@@ -14,7 +14,7 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
 {
     uct_daqiri_conn_t *conn = ep->conn;
 
-    conn->iface->count.refused[admit]++;
+    conn->iface->count->refused[admit]++;
     if (admit == DQ_ADMIT_NO_CREDIT) {
         uct_daqiri_tx_ask(conn);
     }
@@ -94,7 +94,7 @@ static inline void uct_daqiri_ep_count(uct_daqiri_conn_t *conn,
                                        uint64_t *counter, size_t length)
 {
     (*counter)++;
-    conn->iface->count.am_tx_bytes += length;
+    conn->iface->count->am_tx_bytes += length;
 }
 
 
@@ -140,7 +140,7 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
     status        = uct_daqiri_ep_post_am(conn, &hdr.msg, id, &tx, sge,
                                           1 + (length > 0));
     if (ucs_likely(status == UCS_OK)) {
-        uct_daqiri_ep_count(conn, &iface->count.am_short,
+        uct_daqiri_ep_count(conn, &iface->count->am_short,
                             length + sizeof(header));
     }
     return status;
@@ -183,7 +183,7 @@ ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     sge[0].length = sizeof(hdr);
     status = uct_daqiri_ep_post_am(conn, &hdr, id, &tx, sge, num_sge);
     if (ucs_likely(status == UCS_OK)) {
-        uct_daqiri_ep_count(conn, &iface->count.am_short, length);
+        uct_daqiri_ep_count(conn, &iface->count->am_short, length);
     }
     return status;
 }
@@ -228,7 +228,7 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    uct_daqiri_ep_count(conn, &iface->count.am_bcopy, length);
+    uct_daqiri_ep_count(conn, &iface->count->am_bcopy, length);
     return length;
 }
 
@@ -301,7 +301,7 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    uct_daqiri_ep_count(conn, &iface->count.am_zcopy, header_length + total);
+    uct_daqiri_ep_count(conn, &iface->count->am_zcopy, header_length + total);
     return UCS_INPROGRESS;
 }
 

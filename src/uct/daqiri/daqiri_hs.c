@@ -215,7 +215,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_DEAD);
         break;
     case DQ_ACT_COUNT_DUP:
-        conn->iface->count.frames_dup++;
+        conn->iface->count->frames_dup++;
         break;
     }
     return UCS_OK;
@@ -307,11 +307,11 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
     dq_wire_status_t parsed;
     dq_frame_t frame;
 
-    iface->count.frames_rx++;
+    iface->count->frames_rx++;
     parsed = dq_frame_parse(payload, length, iface->config.addr.cookie,
                             &frame);
     if (parsed != DQ_WIRE_OK) {
-        iface->count.frames_dropped[parsed]++;
+        iface->count->frames_dropped[parsed]++;
         return;
     }
 
@@ -324,7 +324,7 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
         conn = uct_daqiri_cm_find(iface, frame.src.uuid);
     }
     if ((conn == NULL) || conn->is_self) {
-        iface->count.frames_dup++;
+        iface->count->frames_dup++;
         return;
     }
     uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs.machine, &frame),

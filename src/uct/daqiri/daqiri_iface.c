@@ -414,12 +414,18 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     self->event.news_fd  = -1;
     uct_daqiri_iface_configure(self, config, params);
 
+    status = uct_daqiri_stats_open(self, config->stats);
+    if (status != UCS_OK) {
+        return status;
+    }
     status = uct_daqiri_iface_open(self, config, params);
     if (status != UCS_OK) {
         uct_daqiri_chain_close(self);
         uct_daqiri_iface_close_queues(self);
+        uct_daqiri_stats_close(self);
         return status;
     }
+    uct_daqiri_stats_publish(self);
     return UCS_OK;
 }
 
@@ -484,6 +490,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
     uct_daqiri_iface_free_conns(self);
     uct_daqiri_cm_cleanup(self);
     uct_daqiri_iface_close_queues(self);
+    uct_daqiri_stats_close(self);
 }
 
 

@@ -135,7 +135,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     conn->is_flushing = 0;
     uct_daqiri_early_end(conn);
     dq_sq_lose(&conn->sq);
-    conn->iface->count.losses++;
+    conn->iface->count->losses++;
     uct_daqiri_recover_say(facts);
     uct_daqiri_conn_start_drain(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_LOSE);
@@ -223,9 +223,9 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
     }
     conn->lost.back      = ucs_get_time();
     conn->lost.peer_done = peer->done;
-    conn->iface->count.recoveries++;
-    conn->iface->count.redone += back.again;
-    conn->iface->count.redo_had += back.had;
+    conn->iface->count->recoveries++;
+    conn->iface->count->redone += back.again;
+    conn->iface->count->redo_had += back.had;
     ucs_warn("%s", dq_triage_back(&back, line, sizeof(line)));
 }
 

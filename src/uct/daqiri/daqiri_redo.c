@@ -43,6 +43,7 @@ static int uct_daqiri_redo_post(uct_daqiri_conn_t *conn, uint32_t id,
                                                         : 0,
     };
     struct ibv_send_wr *bad_wr;
+    int ret;
 
     if (dq_redo_verdict(kind, is_past) == DQ_REDO_AGAIN) {
         wr.opcode              = (kind == DQ_OP_MSG) ? IBV_WR_SEND
@@ -53,7 +54,11 @@ static int uct_daqiri_redo_post(uct_daqiri_conn_t *conn, uint32_t id,
         wr.wr.rdma.rkey        = redo->rkey;
         wr.wr.rdma.remote_addr = redo->remote_addr;
     }
-    return ibv_post_send(conn->qp, &wr, &bad_wr);
+    ret = ibv_post_send(conn->qp, &wr, &bad_wr);
+    if (ucs_unlikely(ret != 0)) {
+        uct_daqiri_tx_count_refused(conn->iface, ret);
+    }
+    return ret;
 }
 
 

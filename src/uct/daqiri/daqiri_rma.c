@@ -100,8 +100,8 @@ ucs_status_t uct_daqiri_ep_put_short(uct_ep_h tl_ep, const void *buffer,
     }
     status = uct_daqiri_tx_post(ep->conn, &tx, &sge, 1);
     if (ucs_likely(status == UCS_OK)) {
-        iface->count.put_short++;
-        iface->count.rma_bytes += length;
+        iface->count->put_short++;
+        iface->count->rma_bytes += length;
     }
     return status;
 }
@@ -144,8 +144,8 @@ ssize_t uct_daqiri_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    iface->count.put_bcopy++;
-    iface->count.rma_bytes += length;
+    iface->count->put_bcopy++;
+    iface->count->rma_bytes += length;
     return length;
 }
 
@@ -182,8 +182,8 @@ ucs_status_t uct_daqiri_ep_get_bcopy(uct_ep_h tl_ep,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    iface->count.get_bcopy++;
-    iface->count.rma_bytes += length;
+    iface->count->get_bcopy++;
+    iface->count->rma_bytes += length;
     return UCS_INPROGRESS;
 }
 
@@ -234,7 +234,7 @@ static ucs_status_t uct_daqiri_rma_zcopy(uct_daqiri_ep_t *ep,
         return status;
     }
     (*counter)++;
-    iface->count.rma_bytes += total;
+    iface->count->rma_bytes += total;
     return UCS_INPROGRESS;
 }
 
@@ -247,7 +247,7 @@ ucs_status_t uct_daqiri_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 
     return uct_daqiri_rma_zcopy(ep, "put_zcopy", IBV_WR_RDMA_WRITE, iov,
                                 iovcnt, remote_addr, rkey, comp,
-                                &ep->conn->iface->count.put_zcopy);
+                                &ep->conn->iface->count->put_zcopy);
 }
 
 
@@ -259,5 +259,5 @@ ucs_status_t uct_daqiri_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 
     return uct_daqiri_rma_zcopy(ep, "get_zcopy", IBV_WR_RDMA_READ, iov,
                                 iovcnt, remote_addr, rkey, comp,
-                                &ep->conn->iface->count.get_zcopy);
+                                &ep->conn->iface->count->get_zcopy);
 }

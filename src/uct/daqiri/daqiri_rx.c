@@ -170,7 +170,7 @@ void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc)
 static void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn, uint32_t count)
 {
     if (ucs_unlikely(dq_sq_credit(&conn->sq, count) != 0)) {
-        conn->iface->count.rx_dropped[DQ_WIRE_BAD_FIELD]++;
+        conn->iface->count->rx_dropped[DQ_WIRE_BAD_FIELD]++;
         return;
     }
     conn->iface->tx.wake = 1;
@@ -219,7 +219,7 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
     sge.addr = (uintptr_t)hdr;
     status   = uct_daqiri_tx_post(conn, &tx, &sge, 1);
     if (status == UCS_OK) {
-        conn->iface->count.credit_frames_tx++;
+        conn->iface->count->credit_frames_tx++;
     }
     return status;
 }
@@ -285,7 +285,7 @@ static void uct_daqiri_rx_on_error(uct_daqiri_iface_t *iface,
 
     uct_daqiri_rx_release(iface, wc->wr_id);
     if (wc->status == IBV_WC_WR_FLUSH_ERR) {
-        iface->count.rx_flushed++;
+        iface->count->rx_flushed++;
         return;
     }
     if (conn != NULL) {
@@ -306,8 +306,8 @@ static void uct_daqiri_rx_deliver(uct_daqiri_iface_t *iface, uint32_t index,
     if (ucs_unlikely(iface->config.headroom < sizeof(dq_msg_hdr_t))) {
         uct_daqiri_rx_set_release(iface, uct_daqiri_rx_desc(iface, data));
     }
-    iface->count.am_rx++;
-    iface->count.am_rx_bytes += length;
+    iface->count->am_rx++;
+    iface->count->am_rx_bytes += length;
     uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, data,
                        length, "RX: AM");
     status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
@@ -336,18 +336,18 @@ static void uct_daqiri_rx_on_message(uct_daqiri_iface_t *iface,
     dq_wire_status_t parsed = dq_msg_parse(hdr, wc->byte_len);
 
     if (ucs_unlikely(parsed != DQ_WIRE_OK)) {
-        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.rx_dropped[parsed]);
+        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->rx_dropped[parsed]);
         return;
     }
     if (wc->wc_flags & IBV_WC_WITH_IMM) {
         uct_daqiri_rx_credit(conn, ntohl(wc->imm_data));
     }
     if (hdr->kind == DQ_MSG_GRANT) {
-        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.credit_frames_rx);
+        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->credit_frames_rx);
         return;
     }
     if (ucs_unlikely(hdr->seq != conn->rx_seq)) {
-        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.rx_out_of_order);
+        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->rx_out_of_order);
         return;
     }
     conn->rx_seq++;
@@ -387,7 +387,7 @@ static void uct_daqiri_rx_on_wc(uct_daqiri_iface_t *iface,
     }
     conn = uct_daqiri_rx_conn(iface, wc->qp_num);
     if (ucs_unlikely(conn == NULL)) {
-        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count.stray_completions);
+        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->stray_completions);
         return;
     }
     if (ucs_unlikely((conn->sq.gate == DQ_GATE_NOT_UP) ||

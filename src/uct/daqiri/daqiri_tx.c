@@ -65,11 +65,18 @@ uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p)
     uct_daqiri_pool_t *pool = &iface->tx.pool;
 
     if (ucs_unlikely(pool->free_count == 0) && !uct_daqiri_tx_grow(iface)) {
-        iface->count.refused_no_buffer++;
+        iface->count->refused_no_buffer++;
         return UCT_DAQIRI_NO_DESC;
     }
     *is_scarce_p = (pool->count - pool->free_count) * 2 >= pool->limit;
     return pool->free_stack[--pool->free_count];
+}
+
+
+void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error)
+{
+    iface->count->posts_refused++;
+    iface->count->posts_enomem += error == ENOMEM;
 }
 
 
@@ -80,7 +87,7 @@ int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn, int error)
     if ((conn->redo.slots == NULL) || (conn->sq.gate == DQ_GATE_DEAD)) {
         return 0;
     }
-    conn->iface->count.posts_refused++;
+    uct_daqiri_tx_count_refused(conn->iface, error);
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
     uct_daqiri_recover(conn, &facts);
@@ -102,7 +109,7 @@ ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
 
     dq_sq_unpost(&conn->sq, &conn->iface->tx.ledger, 1,
                  wr_class != DQ_WR_RMA);
-    conn->iface->count.posts_refused++;
+    uct_daqiri_tx_count_refused(conn->iface, error);
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
     uct_daqiri_conn_fail(conn, &facts);
@@ -232,9 +239,9 @@ static void uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn,
     dq_facts_t facts;
 
     if (wc->status == IBV_WC_WR_FLUSH_ERR) {
-        iface->count.tx_flushed++;
+        iface->count->tx_flushed++;
     } else {
-        iface->count.tx_errors++;
+        iface->count->tx_errors++;
     }
 
     uct_daqiri_tx_facts(conn, (dq_cause_t)wc->status, &facts);
@@ -260,7 +267,7 @@ static void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface,
 
     if (ucs_unlikely((conn == NULL) ||
                      !uct_daqiri_tx_is_owned(conn, wc->wr_id))) {
-        iface->count.stray_completions++;
+        iface->count->stray_completions++;
         return;
     }
     if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {

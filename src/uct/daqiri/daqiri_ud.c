@@ -225,7 +225,7 @@ ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
         return UCS_ERR_IO_ERROR;
     }
     ud->send_busy |= UCS_BIT(index);
-    iface->count.frames_tx++;
+    iface->count->frames_tx++;
     return UCS_OK;
 }
 

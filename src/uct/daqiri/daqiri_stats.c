@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The counters of an interface, in a file that others may map (dq_stats.h): to
+ * be read costs nothing here. And as text, when it closes.
+ *
+ * The file is made under a lock that its process keeps until it ends, however
+ * it ends. So whoever can take the lock of a file has found what a killed
+ * process has left, and removes it.
+ *
+ * Threads: open, close and look are progress; a counter is written by its owner.
+ */
+#include "daqiri.h"
+
+#include <dirent.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+
+enum {
+    UCT_DAQIRI_STATS_VALUES = sizeof(uct_daqiri_values_t) / sizeof(uint64_t),
+    UCT_DAQIRI_STATS_PEERS  = 64,
+    UCT_DAQIRI_STATS_TRIES  = 16
+};
+
+DQ_STATIC_ASSERT((int)UCT_DAQIRI_STATS_VALUES <= (int)DQ_STATS_VALUES_MAX,
+                 "values");
+
+typedef struct {
+    const char *name;
+    size_t     offset;
+    int        kind;
+} uct_daqiri_value_t;
+
+#define COUNTER(_name) \
+    {#_name, offsetof(uct_daqiri_values_t, count._name), DQ_STATS_COUNTER}
+#define SUM(_name) \
+    {#_name, offsetof(uct_daqiri_values_t, gauge._name), DQ_STATS_SUM}
+#define GAUGE(_name) \
+    {#_name, offsetof(uct_daqiri_values_t, gauge._name), DQ_STATS_GAUGE}
+
+static const uct_daqiri_value_t uct_daqiri_values[] = {
+    COUNTER(am_tx_bytes),
+    COUNTER(am_short),
+    COUNTER(am_bcopy),
+    COUNTER(am_zcopy),
+    COUNTER(put_short),
+    COUNTER(put_bcopy),
+    COUNTER(put_zcopy),
+    COUNTER(get_bcopy),
+    COUNTER(get_zcopy),
+    COUNTER(rma_bytes),
+    COUNTER(atomics),
+    COUNTER(early),
+    COUNTER(am_rx),
+    COUNTER(am_rx_bytes),
+    COUNTER(conns),
+    COUNTER(conns_up),
+    COUNTER(credit_frames_tx),
+    COUNTER(credit_frames_rx),
+    COUNTER(refused_no_buffer),
+    COUNTER(rx_out_of_order),
+    COUNTER(tx_errors),
+    COUNTER(tx_flushed),
+    COUNTER(rx_flushed),
+    COUNTER(stray_completions),
+    COUNTER(posts_refused),
+    COUNTER(posts_enomem),
+    COUNTER(chains),
+    COUNTER(chained),
+    COUNTER(chains_late),
+    COUNTER(losses),
+    COUNTER(recoveries),
+    COUNTER(redone),
+    COUNTER(redo_had),
+    COUNTER(frames_tx),
+    COUNTER(frames_rx),
+    COUNTER(frames_dup),
+    SUM(looked_at_ns),
+    SUM(posted),
+    SUM(retired),
+    GAUGE(sq_in_use),
+    GAUGE(cq_len),
+    GAUGE(credits),
+    GAUGE(oldest_ns),
+    GAUGE(rx_total),
+    GAUGE(rx_free),
+    GAUGE(rx_posted),
+    GAUGE(rx_taken),
+    GAUGE(rx_held),
+    GAUGE(rx_promised),
+    SUM(rx_overcommit),
+    SUM(rx_overrun),
+    GAUGE(tx_buffers),
+    GAUGE(tx_buffers_out),
+    GAUGE(conns_open),
+};
+
+static const char *uct_daqiri_admit_name(int index)
+{
+    return dq_admit_name((dq_admit_t)index);
+}
+
+
+static const char *uct_daqiri_wire_name(int index)
+{
+    return dq_wire_status_name((dq_wire_status_t)index);
+}
+
+
+/* One value for each answer of ours, named after it. */
+static const struct {
+    const char *prefix;
+    size_t     offset;
+    int        count;
+    const char *(*name)(int index);
+} uct_daqiri_families[] = {
+    {"refused_", offsetof(uct_daqiri_values_t, count.refused), DQ_ADMIT_LAST,
+     uct_daqiri_admit_name},
+    {"rx_dropped_", offsetof(uct_daqiri_values_t, count.rx_dropped),
+     DQ_WIRE_LAST, uct_daqiri_wire_name},
+    {"frames_dropped_", offsetof(uct_daqiri_values_t, count.frames_dropped),
+     DQ_WIRE_LAST, uct_daqiri_wire_name},
+};
+
+/* Interfaces of this process that have a file. */
+static pthread_mutex_t uct_daqiri_stats_lock = PTHREAD_MUTEX_INITIALIZER;
+static UCS_LIST_HEAD(uct_daqiri_stats_files);
+
+
+/* ---- What is in the file ---- */
+
+static dq_stats_entry_t *uct_daqiri_stats_entry(dq_stats_header_t *map,
+                                                size_t offset)
+{
+    dq_stats_entry_t *entries = UCS_PTR_BYTE_OFFSET(map, map->entries_at);
+
+    return &entries[offset / sizeof(uint64_t)];
+}
+
+
+static void uct_daqiri_stats_name_all(dq_stats_header_t *map)
+{
+    dq_stats_entry_t *entry;
+    unsigned i;
+    int j;
+
+    for (i = 0; i < ucs_static_array_size(uct_daqiri_values); i++) {
+        entry = uct_daqiri_stats_entry(map, uct_daqiri_values[i].offset);
+        ucs_strncpy_zero(entry->name, uct_daqiri_values[i].name,
+                         sizeof(entry->name));
+        entry->kind = uct_daqiri_values[i].kind;
+    }
+    for (i = 0; i < ucs_static_array_size(uct_daqiri_families); i++) {
+        for (j = 1; j < uct_daqiri_families[i].count; j++) { /* 0 is success */
+            entry = uct_daqiri_stats_entry(map, uct_daqiri_families[i].offset +
+                                           j * sizeof(uint64_t));
+            snprintf(entry->name, sizeof(entry->name), "%s%s",
+                     uct_daqiri_families[i].prefix,
+                     uct_daqiri_families[i].name(j));
+        }
+    }
+}
+
+
+static uint64_t uct_daqiri_stats_now(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+}
+
+
+/* ---- The file ---- */
+
+static uint32_t uct_daqiri_stats_serial(void)
+{
+    static uint32_t serial = 0;
+
+    return __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED);
+}
+
+
+/* Is what is open there still what has this name? */
+static int uct_daqiri_stats_is_named(int fd, const char *path)
+{
+    struct stat ours, named;
+
+    return (fstat(fd, &ours) == 0) && (lstat(path, &named) == 0) &&
+           (ours.st_ino == named.st_ino) && (ours.st_dev == named.st_dev);
+}
+
+
+/* Removes it if its owner is gone. */
+static void uct_daqiri_stats_sweep_one(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (fd < 0) {
+        return;
+    }
+    if ((flock(fd, LOCK_EX | LOCK_NB) == 0) &&
+        uct_daqiri_stats_is_named(fd, path)) {
+        unlink(path);
+    }
+    close(fd);
+}
+
+
+static void uct_daqiri_stats_sweep(void)
+{
+    DIR *dir = opendir(DQ_STATS_DIR);
+    char path[DQ_STATS_FILE_MAX];
+    const struct dirent *entry;
+    uint32_t pid, serial;
+
+    if (dir == NULL) {
+        return;
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        if (dq_stats_is_name(entry->d_name, geteuid(), &pid, &serial)) {
+            uct_daqiri_stats_sweep_one(dq_stats_path(path, sizeof(path),
+                                                     geteuid(), pid, serial));
+        }
+    }
+    closedir(dir);
+}
+
+
+/* A file that is ours and locked; -1 with errno. Between the making and the
+ * lock somebody may take it for a leftover: then another. */
+static int uct_daqiri_stats_create(char *path)
+{
+    int fd, i;
+
+    for (i = 0; i < UCT_DAQIRI_STATS_TRIES; i++) {
+        dq_stats_path(path, DQ_STATS_FILE_MAX, geteuid(), getpid(),
+                      uct_daqiri_stats_serial());
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                  S_IRUSR | S_IWUSR);
+        if (fd < 0) {
+            if (errno == EEXIST) {
+                continue; /* of a pid in another container, or left over */
+            }
+            return -1;
+        }
+        if ((flock(fd, LOCK_EX | LOCK_NB) == 0) &&
+            uct_daqiri_stats_is_named(fd, path)) {
+            return fd;
+        }
+        close(fd);
+    }
+    return -1;
+}
+
+
+/* All of its memory is there before it is written to: a full folder is a
+ * refusal here, and no signal later. */
+static void *uct_daqiri_stats_map_file(uct_daqiri_stats_t *stats,
+                                       size_t length)
+{
+    void *map = MAP_FAILED;
+    int ret;
+
+    uct_daqiri_stats_sweep();
+    stats->fd = uct_daqiri_stats_create(stats->path);
+    if (stats->fd < 0) {
+        ucs_debug("daqiri: no file of counters in %s: %m", DQ_STATS_DIR);
+        return MAP_FAILED;
+    }
+    ret = posix_fallocate(stats->fd, 0, length);
+    if (ret == 0) {
+        map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED,
+                   stats->fd, 0);
+    }
+    if (map == MAP_FAILED) {
+        ucs_debug("daqiri: no room for counters in %s: %s", stats->path,
+                  strerror((ret != 0) ? ret : errno));
+        unlink(stats->path);
+        close(stats->fd);
+        stats->fd = -1;
+    }
+    return map;
+}
+
+
+static void uct_daqiri_stats_forget(uct_daqiri_stats_t *stats)
+{
+    if ((stats->fd >= 0) && (stats->owner == getpid())) {
+        unlink(stats->path);
+    }
+}
+
+
+/* A process that ends with interfaces open. */
+static void __attribute__((destructor)) uct_daqiri_stats_at_exit(void)
+{
+    uct_daqiri_stats_t *stats;
+
+    ucs_list_for_each(stats, &uct_daqiri_stats_files, link) {
+        uct_daqiri_stats_forget(stats);
+    }
+}
+
+
+ucs_status_t uct_daqiri_stats_open(uct_daqiri_iface_t *iface, int is_wanted)
+{
+    uct_daqiri_stats_t *stats = &iface->stats;
+    dq_stats_header_t layout;
+    uct_daqiri_values_t *values;
+    void *map = MAP_FAILED;
+
+    dq_stats_layout(&layout, UCT_DAQIRI_STATS_VALUES, UCT_DAQIRI_STATS_PEERS);
+    stats->fd    = -1;
+    stats->owner = getpid();
+    if (is_wanted) {
+        map = uct_daqiri_stats_map_file(stats, layout.length);
+    }
+    if (map == MAP_FAILED) {
+        map = mmap(NULL, layout.length, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    if (map == MAP_FAILED) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    stats->map   = map;
+    *stats->map  = layout;
+    values       = UCS_PTR_BYTE_OFFSET(map, layout.values_at);
+    iface->count = &values->count;
+    iface->gauge = &values->gauge;
+    uct_daqiri_stats_name_all(stats->map);
+    pthread_mutex_lock(&uct_daqiri_stats_lock);
+    ucs_list_add_tail(&uct_daqiri_stats_files, &stats->link);
+    pthread_mutex_unlock(&uct_daqiri_stats_lock);
+    return UCS_OK;
+}
+
+
+void uct_daqiri_stats_publish(uct_daqiri_iface_t *iface)
+{
+    struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
+    dq_stats_header_t *map      = iface->stats.map;
+
+    map->pid       = iface->config.pid;
+    map->port      = iface->config.port_num;
+    map->uuid      = iface->config.addr.uuid;
+    map->opened_ns = uct_daqiri_stats_now();
+    ucs_strncpy_zero(map->host, iface->config.host, sizeof(map->host));
+    ucs_strncpy_zero(map->device, ibv_get_device_name(context->device),
+                     sizeof(map->device));
+    uct_daqiri_stats_look(iface);
+    dq_stats_publish(map);
+}
+
+
+void uct_daqiri_stats_close(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_stats_t *stats = &iface->stats;
+    int fd                    = stats->fd;
+
+    pthread_mutex_lock(&uct_daqiri_stats_lock);
+    ucs_list_del(&stats->link);
+    pthread_mutex_unlock(&uct_daqiri_stats_lock);
+    uct_daqiri_stats_forget(stats);
+    stats->fd = -1;
+    munmap(stats->map, stats->map->length);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+
+/* ---- Gauges ---- */
+
+static void uct_daqiri_stats_look_rx(uct_daqiri_iface_t *iface)
+{
+    const dq_rx_t *rx          = &iface->rx.ledger;
+    uct_daqiri_gauges_t *gauge = iface->gauge;
+
+    gauge->rx_total      = rx->total;
+    gauge->rx_free       = rx->free;
+    gauge->rx_posted     = rx->posted;
+    gauge->rx_taken      = rx->taken;
+    gauge->rx_held       = rx->held;
+    gauge->rx_promised   = rx->reserved - rx->owed;
+    gauge->rx_overcommit = rx->overcommit;
+    gauge->rx_overrun    = rx->overrun;
+}
+
+
+void uct_daqiri_stats_look(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_gauges_t *gauge   = iface->gauge;
+    const uct_daqiri_pool_t *pool = &iface->tx.pool;
+
+    uct_daqiri_stats_look_rx(iface);
+    gauge->sq_in_use      = iface->tx.ledger.used;
+    gauge->cq_len         = iface->tx.ledger.depth;
+    gauge->tx_buffers     = pool->count;
+    gauge->tx_buffers_out = pool->count - pool->free_count;
+    gauge->looked_at_ns   = uct_daqiri_stats_now();
+}
+
+
+/* ---- Text ---- */
+
+/* Messages to this interface itself: each has had its number. */
+static uint64_t uct_daqiri_self_tx(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_cm_find(iface,
+                                                 iface->config.addr.uuid);
+
+    return (conn == NULL) ? 0 : conn->tx_seq;
+}
+
+
+static uint64_t uct_daqiri_stats_add(const uint64_t *values, int count)
+{
+    uint64_t sum = 0;
+    int i;
+
+    for (i = 1; i < count; i++) {
+        sum += values[i];
+    }
+    return sum;
+}
+
+
+/* What is not in the file, but follows from it. */
+static void uct_daqiri_stats_print_sums(uct_daqiri_iface_t *iface, FILE *file)
+{
+    const uct_daqiri_counters_t *count = iface->count;
+    const struct {
+        const char *key;
+        uint64_t   value;
+    } rows[] = {
+        {"pid", iface->config.pid},
+        {"am_tx", count->am_short + count->am_bcopy + count->am_zcopy},
+        {"am_self_tx", uct_daqiri_self_tx(iface)},
+        {"rx_buffers", iface->rx.ledger.total},
+        {"rx_dropped", uct_daqiri_stats_add(count->rx_dropped, DQ_WIRE_LAST)},
+        {"frames_dropped",
+         uct_daqiri_stats_add(count->frames_dropped, DQ_WIRE_LAST)},
+        {"sq_in_use_at_close", iface->tx.ledger.used},
+        {"rx_held_at_close", iface->rx.ledger.held},
+        {"tx_buffers_out_at_close",
+         iface->tx.pool.count - iface->tx.pool.free_count},
+    };
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(rows); i++) {
+        fprintf(file, "%s %" PRIu64 "\n", rows[i].key, rows[i].value);
+    }
+}
+
+
+static void uct_daqiri_stats_print(uct_daqiri_iface_t *iface, FILE *file)
+{
+    const dq_stats_header_t *map = iface->stats.map;
+    const char *name;
+    uint32_t i;
+
+    fprintf(file, "device %s\n",
+            ibv_get_device_name(uct_daqiri_iface_md(iface)->context->device));
+    uct_daqiri_stats_print_sums(iface, file);
+    for (i = 0; i < map->count; i++) {
+        name = dq_stats_entry(map, i)->name;
+        if (name[0] != '\0') {
+            fprintf(file, "%s %" PRIu64 "\n", name, dq_stats_value(map, i));
+        }
+    }
+}
+
+
+void uct_daqiri_stats_write(uct_daqiri_iface_t *iface)
+{
+    static unsigned serial = 0;
+    const char *dir        = getenv("DAQIRI_STATS_DIR");
+    char path[PATH_MAX];
+    FILE *file;
+
+    uct_daqiri_stats_look(iface);
+    if ((dir == NULL) || (*dir == '\0')) {
+        return;
+    }
+
+    snprintf(path, sizeof(path), "%s/daqiri.%u.%u", dir, iface->config.pid,
+             __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
+    file = fopen(path, "w");
+    if (file == NULL) {
+        ucs_warn("cannot write the counters to %s: %m", path);
+        return;
+    }
+    uct_daqiri_stats_print(iface, file);
+    if (fclose(file) != 0) {
+        ucs_warn("cannot write the counters to %s: %m", path);
+    }
+}

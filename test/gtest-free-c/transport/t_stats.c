@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The file of counters of a running interface (dq_stats.h): it is there while
+ * the interface is, says what has happened the moment that it has happened, to
+ * another process as well, and goes with its process, however that ends.
+ */
+#include "t_uct.h"
+#include "dq/dq_stats.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MESSAGES = 500, FILES_MAX = 8 };
+
+
+/* ---- Files ---- */
+
+/* The serials of this process's files, in no order. */
+static unsigned find_files(pid_t pid, uint32_t *serials)
+{
+    DIR *dir = opendir(DQ_STATS_DIR);
+    const struct dirent *entry;
+    uint32_t owner, serial;
+    unsigned count = 0;
+
+    ck_assert_ptr_nonnull(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        if (dq_stats_is_name(entry->d_name, geteuid(), &owner, &serial) &&
+            (owner == (uint32_t)pid)) {
+            ck_assert_uint_lt(count, FILES_MAX);
+            serials[count++] = serial;
+        }
+    }
+    closedir(dir);
+    return count;
+}
+
+
+static unsigned count_files(pid_t pid)
+{
+    uint32_t serials[FILES_MAX];
+
+    return find_files(pid, serials);
+}
+
+
+static const dq_stats_header_t *map_file(pid_t pid, uint32_t serial)
+{
+    const dq_stats_header_t *header;
+    char path[DQ_STATS_FILE_MAX];
+    struct stat stat;
+    void *map;
+    int fd;
+
+    dq_stats_path(path, sizeof(path), geteuid(), pid, serial);
+    fd = open(path, O_RDONLY);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fstat(fd, &stat), 0);
+    ck_assert_uint_eq(stat.st_mode & 0777, 0600);
+    map = mmap(NULL, stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    ck_assert(map != MAP_FAILED);
+    close(fd);
+    header = dq_stats_find(map, stat.st_size);
+    ck_assert_ptr_nonnull(header);
+    ck_assert_uint_eq(header->pid, pid);
+    return header;
+}
+
+
+static uint64_t value(const dq_stats_header_t *header, const char *name)
+{
+    uint32_t i;
+
+    for (i = 0; i < header->count; i++) {
+        if (strcmp(dq_stats_entry(header, i)->name, name) == 0) {
+            return dq_stats_value(header, i);
+        }
+    }
+    ck_abort_msg("there is no value %s", name);
+}
+
+
+/* The only interface of a process. */
+static const dq_stats_header_t *map_only(pid_t pid)
+{
+    uint32_t serials[FILES_MAX];
+
+    ck_assert_uint_eq(find_files(pid, serials), 1);
+    return map_file(pid, serials[0]);
+}
+
+
+static void unmap(const dq_stats_header_t *header)
+{
+    munmap((void*)header, header->length);
+}
+
+
+/* ---- Reading ---- */
+
+/* A counter is right after each message; both ends add up at the end. */
+START_TEST(test_live)
+{
+    const dq_stats_header_t *map;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+    unsigned i;
+
+    t_only_daqiri("counts in a file");
+    end = t_end_open("");
+    map = map_only(getpid());
+    ck_assert_str_ne(map->device, "");
+    ck_assert_str_ne(map->host, "");
+    ck_assert_uint_gt(map->opened_ns, 0);
+    ck_assert_uint_eq(value(map, "am_bcopy"), 0);
+
+    t_stream_open(&stream, end, 1);
+    link = t_link_open(end, &end->address, 1);
+    for (i = 0; i < MESSAGES; i++) {
+        t_send(link, T_BCOPY, 100 + i);
+        ck_assert_uint_eq(value(map, "am_bcopy"), link->sent);
+        ck_assert_uint_eq(value(map, "am_tx_bytes"), link->bytes);
+        ck_assert_uint_eq(value(map, "am_rx"), stream.got);
+    }
+    T_WAIT(stream.got == MESSAGES);
+    ck_assert_uint_eq(value(map, "am_rx"), MESSAGES);
+    ck_assert_uint_eq(value(map, "am_rx_bytes"), link->bytes);
+    ck_assert_uint_eq(value(map, "conns_up"), 1);
+    ck_assert_uint_eq(value(map, "posts_refused"), 0);
+    ck_assert_uint_eq(value(map, "posts_enomem"), 0);
+    unmap(map);
+    t_end_close_all();
+    ck_assert_uint_eq(count_files(getpid()), 0);
+}
+END_TEST
+
+
+/* Each name once, each with a kind; none without a meaning but the places of
+ * success in a family. */
+START_TEST(test_names)
+{
+    const dq_stats_header_t *map;
+    const char *name;
+    uint32_t i, j, unnamed = 0;
+
+    t_only_daqiri("counts in a file");
+    t_end_open("");
+    map = map_only(getpid());
+    for (i = 0; i < map->count; i++) {
+        name     = dq_stats_entry(map, i)->name;
+        unnamed += *name == '\0';
+        for (j = 0; (j < i) && (*name != '\0'); j++) {
+            ck_assert_str_ne(name, dq_stats_entry(map, j)->name);
+        }
+    }
+    ck_assert_uint_eq(unnamed, 3);
+    unmap(map);
+}
+END_TEST
+
+
+/* Who looks is another process. */
+static void read_other(t_team_t *team)
+{
+    t_end_t *end = t_end_open("");
+    const dq_stats_header_t *map;
+    t_stream_t stream;
+    t_link_t *link;
+
+    t_stream_open(&stream, end, 1);
+    t_team_put_address(team, end);
+    (void)t_team_get_address(team, 1 - team->rank);
+    if (team->rank == 0) {
+        link = t_link_open(end, t_team_get_address(team, 1), 1);
+        while (link->sent < MESSAGES) {
+            t_send(link, T_BCOPY, 64);
+        }
+        ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+        team->shared->number[0] = 1;
+    } else {
+        map = map_only(team->shared->pid[0]);
+        T_WAIT(team->shared->number[0] && (stream.got == MESSAGES));
+        ck_assert_uint_eq(value(map, "am_bcopy"), MESSAGES);
+        ck_assert_uint_eq(value(map, "am_tx_bytes"), 64 * MESSAGES);
+        unmap(map);
+    }
+    t_team_barrier(team);
+}
+
+START_TEST(test_other_process)
+{
+    t_only_daqiri("counts in a file");
+    t_team_run(2, 0, read_other);
+}
+END_TEST
+
+
+/* ---- Coming and going ---- */
+
+START_TEST(test_off)
+{
+    t_only_daqiri("counts in a file");
+    t_end_open("STATS=n");
+    ck_assert_uint_eq(count_files(getpid()), 0);
+}
+END_TEST
+
+
+START_TEST(test_several)
+{
+    t_end_t *end;
+
+    t_only_daqiri("counts in a file");
+    end = t_end_open("");
+    t_end_open("");
+    t_end_open("");
+    ck_assert_uint_eq(count_files(getpid()), 3);
+    t_end_close(end);
+    ck_assert_uint_eq(count_files(getpid()), 2);
+}
+END_TEST
+
+
+/* How a process with an open interface ends. */
+typedef enum { KILLED, EXITS, EXECS, WAYS } way_t;
+
+/* A process that opens an interface, says so, and ends in this way when it is
+ * let. Whatever happens, it tells nobody of its check library. */
+static pid_t start(way_t way, int *go)
+{
+    int ready[2], gate[2];
+    char byte = 0;
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(ready) | pipe(gate), 0);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        t_unmarked = 1;
+        close(gate[1]);
+        t_end_open("");
+        if ((write(ready[1], &byte, 1) != 1) || (read(gate[0], &byte, 1) < 0)) {
+            _exit(98);
+        }
+        if (way == EXECS) {
+            execlp("true", "true", NULL);
+        }
+        exit(0);
+    }
+    close(ready[1]);
+    close(gate[0]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    *go = gate[1];
+    return pid;
+}
+
+
+static void finish(pid_t pid, way_t way, int go)
+{
+    int status;
+
+    if (way == KILLED) {
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    }
+    close(go);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    if (way != KILLED) {
+        ck_assert_int_eq(status, 0);
+    }
+}
+
+
+/* Of a process that exits nothing is left; of one that is killed, or becomes
+ * another, until the next comes. */
+START_TEST(test_end_of_process)
+{
+    pid_t pid;
+    int go;
+
+    t_only_daqiri("counts in a file");
+    t_expect_loss();
+    pid = start(_i, &go);
+    ck_assert_uint_eq(count_files(pid), 1);
+    finish(pid, _i, go);
+    ck_assert_uint_eq(count_files(pid), (_i == EXITS) ? 0 : 1);
+    t_end_open("");
+    ck_assert_uint_eq(count_files(pid), 0);
+    ck_assert_uint_eq(count_files(getpid()), 1);
+}
+END_TEST
+
+
+/* A stopped process lives: its file stays, and can be read. */
+START_TEST(test_stopped)
+{
+    const dq_stats_header_t *map;
+    pid_t pid;
+    int go, status;
+
+    t_only_daqiri("counts in a file");
+    t_expect_loss();
+    pid = start(EXITS, &go);
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+    t_end_open("");
+    map = map_only(pid);
+    ck_assert_uint_eq(value(map, "am_rx"), 0);
+    unmap(map);
+    ck_assert_int_eq(kill(pid, SIGCONT), 0);
+    finish(pid, EXITS, go);
+    ck_assert_uint_eq(count_files(pid), 0);
+}
+END_TEST
+
+
+/* A child that exits does not take its parent's file with it. */
+START_TEST(test_child)
+{
+    int status;
+    pid_t pid;
+
+    t_only_daqiri("counts in a file");
+    t_end_open("");
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        t_unmarked = 1;
+        exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_eq(count_files(getpid()), 1);
+}
+END_TEST
+
+
+/* What has such a name and is no file of ours does no harm, and what is locked
+ * by nobody is swept, whatever is in it. */
+START_TEST(test_strange_files)
+{
+    char path[3][DQ_STATS_FILE_MAX];
+    struct stat stat;
+    unsigned i;
+    int fd;
+
+    t_only_daqiri("counts in a file");
+    for (i = 0; i < 3; i++) {
+        dq_stats_path(path[i], sizeof(path[i]), geteuid(), 0, getpid() + i);
+    }
+    ck_assert_int_eq(mkdir(path[0], 0700), 0);
+    ck_assert_int_eq(symlink("/etc/passwd", path[1]), 0);
+    fd = open(path[2], O_CREAT | O_RDWR, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+
+    t_end_open("");
+    ck_assert_int_eq(lstat(path[0], &stat) | lstat(path[1], &stat) |
+                     lstat(path[2], &stat), 0);
+    close(fd);
+    t_end_open("");
+    ck_assert_int_eq(lstat(path[0], &stat) | lstat(path[1], &stat), 0);
+    ck_assert_int_ne(lstat(path[2], &stat), 0);
+    ck_assert_int_eq(rmdir(path[0]) | unlink(path[1]), 0);
+}
+END_TEST
+
+
+/* ---- Suite ---- */
+
+static Suite *suite_stats(void)
+{
+    Suite *suite  = suite_create("stats");
+    TCase *reading = t_uct_case("reading");
+    TCase *files   = t_uct_case("files");
+
+    tcase_add_test(reading, test_live);
+    tcase_add_test(reading, test_names);
+    tcase_add_test(reading, test_other_process);
+    suite_add_tcase(suite, reading);
+
+    tcase_add_test(files, test_off);
+    tcase_add_test(files, test_several);
+    tcase_add_loop_test(files, test_end_of_process, 0, WAYS);
+    tcase_add_test(files, test_stopped);
+    tcase_add_test(files, test_child);
+    tcase_add_test(files, test_strange_files);
+    suite_add_tcase(suite, files);
+    return suite;
+}
+
+T_UCT_MAIN(suite_stats)
