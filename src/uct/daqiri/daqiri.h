@@ -369,6 +369,12 @@ typedef struct {
     struct ibv_wc wc[UCT_DAQIRI_STASH_MAX];
 } uct_daqiri_stash_t;
 
+/* A buffer's RECV, made with it: to post it is to link it. */
+typedef struct {
+    struct ibv_recv_wr wr;
+    struct ibv_sge     sge;
+} uct_daqiri_recv_t;
+
 /* Called for each datagram, GRH skipped. */
 typedef void (*uct_daqiri_ud_rx_t)(uct_daqiri_iface_t *iface,
                                    const void *payload, size_t length);
@@ -393,6 +399,7 @@ struct uct_daqiri_iface {
         struct ibv_srq    *srq;
         dq_rx_t           ledger;
         uct_daqiri_pool_t pool;
+        uct_daqiri_recv_t *recvs;      /* by index into the pool             */
         uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
         ucs_list_link_t   owing;       /* conns with a grant due             */
         uint32_t          spare;       /* buffers free for a window; atomic  */

@@ -116,8 +116,11 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
         .flags = IBV_SEND_INLINE,
         .op    = {.desc = UCT_DAQIRI_NO_DESC},
     };
-    uct_daqiri_short_hdr_t hdr;
-    struct ibv_sge sge[2];
+    uct_daqiri_short_hdr_t unremembered;
+    uct_daqiri_short_hdr_t *hdr = &unremembered;
+    struct ibv_sge two[2];
+    struct ibv_sge *sge = two;
+    int num_sge         = 1;
     ucs_status_t status;
 
     if (ucs_unlikely(length + sizeof(header) > iface->config.max_short)) {
@@ -132,13 +135,20 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
         return status;
     }
 
-    hdr.am        = header;
-    sge[0].addr   = (uintptr_t)&hdr;
-    sge[0].length = sizeof(hdr);
-    sge[1].addr   = (uintptr_t)payload;
-    sge[1].length = length;
-    status        = uct_daqiri_ep_post_am(conn, &hdr.msg, id, &tx, sge,
-                                          1 + (length > 0));
+    if (ucs_likely(conn->redo.slots != NULL)) {
+        hdr = uct_daqiri_redo_inline(conn, sizeof(*hdr) + length, &sge);
+        if (length > 0) {
+            memcpy(hdr + 1, payload, length);
+        }
+    } else {
+        two[0].addr   = (uintptr_t)hdr;
+        two[0].length = sizeof(*hdr);
+        two[1].addr   = (uintptr_t)payload;
+        two[1].length = length;
+        num_sge       = 1 + (length > 0);
+    }
+    hdr->am = header;
+    status  = uct_daqiri_ep_post_am(conn, &hdr->msg, id, &tx, sge, num_sge);
     if (ucs_likely(status == UCS_OK)) {
         uct_daqiri_ep_count(conn, &iface->count->am_short,
                             length + sizeof(header));

@@ -272,6 +272,11 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
     if (status != UCS_OK) {
         return status;
     }
+    iface->rx.recvs = ucs_calloc(iface->rx.ledger.limit,
+                                 sizeof(*iface->rx.recvs), "daqiri_recvs");
+    if (iface->rx.recvs == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
     return uct_daqiri_pool_init(&iface->tx.pool, "daqiri_tx", pd,
                                 config->tx_buffers, sizeof(dq_msg_hdr_t),
                                 iface->config.seg_size,
@@ -326,6 +331,7 @@ static void uct_daqiri_iface_close_queues(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_pool_cleanup(&iface->tx.pool);
     uct_daqiri_pool_cleanup(&iface->rx.pool);
+    ucs_free(iface->rx.recvs);
     if (iface->rx.srq != NULL) {
         ibv_destroy_srq(iface->rx.srq);
     }

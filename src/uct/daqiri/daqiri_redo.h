@@ -44,6 +44,21 @@ uct_daqiri_redo_kind(const uct_daqiri_tx_t *tx)
     }
 }
 
+/* Room for the @a length bytes of inline data of the next request, where they
+ * will be remembered; @a sge_p is set to the SGE that says so. Only if the conn
+ * remembers. */
+static UCS_F_ALWAYS_INLINE void *
+uct_daqiri_redo_inline(uct_daqiri_conn_t *conn, size_t length,
+                       struct ibv_sge **sge_p)
+{
+    uct_daqiri_redo_t *redo = uct_daqiri_redo_slot(conn, conn->sq.posted);
+
+    redo->sge[0].addr   = (uintptr_t)&redo->sge[1];
+    redo->sge[0].length = length;
+    *sge_p              = redo->sge;
+    return &redo->sge[1];
+}
+
 /* Remembers the request. @a wr then has its SGEs, and inline data, from here. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_redo_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
@@ -62,6 +77,9 @@ uct_daqiri_redo_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     if (tx->wr_class == DQ_WR_RMA) {
         redo->rkey        = tx->rkey;
         redo->remote_addr = tx->remote_addr;
+    }
+    if (wr->sg_list == redo->sge) {
+        return; /* built here: uct_daqiri_redo_inline() */
     }
     if (tx->flags & IBV_SEND_INLINE) {
         for (i = 0; i < wr->num_sge; i++) {

@@ -40,6 +40,24 @@ static void *uct_daqiri_rx_desc_index(void *desc)
 }
 
 
+static void uct_daqiri_rx_make_recv(uct_daqiri_iface_t *iface, uint32_t index)
+{
+    const uct_daqiri_buf_t *buf = &iface->rx.pool.bufs[index];
+    uct_daqiri_recv_t *recv     = &iface->rx.recvs[index];
+
+    recv->sge = (struct ibv_sge){
+        .addr   = (uintptr_t)buf->buf - sizeof(dq_msg_hdr_t),
+        .length = iface->config.seg_size,
+        .lkey   = buf->lkey,
+    };
+    recv->wr  = (struct ibv_recv_wr){
+        .wr_id   = index,
+        .sg_list = &recv->sge,
+        .num_sge = 1,
+    };
+}
+
+
 ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
                                 uint32_t *first_p)
 {
@@ -56,6 +74,7 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
         desc = uct_daqiri_rx_desc(iface, iface->rx.pool.bufs[index].buf);
         memcpy(uct_daqiri_rx_desc_index(desc), &index, sizeof(index));
         uct_daqiri_rx_set_release(iface, desc);
+        uct_daqiri_rx_make_recv(iface, index);
     }
     return UCS_OK;
 }
@@ -64,30 +83,18 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
 ucs_status_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface,
                                 const uint32_t *index, uint32_t count)
 {
-    struct ibv_recv_wr wr[UCT_DAQIRI_BATCH_MAX];
-    struct ibv_sge sge[UCT_DAQIRI_BATCH_MAX];
-    struct ibv_recv_wr *bad_wr;
-    const uct_daqiri_buf_t *buf;
+    struct ibv_recv_wr *first, *bad_wr;
+    struct ibv_recv_wr **link = &first;
     uint32_t i;
     int ret;
 
     for (i = 0; i < count; i++) {
-        buf    = &iface->rx.pool.bufs[index[i]];
-        sge[i] = (struct ibv_sge){
-            .addr   = (uintptr_t)buf->buf - sizeof(dq_msg_hdr_t),
-            .length = iface->config.seg_size,
-            .lkey   = buf->lkey,
-        };
-        wr[i]  = (struct ibv_recv_wr){
-            .wr_id   = index[i],
-            .next    = &wr[i + 1],
-            .sg_list = &sge[i],
-            .num_sge = 1,
-        };
+        *link = &iface->rx.recvs[index[i]].wr;
+        link  = &(*link)->next;
     }
-    wr[count - 1].next = NULL;
+    *link = NULL;
 
-    ret = ibv_post_srq_recv(iface->rx.srq, wr, &bad_wr);
+    ret = ibv_post_srq_recv(iface->rx.srq, first, &bad_wr);
     if (ucs_unlikely(ret != 0)) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME,
                             "ibv_post_srq_recv", ret);
