@@ -14,11 +14,14 @@
 #define DAQIRI_EXIT_OK        0
 #define DAQIRI_EXIT_FAILED    1   /* asked for rightly, could not be done */
 #define DAQIRI_EXIT_USAGE     2   /* asked for wrongly */
+#define DAQIRI_EXIT_WATCHDOG  124 /* something did not come back in time */
 #define DAQIRI_EXIT_NOT_EXEC  126 /* a command is there but cannot be run */
 #define DAQIRI_EXIT_NOT_FOUND 127 /* a command is not there */
 
 /* argv[0] is "daqiri NAME", for messages. */
 int daqiri_run(int argc, char **argv);
 int daqiri_faults(int argc, char **argv);
+int daqiri_interfaces(int argc, char **argv);
+int daqiri_probe(int argc, char **argv);
 
 #endif

@@ -13,6 +13,9 @@ typedef struct daqiri_subcommand {
 
 static const daqiri_subcommand_t daqiri_subcommands[] = {
     {"run", daqiri_run, "run a command with daqiri as its MPI transport"},
+    {"interfaces", daqiri_interfaces,
+     "list network interfaces, RDMA ports and GIDs"},
+    {"probe", daqiri_probe, "try whether RDMA and UCX are usable here"},
     {"faults", daqiri_faults, "make the software device fail on purpose"}
 };
 

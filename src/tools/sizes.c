@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,4 +75,52 @@ int daqiri_parse_seconds(const char *text, double *value_p)
     }
     *value_p = value;
     return 0;
+}
+
+/* strtod() knows hexadecimal, infinity and signs; here a number is digits with
+ * at most one point. */
+int daqiri_parse_duration(const char *text, double *value_p)
+{
+    static const struct {
+        const char *name;
+        double     seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60},
+                 {"h", 3600}};
+    size_t length = strspn(text, "0123456789.");
+    double value;
+    char *end;
+    size_t i;
+
+    if (!isdigit((unsigned char)text[0]) || (length > 32)) {
+        return -1;
+    }
+    value = strtod(text, &end);
+    if (end != text + length) {
+        return -1;
+    }
+    for (i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
+        if (strcmp(end, units[i].name) == 0) {
+            value *= units[i].seconds;
+            if ((value <= 0) || (value > DAQIRI_DURATION_MAX)) {
+                return -1;
+            }
+            *value_p = value;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+char *daqiri_size_text(uint64_t value, char *text, size_t length)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    uint64_t rest = value;
+    size_t i      = 0;
+
+    while ((rest >= 1024) && ((rest % 1024) == 0) && (i < 4)) {
+        rest /= 1024;
+        ++i;
+    }
+    snprintf(text, length, "%llu %s", (unsigned long long)rest, units[i]);
+    return text;
 }

@@ -20,4 +20,16 @@ int daqiri_parse_u64(const char *text, uint64_t *value_p);
 /* Seconds, greater than zero: 20, 0.5. */
 int daqiri_parse_seconds(const char *text, double *value_p);
 
+/* The longest time that any option takes: a week, in seconds. */
+#define DAQIRI_DURATION_MAX (7 * 24 * 3600.0)
+
+/* A time greater than zero with its unit: 10s, 500ms, 250us, 2m, 1h; without a
+ * unit, seconds. *value_p is in seconds. */
+int daqiri_parse_duration(const char *text, double *value_p);
+
+/* The other way, for people: "64 KiB", "1000 B". Returns text, as long as
+ * DAQIRI_SIZE_TEXT_MAX. */
+#define DAQIRI_SIZE_TEXT_MAX 24
+char *daqiri_size_text(uint64_t value, char *text, size_t length);
+
 #endif

@@ -12,8 +12,12 @@
  *           limit, as the kernel does for an ordinary user
  *
  * "list=denied" instead fails the listing itself.
+ *
+ * With FAKE_GIDS the ports are RoCE, and these are the GIDs of port 1, in
+ * order from index 0, on the interface lo: "v1=fe80::1 v2=::ffff:192.0.2.1".
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -135,7 +139,40 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
     active = active && !fake_is(fake, "down");
 
     attr->state = active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    if (getenv("FAKE_GIDS") != NULL) {
+        attr->link_layer  = IBV_LINK_LAYER_ETHERNET;
+        attr->gid_tbl_len = FAKE_MAX;
+    }
     return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context,
+                             struct ibv_gid_entry *entries, size_t max,
+                             uint32_t flags, size_t entry_size)
+{
+    const char *text = getenv("FAKE_GIDS");
+    char type[8], gid[64];
+    ssize_t count = 0;
+    int length;
+
+    (void)context;
+    (void)flags;
+    (void)entry_size;
+    text = (text != NULL) ? text : "";
+    while (((size_t)count < max) &&
+           (sscanf(text, " %7[^=]=%63s%n", type, gid, &length) == 2)) {
+        memset(&entries[count], 0, sizeof(entries[count]));
+        entries[count].gid_index    = (uint32_t)count;
+        entries[count].port_num     = 1;
+        entries[count].gid_type     = (strcmp(type, "v2") == 0) ?
+                                      IBV_GID_TYPE_ROCE_V2 :
+                                      IBV_GID_TYPE_ROCE_V1;
+        entries[count].ndev_ifindex = 1;
+        inet_pton(AF_INET6, gid, entries[count].gid.raw);
+        text += length;
+        ++count;
+    }
+    return count;
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)

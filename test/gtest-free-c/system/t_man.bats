@@ -5,6 +5,7 @@
 
 setup()
 {
+    cd "$BATS_TEST_TMPDIR" || return 1
     man=$T_TOP_SRCDIR/man
     case $T_FLAVOUR in
         asan|tsan) skip "flavour $T_FLAVOUR: other people's programs cannot load its objects" ;;
@@ -34,6 +35,43 @@ same()
         grep -q "^\.BR daqiri-$name (1)" "$man/daqiri.1"
         [ -f "$man/daqiri-$name.1" ]
     done
+}
+
+@test "the pages of the subcommands that measure and look have the options of --help" {
+    for name in interfaces probe; do
+        same "$man/daqiri-$name.1" "$T_DAQIRI" "$name"
+    done
+}
+
+@test "--help fits a screen" {
+    for name in $("$T_DAQIRI" --help | sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+        "$T_DAQIRI" "$name" --help > help
+        [ "$(wc -l < help)" -le 40 ]
+        ! grep -E '^.{81,}' help
+    done
+}
+
+@test "completion knows the subcommands, their options and devices" {
+    . "$T_TOP_SRCDIR/src/tools/daqiri.bash"
+    completes()
+    {
+        COMP_WORDS=("$T_DAQIRI" "$@")
+        COMP_CWORD=$#
+        COMPREPLY=()
+        _daqiri
+    }
+    completes pro
+    [ "${COMPREPLY[*]}" = probe ]
+    completes --ver
+    [ "${COMPREPLY[*]}" = --version ]
+    completes probe --gid
+    [ "${COMPREPLY[*]}" = --gid-index ]
+    completes probe -gid
+    [ "${COMPREPLY[*]}" = -gid-index ]
+    completes probe -device so
+    [ "${COMPREPLY[*]}" = soft ]
+    completes run ech
+    [[ " ${COMPREPLY[*]} " == *' echo '* ]]
 }
 
 @test "daqiri-run.1 has the options of --help" {

@@ -291,7 +291,7 @@ lay_out()
         make -C "$T_TOP_BUILDDIR/src/$folder" install DESTDIR="$PWD/root" \
             >install.log 2>&1 || { cat install.log; false; }
     done
-    tools=$(find root -name daqiri -type f)
+    tools=$(find root -name daqiri -type f -perm -u+x)
     run --separate-stderr "$tools" run --device soft env
     [ "$status" -eq 0 ]
     grep -E "^LD_PRELOAD=$PWD/root/.*/libsoftverbs.so:$PWD/root/.*/libuct_daqiri.so.0\$" <<<"$output"

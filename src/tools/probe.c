@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * `daqiri probe`: is RDMA usable here, by this user, right now?
+ */
+
+#include "probe.h"
+
+#include "args.h"
+#include "daqiri.h"
+#include "devices.h"
+#include "report.h"
+#include "soft.h"
+#include "stop.h"
+#include "watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PROBE_TIMEOUT 10.0
+
+enum {
+    PROBE_OPT_DEVICE = DAQIRI_ARGS_OWN,
+    PROBE_OPT_PORT,
+    PROBE_OPT_GID,
+    PROBE_OPT_TIMEOUT,
+    PROBE_OPT_NO_UCX,
+    PROBE_OPT_NO_MPI,
+    PROBE_OPT_CHILD
+};
+
+typedef struct probe_opts {
+    daqiri_format_t format;
+    const char      *device;
+    unsigned        port;
+    int             gid_index;
+    double          timeout;
+    int             no_ucx;
+    int             no_mpi;
+    const char      *child;
+} probe_opts_t;
+
+static const struct argp_option probe_options[] = {
+    {"device", PROBE_OPT_DEVICE, "NAME", 0,
+     "This RDMA device (the first), or soft: the software device"},
+    {"port", PROBE_OPT_PORT, "N", 0, "Its port (the first that is active)"},
+    {"gid-index", PROBE_OPT_GID, "N", 0, "GID (as daqiri chooses it)"},
+    {"timeout", PROBE_OPT_TIMEOUT, "TIME", 0,
+     "How long each step may take (10s)"},
+    {"no-ucx", PROBE_OPT_NO_UCX, NULL, 0, "Leave UCX and the MPIs out"},
+    {"no-mpi", PROBE_OPT_NO_MPI, NULL, 0, "Leave the MPIs out"},
+    {"child", PROBE_OPT_CHILD, "WHAT", OPTION_HIDDEN, NULL},
+    {NULL}
+};
+
+static error_t probe_parse(int key, char *arg, struct argp_state *state)
+{
+    static const char *const children[] = {"ucx", "limits"};
+    probe_opts_t *opts = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &opts->format;
+        return 0;
+    case PROBE_OPT_DEVICE:
+        opts->device = arg;
+        return 0;
+    case PROBE_OPT_PORT:
+        opts->port = (unsigned)daqiri_args_count(state, "port", arg, 1, 255);
+        return 0;
+    case PROBE_OPT_GID:
+        opts->gid_index = (int)daqiri_args_count(state, "gid-index", arg, 0,
+                                                 255);
+        return 0;
+    case PROBE_OPT_TIMEOUT:
+        opts->timeout = daqiri_args_duration(state, "timeout", arg);
+        return 0;
+    case PROBE_OPT_NO_UCX:
+        opts->no_ucx = 1;
+        return 0;
+    case PROBE_OPT_NO_MPI:
+        opts->no_mpi = 1;
+        return 0;
+    case PROBE_OPT_CHILD:
+        daqiri_args_word(state, "child", arg, children, 2);
+        opts->child = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child probe_children[] = {
+    {&daqiri_args_output}, {NULL}
+};
+
+static const struct argp probe_argp = {
+    probe_options, probe_parse, NULL,
+    "Tries whether RDMA is usable here, by this user, right now: each verb in "
+    "a process of its own that is ended if it does not come back; then UCX "
+    "with daqiri, and what the MPIs here need.\v"
+    "Exit status: 0 usable, 1 not, 2 for a mistake in the options, 124 when a "
+    "step did not come back.",
+    probe_children
+};
+
+/* ---- which device ---- */
+
+static json_t *probe_find_device(void *arg, daqiri_watch_child_t *child)
+{
+    json_t *result = json_object();
+    daqiri_device_t *devices;
+    size_t count, i, best = 0;
+    int error;
+
+    (void)arg;
+    (void)child;
+    error = daqiri_devices_list(&devices, &count);
+    if (error != 0) {
+        daqiri_report_format(result, "error", "RDMA devices cannot be listed: "
+                             "%s", strerror(error));
+        return result;
+    }
+    for (i = count; i > 0; --i) {
+        if (devices[i - 1].state == DAQIRI_DEVICE_USABLE) {
+            best = i - 1;
+        }
+    }
+    daqiri_report_text(result, "name", (count > 0) ? devices[best].name :
+                       daqiri_soft_is_loaded() ? DAQIRI_SOFT_DEVICE : NULL);
+    free(devices);
+    return result;
+}
+
+/* Without -device: a usable one, else the first. Opening may hang, too. */
+static int probe_choose(const probe_opts_t *opts, json_t *rows, char *name,
+                        size_t length)
+{
+    daqiri_watch_t watch = {.timeout = opts->timeout};
+    const char *found    = NULL;
+    const char *error    = NULL;
+    char text[256];
+    json_t *row;
+
+    if (daqiri_watch_run(&watch, probe_find_device, NULL) ==
+        DAQIRI_WATCH_DONE) {
+        found = daqiri_report_find_text(watch.result, "name");
+        error = daqiri_report_find_text(watch.result, "error");
+    } else {
+        daqiri_watch_text(&watch, opts->timeout, text, sizeof(text));
+        error = text;
+    }
+    if (found == NULL) {
+        row = daqiri_probe_row(rows, "device", 1);
+        daqiri_report_text(row, "result",
+                           (watch.end == DAQIRI_WATCH_TIMEOUT) ?
+                           DAQIRI_PROBE_TIMEOUT : DAQIRI_PROBE_FAILED);
+        daqiri_report_text(row, "failure_class", daqiri_class_name(
+                (watch.end == DAQIRI_WATCH_TIMEOUT) ?
+                DAQIRI_CLASS_PROVIDER_TIMEOUT : DAQIRI_CLASS_NO_DEVICE));
+        daqiri_report_text(row, "error", (error != NULL) ? error :
+                           "there is no RDMA device; -device soft probes the "
+                           "software device");
+    } else {
+        snprintf(name, length, "%s", found);
+    }
+    json_decref(watch.result);
+    return (found != NULL) ? 0 : -1;
+}
+
+/* ---- the command ---- */
+
+static const daqiri_column_t probe_step_columns[] = {
+    {"name", "step"}, {"result", "result"},
+    {"ms", "ms", DAQIRI_UNIT_USEC}, {"failure_class", "class"},
+    {"detail", "detail"}
+};
+
+static const daqiri_column_t probe_csv_columns[] = {
+    {"name"}, {"result"}, {"needed"}, {"ms"}, {"failure_class"}, {"detail"},
+    {"error"}
+};
+
+static const daqiri_column_t probe_ucx_columns[] = {
+    {"result", "daqiri in UCX"}, {"ucx_version", "UCX"},
+    {"devices", "devices"}, {"error", "error"}
+};
+
+static const daqiri_column_t probe_mpi_columns[] = {
+    {"name", "MPI"}, {"result", "result"}, {"mpi_version", "version"},
+    {"starter", "starter"}, {"memlock_text", "a rank may lock"},
+    {"error", "error"}
+};
+
+static const daqiri_column_t probe_need_columns[] = {
+    {"mpi", "needs"}, {"name", "variable"}, {"is_set", "set here"},
+    {"value", "value"}
+};
+
+static const daqiri_column_t probe_verdict_columns[] = {
+    {"device", "device"}, {"usable", "usable"}
+};
+
+/* What only the table has: errors where details are, one table of all needs,
+ * and limits as words. */
+static void probe_for_people(json_t *report)
+{
+    json_t *mpis  = json_object_get(report, "mpi");
+    json_t *steps = json_object_get(report, "steps");
+    const char *error;
+    json_t *table = daqiri_report_array(report, "needs");
+    json_t *mpi, *needs, *limit, *row;
+    size_t i, j;
+
+    for (i = 0; i < json_array_size(steps); ++i) {
+        row   = json_array_get(steps, i);
+        error = daqiri_report_find_text(row, "error");
+        if (error != NULL) {
+            daqiri_report_text(row, "detail", error);
+        }
+    }
+    for (i = 0; i < json_array_size(mpis); ++i) {
+        mpi   = json_array_get(mpis, i);
+        limit = daqiri_report_find(mpi, "memlock_bytes");
+        if (daqiri_report_find(mpi, "starter") != NULL) {
+            if (limit == NULL) {
+                daqiri_report_text(mpi, "memlock_text", "any amount");
+            } else {
+                daqiri_report_format(mpi, "memlock_text", "%lld KiB",
+                                     json_integer_value(limit) >> 10);
+            }
+        }
+        needs = json_object_get(mpi, "needs");
+        for (j = 0; j < json_array_size(needs); ++j) {
+            row = daqiri_report_row(table);
+            json_object_update(row, json_array_get(needs, j));
+            daqiri_report_text(row, "mpi",
+                               daqiri_report_find_text(mpi, "name"));
+        }
+    }
+}
+
+static const daqiri_section_t probe_sections[] = {
+    {"steps", "Device", DAQIRI_COLUMNS(probe_step_columns)},
+    {"ucx", "\nUCX", DAQIRI_COLUMNS(probe_ucx_columns)},
+    {"mpi", "\nMPI", DAQIRI_COLUMNS(probe_mpi_columns)},
+    {"needs", "\nWhat a job needs (daqiri run sets it)",
+     DAQIRI_COLUMNS(probe_need_columns)},
+    {NULL, "\nVerdict", DAQIRI_COLUMNS(probe_verdict_columns)}
+};
+
+static const daqiri_section_t probe_csv_section = {
+    "steps", NULL, DAQIRI_COLUMNS(probe_csv_columns)
+};
+
+static int probe_any(const json_t *rows, const char *result, int only_needed)
+{
+    const json_t *row;
+    size_t i;
+
+    for (i = 0; i < json_array_size(rows); ++i) {
+        row = json_array_get(rows, i);
+        if ((strcmp(daqiri_report_find_text(row, "result"), result) == 0) &&
+            (!only_needed || json_is_true(json_object_get(row, "needed")))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int probe_verdict(const json_t *report)
+{
+    const json_t *steps = json_object_get(report, "steps");
+    const char *ucx     = daqiri_report_find_text(report, "ucx.result");
+
+    if (probe_any(steps, DAQIRI_PROBE_TIMEOUT, 0)) {
+        return DAQIRI_EXIT_WATCHDOG;
+    }
+    return (probe_any(steps, DAQIRI_PROBE_FAILED, 0) ||
+            probe_any(steps, DAQIRI_PROBE_SKIPPED, 1) ||
+            ((ucx != NULL) && (strcmp(ucx, DAQIRI_PROBE_OK) != 0)) ||
+            probe_any(json_object_get(report, "mpi"), DAQIRI_PROBE_FAILED,
+                      0)) ? DAQIRI_EXIT_FAILED : DAQIRI_EXIT_OK;
+}
+
+static int probe_print(json_t *report, daqiri_format_t format,
+                       const char *speaker)
+{
+    int error;
+
+    if (format == DAQIRI_FORMAT_TABLE) {
+        probe_for_people(report);
+    }
+    error = daqiri_report_print(report, format,
+                                (format == DAQIRI_FORMAT_CSV) ?
+                                &probe_csv_section : probe_sections,
+                                sizeof(probe_sections) /
+                                sizeof(probe_sections[0]), stdout);
+    if (error != 0) {
+        fprintf(stderr, "%s: the report cannot be written: %s\n", speaker,
+                strerror(error));
+    }
+    return error;
+}
+
+int daqiri_probe(int argc, char **argv)
+{
+    probe_opts_t opts = {.gid_index = -1, .timeout = PROBE_TIMEOUT};
+    daqiri_rc_opts_t rc;
+    char name[DAQIRI_DEVICE_NAME_MAX];
+    const char *device = name;
+    json_t *report, *steps;
+    int status = 0;
+
+    daqiri_args_parse(&probe_argp, argc, argv, &opts);
+    if (opts.child != NULL) {
+        return daqiri_probe_child(opts.child);
+    }
+    if (opts.device != NULL) {
+        status = daqiri_soft_settle(opts.device, argv, &device);
+    }
+    if (status != 0) {
+        return status;
+    }
+
+    daqiri_stop_catch();
+    report = daqiri_report_new("probe");
+    steps  = daqiri_report_array(report, "steps");
+    if ((opts.device == NULL) &&
+        (probe_choose(&opts, steps, name, sizeof(name)) != 0)) {
+        device = NULL;
+    } else {
+        daqiri_rc_opts_init(&rc, device, 4096);
+        rc.port      = opts.port;
+        rc.gid_index = opts.gid_index;
+        daqiri_probe_verbs(steps, &rc, opts.timeout);
+    }
+    daqiri_report_text(report, "device", device);
+    daqiri_report_set(report, "limits", daqiri_probe_limits());
+    daqiri_report_set(report, "ucx", json_null());
+    daqiri_report_array(report, "mpi");
+    if (!opts.no_ucx && !daqiri_stop_asked()) {
+        daqiri_probe_ucx(report, device, (opts.port > 0) ? opts.port : 1,
+                         opts.timeout, argv[0]);
+        if (!opts.no_mpi) {
+            daqiri_probe_mpi(report, device, (opts.port > 0) ? opts.port : 1,
+                             opts.timeout, argv[0]);
+        }
+    }
+    status = probe_verdict(report);
+    daqiri_report_bool(report, "usable", status == DAQIRI_EXIT_OK);
+    if (probe_print(report, opts.format, argv[0]) != 0) {
+        status = DAQIRI_EXIT_FAILED;
+    }
+    json_decref(report);
+    return status;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * One connected queue pair on raw verbs with the memory and the completion
+ * queue that it needs: what `pingpong` measures and `probe` tries. Each step
+ * is a function that may refuse, with a class and a sentence; daqiri_rc_close()
+ * gives back whatever there is, after any of them.
+ *
+ * One thread at a time. daqiri_rc_post_* and daqiri_rc_poll allocate nothing
+ * and make no system call of their own.
+ */
+
+#ifndef DAQIRI_RC_H
+#define DAQIRI_RC_H
+
+#include "failure.h"
+#include "gids.h"
+
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+/* What the other end has to know. */
+typedef struct daqiri_rc_addr {
+    uint16_t lid;
+    uint32_t qpn;
+    uint32_t psn;
+    uint8_t  mtu;        /* enum ibv_mtu */
+    uint8_t  is_global;  /* it is reached by its GID */
+    int      gid_index;  /* its own; for messages only */
+    union ibv_gid gid;
+} daqiri_rc_addr_t;
+
+typedef struct daqiri_rc_opts {
+    const char *device;
+    unsigned   port;        /* 0: the first that is active */
+    int        gid_index;   /* -1: chosen */
+    size_t     size;        /* bytes of a buffer; there are two */
+    unsigned   depth;       /* requests of each kind */
+    unsigned   max_inline;
+    unsigned   max_sge;
+    unsigned   mtu;         /* bytes; 0: the port's */
+    int        is_uc;
+    int        has_events;  /* a completion channel */
+    uint8_t    timeout;     /* code, 4.096 us * 2^timeout */
+    uint8_t    retry;
+    uint8_t    rnr_retry;
+    uint8_t    rnr_timer;   /* code */
+} daqiri_rc_opts_t;
+
+typedef struct daqiri_rc {
+    daqiri_rc_opts_t        opts;
+    struct ibv_context      *context;
+    struct ibv_device_attr  device;
+    struct ibv_port_attr    port;
+    daqiri_gids_t           gids;
+    unsigned                port_num;
+    struct ibv_pd           *pd;
+    struct ibv_mr           *mr;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq           *cq;
+    struct ibv_qp           *qp;
+    uint8_t                 *memory; /* 2 buffers: sent, received */
+    size_t                  length;
+    struct ibv_qp_cap       cap;     /* as granted */
+    daqiri_rc_addr_t        local;
+} daqiri_rc_t;
+
+/* Everything at its default but the device's name and the size. */
+void daqiri_rc_opts_init(daqiri_rc_opts_t *opts, const char *device,
+                         size_t size);
+
+/* In this order; each returns 0, or -1 and a failure. */
+int daqiri_rc_open(daqiri_rc_t *rc, const daqiri_rc_opts_t *opts,
+                   daqiri_failure_t *failure);  /* device, port, GID */
+int daqiri_rc_create_pd(daqiri_rc_t *rc, daqiri_failure_t *failure);
+int daqiri_rc_create_mr(daqiri_rc_t *rc, daqiri_failure_t *failure);
+int daqiri_rc_create_cq(daqiri_rc_t *rc, daqiri_failure_t *failure);
+int daqiri_rc_create_qp(daqiri_rc_t *rc, daqiri_failure_t *failure);
+int daqiri_rc_init(daqiri_rc_t *rc, daqiri_failure_t *failure);
+int daqiri_rc_rtr(daqiri_rc_t *rc, const daqiri_rc_addr_t *remote,
+                  daqiri_failure_t *failure);
+int daqiri_rc_rts(daqiri_rc_t *rc, daqiri_failure_t *failure);
+/* PD, MR, CQ, QP and INIT at once. */
+int daqiri_rc_create(daqiri_rc_t *rc, daqiri_failure_t *failure);
+void daqiri_rc_close(daqiri_rc_t *rc);
+
+/* The address handle's part of a connection to there. */
+void daqiri_rc_ah(const daqiri_rc_t *rc, const daqiri_rc_addr_t *remote,
+                  struct ibv_ah_attr *attr);
+
+static inline uint8_t *daqiri_rc_send_buffer(daqiri_rc_t *rc)
+{
+    return rc->memory;
+}
+static inline uint8_t *daqiri_rc_recv_buffer(daqiri_rc_t *rc)
+{
+    return rc->memory + rc->length / 2;
+}
+
+/* Return 0 or an errno. */
+int daqiri_rc_post_recv(daqiri_rc_t *rc, uint64_t id);
+int daqiri_rc_post_send(daqiri_rc_t *rc, uint64_t id, size_t length,
+                        unsigned flags);
+
+/* Waits for a completion until then (daqiri_now_ns()). Returns 1, 0 when there
+ * was none in time, or -1 and a failure, also when the completion is one. */
+int daqiri_rc_wait(daqiri_rc_t *rc, struct ibv_wc *wc, uint64_t deadline_ns,
+                   daqiri_failure_t *failure);
+
+/* A completion that failed. Returns -1. */
+int daqiri_rc_fail_completion(const daqiri_rc_t *rc, const struct ibv_wc *wc,
+                              daqiri_failure_t *failure);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "soft.h"
+
+#include "daqiri.h"
+#include "devices.h"
+#include "settings.h"
+#include "where.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int daqiri_soft_is_loaded(void)
+{
+    return dlsym(RTLD_DEFAULT, "softverbs_processes") != NULL;
+}
+
+/* {"daqiri", NAME, ARG...} of {"daqiri NAME", ARG...}; NULL: no memory. */
+static char **soft_command(char **argv)
+{
+    char **command, *gap;
+    size_t count = 0;
+
+    while (argv[count] != NULL) {
+        ++count;
+    }
+    command = calloc(count + 2, sizeof(*command));
+    gap     = strchr(argv[0], ' ');
+    if ((command == NULL) || (gap == NULL)) {
+        free(command);
+        return NULL;
+    }
+    command[0] = (char*)"daqiri";
+    command[1] = gap + 1;
+    memcpy(&command[2], &argv[1], count * sizeof(*command));
+    return command;
+}
+
+int daqiri_soft_enter(char **argv)
+{
+    const char *old = getenv("LD_PRELOAD");
+    char path[PATH_MAX], tried[PATH_MAX];
+    const char *present;
+    char **command;
+    char *preload;
+
+    if (daqiri_soft_is_loaded()) {
+        return 0;
+    }
+    if (daqiri_find_library(&daqiri_library_softverbs, path, tried) != 0) {
+        fprintf(stderr, "%s: %s is in none of: %s\n", argv[0],
+                daqiri_library_softverbs.file, tried);
+        return DAQIRI_EXIT_FAILED;
+    }
+    preload = strdup((old != NULL) ? old : "");
+    command = soft_command(argv);
+    if ((preload == NULL) || (command == NULL)) {
+        fprintf(stderr, "%s: no memory\n", argv[0]);
+        return DAQIRI_EXIT_FAILED;
+    }
+    if ((strpbrk(path, DAQIRI_PRELOAD_SEPARATORS) != NULL) ||
+        (daqiri_preload_add(&preload, path, &present) > 0)) {
+        fprintf(stderr, "%s: %s cannot be preloaded\n", argv[0], path);
+        return DAQIRI_EXIT_FAILED;
+    }
+    setenv("LD_PRELOAD", preload, 1);
+    execv("/proc/self/exe", command);
+    fprintf(stderr, "%s: /proc/self/exe cannot be started again: %s\n",
+            argv[0], strerror(errno));
+    return DAQIRI_EXIT_FAILED;
+}
+
+static int soft_settle_auto(char **argv, const char **name_p)
+{
+    static char name[DAQIRI_DEVICE_NAME_MAX];
+    daqiri_device_t *devices;
+    size_t count, i;
+    int error;
+
+    error = daqiri_devices_list(&devices, &count);
+    if (error != 0) {
+        fprintf(stderr, "%s: RDMA devices cannot be listed: %s\n", argv[0],
+                strerror(error));
+        return DAQIRI_EXIT_FAILED;
+    }
+    for (i = 0; i < count; ++i) {
+        if (devices[i].state == DAQIRI_DEVICE_USABLE) {
+            snprintf(name, sizeof(name), "%s", devices[i].name);
+            *name_p = name;
+            free(devices);
+            return 0;
+        }
+    }
+    free(devices);
+    fprintf(stderr, "%s: no RDMA device is usable (daqiri interfaces lists "
+            "them): this is the software device, for this host only\n",
+            argv[0]);
+    *name_p = DAQIRI_SOFT_DEVICE;
+    return daqiri_soft_enter(argv);
+}
+
+int daqiri_soft_settle(const char *wanted, char **argv, const char **name_p)
+{
+    if (daqiri_soft_is_loaded() && ((wanted == NULL) ||
+                                    (strcmp(wanted, "auto") == 0))) {
+        *name_p = DAQIRI_SOFT_DEVICE;
+        return 0;
+    }
+    if ((wanted == NULL) || (strcmp(wanted, "auto") == 0)) {
+        return soft_settle_auto(argv, name_p);
+    }
+    if ((strcmp(wanted, "soft") == 0) ||
+        (strcmp(wanted, DAQIRI_SOFT_DEVICE) == 0)) {
+        *name_p = DAQIRI_SOFT_DEVICE;
+        return daqiri_soft_enter(argv);
+    }
+    *name_p = wanted;
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "stop.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROGRESS_FIRST_NS 2000000000ull
+#define PROGRESS_EVERY_NS 500000000ull
+
+static volatile sig_atomic_t stop_signal;
+
+static void stop_handler(int signal_number)
+{
+    stop_signal = signal_number;
+}
+
+void daqiri_stop_catch(void)
+{
+    /* Not restarted: who waits for a peer must notice. Once only: a second
+     * signal is for a program that does not. */
+    struct sigaction action = {
+        .sa_handler = stop_handler,
+        .sa_flags   = SA_RESETHAND
+    };
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int daqiri_stop_asked(void)
+{
+    return stop_signal;
+}
+
+uint64_t daqiri_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+void daqiri_progress_start(daqiri_progress_t *progress)
+{
+    memset(progress, 0, sizeof(*progress));
+    progress->start_ns = daqiri_now_ns();
+    progress->next_ns  = isatty(STDERR_FILENO) ?
+                         progress->start_ns + PROGRESS_FIRST_NS : UINT64_MAX;
+}
+
+void daqiri_progress_show(daqiri_progress_t *progress, uint64_t now_ns,
+                          const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fprintf(stderr, "\r%.0f s: ",
+            (double)(now_ns - progress->start_ns) / 1e9);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\033[K");
+    fflush(stderr);
+    va_end(args);
+    progress->is_shown = 1;
+    progress->next_ns  = now_ns + PROGRESS_EVERY_NS;
+}
+
+void daqiri_progress_end(daqiri_progress_t *progress)
+{
+    if (progress->is_shown) {
+        fprintf(stderr, "\r\033[K");
+        fflush(stderr);
+    }
+    progress->is_shown = 0;
+    progress->next_ns  = UINT64_MAX;
+}

@@ -1,0 +1,184 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri probe: on softverbs, where everything works; where a verb hangs, dies
+# or refuses (hang_verbs), where there is no device; and what UCX and the MPIs
+# say.
+
+bats_require_minimum_version 1.5.0
+load tools.bash
+
+setup()
+{
+    tools_setup
+    need_jq
+}
+
+# result STEP: of the last report.
+result()
+{
+    jq -r ".steps[] | select(.name == \"$1\") | .result" <<<"$output"
+}
+
+# wedged VERB: probe a softverbs in which that verb is wrong.
+wedged()
+{
+    with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS="$1")
+    daqiri probe -no-ucx -json "${@:2}"
+}
+
+@test "softverbs: every step, in order; UC is not there, and not needed" {
+    daqiri probe -device soft -no-ucx -json
+    [ "$status" -eq 0 ]
+    has '[.steps[].name] == ["device", "port", "pd", "memory", "cq", "qp", "init", "rtr", "rts", "completion", "ah", "srq", "inline", "sge", "atomics", "events", "uc"]'
+    has '[.steps[] | select(.result != "ok") | .name] == ["uc"]'
+    has '.steps[] | select(.name == "uc") | .result == "absent" and .failure_class == "unsupported"'
+    has '.steps[] | select(.name == "sge") | .detail == "claims 16, 16 sent as one message"'
+    has '.usable and .device == "softverbs0" and .ucx == null'
+}
+
+@test "a verb that hangs: the step is named, nothing after it is tried, status 124" {
+    wedged ibv_create_qp -timeout 500ms
+    [ "$status" -eq 124 ]
+    [ "$(result cq)" = ok ]
+    [ "$(result qp)" = timeout ]
+    [ "$(result completion)" = skipped ]
+    [ "$(result srq)" = skipped ]
+    has '.steps[] | select(.name == "qp") | .failure_class == "provider_timeout" and (.error | test("did not come back within 0.5 s"))'
+    has '.steps[] | select(.name == "rts") | .detail == "not tried, because of qp"'
+    has '.usable == false'
+}
+
+@test "opening hangs: status 124" {
+    wedged ibv_open_device -timeout 500ms
+    [ "$status" -eq 124 ]
+    [ "$(result device)" = timeout ]
+}
+
+@test "a verb that ends the process: that step only" {
+    wedged die:rtr
+    [ "$status" -eq 1 ]
+    [ "$(result init)" = ok ]
+    [ "$(result rtr)" = failed ]
+    [ "$(result rts)" = skipped ]
+    [ "$(result ah)" = ok ]
+    has '.steps[] | select(.name == "rtr") | .failure_class == "provider_died" and (.error | test("died: Aborted"))'
+}
+
+@test "a verb that refuses: its class, and what can still be tried is" {
+    wedged refuse:ibv_reg_mr
+    [ "$status" -eq 1 ]
+    [ "$(result memory)" = failed ]
+    [ "$(result qp)" = ok ]
+    [ "$(result completion)" = skipped ]
+    [ "$(result ah)" = ok ]
+    has '.steps[] | select(.name == "memory") | .failure_class == "resource_exhausted" and (.error | test("ibv_reg_mr failed"))'
+
+    wedged refuse:rtr
+    [ "$status" -eq 1 ]
+    has '.steps[] | select(.name == "rtr") | .failure_class == "rtr_refused"'
+}
+
+@test "no device, one that may not be opened, a port that is down" {
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS=)
+    daqiri probe -json
+    [ "$status" -eq 1 ]
+    has '.steps | length == 1'
+    has '.steps[0].failure_class == "no_device" and .device == null and .usable == false'
+
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=denied')
+    daqiri probe -no-ucx -json
+    [ "$status" -eq 1 ]
+    has '.steps[0] | .result == "failed" and .failure_class == "not_permitted"'
+
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down')
+    daqiri probe -no-ucx -json
+    [ "$status" -eq 1 ]
+    [ "$(result device)" = ok ]
+    has '.steps[] | select(.name == "port") | .failure_class == "port_down"'
+    [ "$(result pd)" = skipped ]
+
+    daqiri probe -no-ucx -device mlx5_7 -json
+    [ "$status" -eq 1 ]
+    has ".steps[0].error == \"there is no device 'mlx5_7'; there are: mlx5_0\""
+}
+
+@test "a GID, a port that are not there" {
+    daqiri probe -device soft -no-ucx -gid-index 9 -json
+    [ "$status" -eq 1 ]
+    has '.steps[] | select(.name == "port") | .failure_class == "no_gid"'
+    daqiri probe -device soft -no-ucx -port 2 -json
+    [ "$status" -eq 1 ]
+    has '.steps[] | select(.name == "port") | .error == "device softverbs0 has no port 2, but 1"'
+}
+
+@test "UCX has the plugin and the device" {
+    daqiri probe -device soft -no-mpi -json
+    [ "$status" -eq 0 ]
+    has ".ucx.result == \"ok\" and .ucx.is_loaded and .ucx.devices == [\"softverbs0:1\"]"
+    has ".ucx.ucx_version == \"$T_UCX_VERSION\""
+    has '.mpi == []'
+}
+
+@test "UCX of another version: why the plugin stays away" {
+    with=(LD_PRELOAD="$shims/other_ucx.so")
+    daqiri probe -device soft -no-mpi -json
+    [ "$status" -eq 1 ]
+    has '.ucx.result == "failed" and .ucx.is_loaded == false and (.ucx.error | test("daqiri"))'
+}
+
+@test "the MPIs: what a rank may lock, what a job needs" {
+    [ -n "$T_MPIRUN_OMPI$T_MPIRUN_MPICH" ] || skip 'there is no MPI'
+    run --separate-stderr bash -c 'ulimit -l 4096; exec "$0" probe -device soft -json' "$T_DAQIRI"
+    echo "$output" "$stderr"
+    [ "$status" -eq 0 ]
+    has '.limits.memlock_bytes == 4194304'
+    has '[.mpi[] | select(.result == "ok")] | length > 0'
+    has '[.mpi[] | select(.result == "ok") | .memlock_bytes] | all(. == 4194304)'
+    has '.mpi[] | select(.result == "ok") | .needs[] | select(.name == "UCX_TLS") | .value == "daqiri" and .is_set == false'
+    run --separate-stderr timeout 100 "$T_DAQIRI" run --device soft "$T_DAQIRI" probe -json
+    has '[.mpi[] | select(.result == "ok") | .needs[] | select(.name == "UCX_TLS") | .is_set] | all'
+}
+
+@test "table and CSV say the same" {
+    daqiri probe -device soft -no-ucx -csv
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = 'name,result,needed,ms,failure_class,detail,error' ]
+    [ "${#lines[@]}" -eq 18 ]
+    [[ ${lines[10]} == completion,ok,yes,* ]]
+    daqiri probe -device soft -no-ucx
+    [ "$status" -eq 0 ]
+    [ "$(grep -c -E '^[a-z]+ +(ok|absent) ' <<<"$output")" -eq 17 ]
+    [ "${lines[-1]}" = 'usable  yes' ]
+}
+
+@test "Ctrl-C: what was tried is reported, the rest is not tried" {
+    start probe env LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=ibv_create_qp \
+        HANG_FILE="$PWD/hanging" "$T_DAQIRI" probe -no-ucx -json -timeout 1h
+    wait_for 60 test -e hanging
+    kill -INT "$pid"
+    wait "$pid" && status=0 || status=$?
+    cat probe.out probe.err
+    [ "$status" -eq 124 ]
+    output=$(<probe.out)
+    [ "$(result cq)" = ok ]
+    [ "$(result qp)" = timeout ]
+    [ "$(result ah)" = skipped ]
+}
+
+@test "mistakes: a sentence and status 2" {
+    daqiri probe -timeout 0
+    refused 2 '-timeout 0: it is a time such as 10s'
+    daqiri probe -timeout forever
+    refused 2 '-timeout forever: it is a time'
+    daqiri probe -port 0
+    refused 2 '-port 0: it is a number from 1 to 255'
+    daqiri probe -gid-index -1
+    refused 2 '-gid-index -1: it is a number from 0 to 255'
+    daqiri probe -child x
+    refused 2 '-child x: it is one of ucx, limits'
+    daqiri probe -device
+    refused 2 'requires an argument'
+    daqiri probe word
+    refused 2 'Too many arguments'
+}
