@@ -277,6 +277,7 @@ struct uct_daqiri_conn {
     int                is_pending; /* on iface->tx.pending                   */
     int                is_owing;   /* on iface->rx.owing: UCT_DAQIRI_OWING   */
     int                is_self;
+    int                is_stub;    /* leads nowhere; daqiri_p2p.c            */
     int                is_draining; /* on iface->draining                    */
     ucs_list_link_t    iface_link, pending_link, owing_link, drain_link;
     ucs_time_t         drain_until;
@@ -638,12 +639,26 @@ ucs_status_t uct_daqiri_ep_atomic64_fetch(uct_ep_h tl_ep,
                                           uct_rkey_t rkey,
                                           uct_completion_t *comp);
 
+/* ---- daqiri_p2p.c: endpoints that are connected later ---- */
+
+/* Gives the new endpoint a stub for its conn. */
+ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep,
+                                 uct_daqiri_iface_t *iface);
+/* That has no endpoint any more. */
+void uct_daqiri_p2p_free(uct_daqiri_conn_t *stub);
+ucs_status_t uct_daqiri_ep_get_address(uct_ep_h tl_ep, uct_ep_addr_t *addr);
+ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
+                                         const uct_device_addr_t *dev_addr,
+                                         const uct_ep_addr_t *ep_addr);
+
 /* ---- daqiri_pending.c ---- */
 
 ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                        unsigned flags);
 void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
                                  uct_pending_purge_callback_t cb, void *arg);
+/* What waits for a stub waits for another conn from now on. */
+void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn);
 /* Offers the conns that wait another try. Returns how many requests went. */
 unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface);
 

@@ -51,6 +51,9 @@ dq_admit_t uct_daqiri_early_admit(uct_daqiri_conn_t *conn,
     uct_daqiri_early_t *early = conn->early;
     dq_admit_t admit;
 
+    if (conn->is_stub) {
+        return DQ_ADMIT_NOT_UP;
+    }
     admit = dq_sq_admit_early(&conn->sq, &iface->tx.ledger, wr_class);
     if (admit != DQ_ADMIT_OK) {
         return admit;

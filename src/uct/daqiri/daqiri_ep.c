@@ -406,6 +406,9 @@ ucs_status_t uct_daqiri_ep_invalidate(uct_ep_h tl_ep)
     uct_daqiri_conn_t *conn = ucs_derived_of(tl_ep, uct_daqiri_ep_t)->conn;
     dq_facts_t facts;
 
+    if (conn->is_stub) {
+        return UCS_OK; /* nothing of it can be under way */
+    }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_GIVEN_UP, &facts);
     uct_daqiri_conn_fail(conn, &facts);
     return UCS_OK;
@@ -414,28 +417,33 @@ ucs_status_t uct_daqiri_ep_invalidate(uct_ep_h tl_ep)
 
 /* ---- Birth and death ---- */
 
+/* With the peer's address, or none of it: uct_daqiri_ep_connect_to_ep() will
+ * tell. */
 static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(params->iface,
                                                uct_daqiri_iface_t);
+    const uint64_t both       = UCT_EP_PARAM_FIELD_DEV_ADDR |
+                                UCT_EP_PARAM_FIELD_IFACE_ADDR;
     ucs_status_t status;
 
-    if (!ucs_test_all_flags(params->field_mask,
-                            UCT_EP_PARAM_FIELD_DEV_ADDR |
-                            UCT_EP_PARAM_FIELD_IFACE_ADDR)) {
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
+    self->is_reported = 0;
+    if ((params->field_mask & both) == 0) {
+        return uct_daqiri_p2p_init(self, iface);
+    }
+    if (!ucs_test_all_flags(params->field_mask, both)) {
         ucs_error("daqiri: an endpoint needs the peer's device and interface "
                   "addresses");
         return UCS_ERR_UNSUPPORTED;
     }
 
-    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
     status = uct_daqiri_cm_get(iface, (const void*)params->dev_addr,
                                (const void*)params->iface_addr, &self->conn);
     if (status != UCS_OK) {
         return status;
     }
     ucs_list_add_tail(&self->conn->eps, &self->conn_link);
-    self->is_reported = 0;
     uct_daqiri_cm_command(self->conn, UCT_DAQIRI_CMD_OPEN);
     return UCS_OK;
 }
@@ -448,7 +456,11 @@ static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_ep_t)
     uct_daqiri_ep_pending_purge(&self->super.super, NULL, NULL);
     uct_daqiri_tx_let_go(self);
     ucs_list_del(&self->conn_link);
-    uct_daqiri_conn_put(self->conn);
+    if (self->conn->is_stub) {
+        uct_daqiri_p2p_free(self->conn);
+    } else {
+        uct_daqiri_conn_put(self->conn);
+    }
 }
 
 

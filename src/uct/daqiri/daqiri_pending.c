@@ -30,6 +30,16 @@ uct_daqiri_pending_req(uct_daqiri_pending_t *pending)
 }
 
 
+static void uct_daqiri_pending_enter(uct_daqiri_conn_t *conn)
+{
+    if (!conn->is_pending) {
+        conn->is_pending    = 1;
+        conn->iface->chores = 1;
+        ucs_list_add_tail(&conn->iface->tx.pending, &conn->pending_link);
+    }
+}
+
+
 ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                        unsigned flags)
 {
@@ -49,11 +59,7 @@ ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 
     uct_daqiri_pending(req)->ep = ep;
     ucs_queue_push(&conn->pending, &uct_daqiri_pending(req)->queue);
-    if (!conn->is_pending) {
-        conn->is_pending = 1;
-        iface->chores    = 1;
-        ucs_list_add_tail(&iface->tx.pending, &conn->pending_link);
-    }
+    uct_daqiri_pending_enter(conn);
     return UCS_OK;
 }
 
@@ -64,6 +70,20 @@ static void uct_daqiri_pending_leave(uct_daqiri_conn_t *conn)
         conn->is_pending = 0;
         ucs_list_del(&conn->pending_link);
     }
+}
+
+
+void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    if (ucs_queue_is_empty(&stub->pending)) {
+        return;
+    }
+    ucs_queue_splice(&conn->pending, &stub->pending);
+    uct_daqiri_pending_leave(stub);
+    uct_daqiri_pending_enter(conn);
+    iface->tx.wake = 1; /* it may be up: there is nothing else to wait for */
 }
 
 

@@ -11,6 +11,7 @@ static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
     size_t max = iface->config.seg_size - sizeof(dq_msg_hdr_t);
 
     attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                      UCT_IFACE_FLAG_CONNECT_TO_EP |
                       UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY |
                       UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CB_SYNC |
                       UCT_IFACE_FLAG_EP_CHECK |
@@ -91,6 +92,7 @@ ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
                                 UCT_IFACE_FLAG_EVENT_FD;
     attr->device_addr_len     = sizeof(dq_port_addr_t);
     attr->iface_addr_len      = sizeof(dq_iface_addr_t);
+    attr->ep_addr_len         = sizeof(dq_iface_addr_t);
     attr->bandwidth.dedicated = 0;
     attr->bandwidth.shared    = uct_daqiri_port_bandwidth(
             &iface->config.port);

@@ -769,27 +769,59 @@ void t_stream_release(t_stream_t *stream, t_rng_t *rng, int only_half)
 
 /* ---- Links ---- */
 
+static t_link_t *t_link_create(t_end_t *from, const uct_ep_params_t *params,
+                               uint8_t id)
+{
+    t_link_t *link = calloc(1, sizeof(*link));
+
+    ck_assert_ptr_nonnull(link);
+    link->end    = from;
+    link->id     = id;
+    link->pieces = 1;
+    ck_assert_int_eq(uct_ep_create(params, &link->ep), UCS_OK);
+    link->next  = t_now.links;
+    t_now.links = link;
+    return link;
+}
+
+
 t_link_t *t_link_open(t_end_t *from, const t_address_t *to, uint8_t id)
 {
-    uct_ep_params_t params = {
+    const uct_ep_params_t params = {
         .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
                       UCT_EP_PARAM_FIELD_IFACE_ADDR,
         .iface      = from->iface,
         .dev_addr   = (const uct_device_addr_t*)to->dev,
         .iface_addr = (const uct_iface_addr_t*)to->iface,
     };
-    t_link_t *link = calloc(1, sizeof(*link));
 
-    ck_assert_ptr_nonnull(link);
     ck_assert(uct_iface_is_reachable(from->iface, params.dev_addr,
                                      params.iface_addr));
-    link->end    = from;
-    link->id     = id;
-    link->pieces = 1;
-    ck_assert_int_eq(uct_ep_create(&params, &link->ep), UCS_OK);
-    link->next  = t_now.links;
-    t_now.links = link;
-    return link;
+    return t_link_create(from, &params, id);
+}
+
+
+t_link_t *t_link_make(t_end_t *from, uint8_t id)
+{
+    const uct_ep_params_t params = {
+        .field_mask = UCT_EP_PARAM_FIELD_IFACE,
+        .iface      = from->iface,
+    };
+
+    return t_link_create(from, &params, id);
+}
+
+
+ucs_status_t t_link_connect(t_link_t *link, const t_link_t *to)
+{
+    uint8_t address[T_ADDRESS_MAX];
+
+    ck_assert_uint_le(to->end->attr.ep_addr_len, sizeof(address));
+    ck_assert_int_eq(uct_ep_get_address(to->ep, (uct_ep_addr_t*)address),
+                     UCS_OK);
+    return uct_ep_connect_to_ep(link->ep,
+                                (const uct_device_addr_t*)to->end->address.dev,
+                                (const uct_ep_addr_t*)address);
 }
 
 

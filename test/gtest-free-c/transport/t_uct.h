@@ -191,6 +191,11 @@ void t_progress_or_yield(void);
 t_link_t *t_link_open(t_end_t *from, const t_address_t *to, uint8_t id);
 void t_link_close(t_link_t *link);
 
+/* The same in two steps: a link that leads nowhere, and is then connected to the
+ * endpoint of another. Returns what UCT says. */
+t_link_t *t_link_make(t_end_t *from, uint8_t id);
+ucs_status_t t_link_connect(t_link_t *link, const t_link_t *to);
+
 /* One message. UCS_OK, or why not; zcopy's UCS_INPROGRESS counts as OK. */
 ucs_status_t t_try_send(t_link_t *link, t_how_t how, size_t length);
 /* The same, working until it goes. */

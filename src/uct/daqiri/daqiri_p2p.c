@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Endpoints that are made first and connected later (CONNECT_TO_EP), as UCP's
+ * client/server path wants them. All endpoints between two interfaces share a
+ * conn, so the address of an endpoint is that of its interface, and to connect
+ * it is to give it the conn that it would have had from its creation.
+ *
+ * Until then it has a conn of its own that leads nowhere, a stub: its gate never
+ * opens, no table has it, and the async thread never hears of it. So an
+ * operation finds a conn in any case; it is refused, and its request waits.
+ */
+#include "daqiri.h"
+
+
+ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *stub = ucs_calloc(1, sizeof(*stub), "daqiri_stub");
+
+    if (stub == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    stub->iface   = iface;
+    stub->is_stub = 1;
+    pthread_mutex_init(&stub->early_lock, NULL);
+    ucs_queue_head_init(&stub->pending);
+    ucs_list_head_init(&stub->eps);
+    dq_sq_init(&stub->sq, iface->config.sq_depth, iface->config.signal_every,
+               0, NULL);
+    ep->conn = stub;
+    ucs_list_add_tail(&stub->eps, &ep->conn_link);
+    return UCS_OK;
+}
+
+
+void uct_daqiri_p2p_free(uct_daqiri_conn_t *stub)
+{
+    pthread_mutex_destroy(&stub->early_lock);
+    ucs_free(stub);
+}
+
+
+ucs_status_t uct_daqiri_ep_get_address(uct_ep_h tl_ep, uct_ep_addr_t *addr)
+{
+    uct_daqiri_ep_t *ep = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+
+    memcpy(addr, &ep->conn->iface->config.addr,
+           sizeof(ep->conn->iface->config.addr));
+    return UCS_OK;
+}
+
+
+/* UCP may connect it once more, to the same. */
+static ucs_status_t uct_daqiri_p2p_again(const uct_daqiri_conn_t *conn,
+                                         const dq_iface_addr_t *peer)
+{
+    if (conn->peer_iface.uuid == peer->uuid) {
+        return UCS_OK;
+    }
+    ucs_error("daqiri: an endpoint that is connected cannot be connected to "
+              "another peer");
+    return UCS_ERR_ALREADY_EXISTS;
+}
+
+
+ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
+                                         const uct_device_addr_t *dev_addr,
+                                         const uct_ep_addr_t *ep_addr)
+{
+    uct_daqiri_ep_t *ep     = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *stub = ep->conn;
+    dq_iface_addr_t peer;
+    dq_port_addr_t port;
+    ucs_status_t status;
+
+    memcpy(&peer, ep_addr, sizeof(peer)); /* they may lie at any address */
+    memcpy(&port, dev_addr, sizeof(port));
+    if (!stub->is_stub) {
+        return uct_daqiri_p2p_again(stub, &peer);
+    }
+    status = uct_daqiri_cm_get(stub->iface, &port, &peer, &ep->conn);
+    if (status != UCS_OK) {
+        ep->conn = stub;
+        return status;
+    }
+
+    ucs_list_del(&ep->conn_link);
+    ucs_list_add_tail(&ep->conn->eps, &ep->conn_link);
+    uct_daqiri_pending_move(stub, ep->conn);
+    ep->conn->next_flags |= stub->next_flags;
+    uct_daqiri_p2p_free(stub);
+    uct_daqiri_cm_command(ep->conn, UCT_DAQIRI_CMD_OPEN);
+    return UCS_OK;
+}
