@@ -38,7 +38,7 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_REM_ACCESS] = {DQ_CLASS_PEER, 0,
                              "the peer's memory may not be accessed so: "
                              "wrong or expired key, or out of bounds"},
-    [DQ_CAUSE_REM_OP]   = {DQ_CLASS_PEER, 0,
+    [DQ_CAUSE_REM_OP]   = {DQ_CLASS_PEER, 1,
                            "the peer's device could not complete the request"},
     [DQ_CAUSE_RETRY_EXC] = {DQ_CLASS_PATH, 1,
                             "the peer's device does not answer"},

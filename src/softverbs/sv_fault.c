@@ -143,6 +143,26 @@ static bool sv_fault_is_bound(struct sv_qp *qp)
            (sv_tx_wqe(tx, tx->done)->stage == SV_STAGE_SILENT);
 }
 
+/* Messages that may fail in their RECVs are not acknowledged before: to their
+ * senders no RECV is long enough. */
+static void sv_fault_distrust(struct sv_qp *qp, const struct sv_faults *faults)
+{
+    struct sv_rq *rq = (qp->base.srq != NULL) ? &sv_srq(qp->base.srq)->rq
+                                              : &qp->rq;
+    const struct sv_rule *rule;
+    unsigned i;
+
+    for (i = 0; (faults != NULL) && (i < faults->plan.num_rules); ++i) {
+        rule = &faults->plan.rules[i];
+        if ((rule->fault == SV_FAULT_COMPLETE) &&
+            (rule->value[SV_KEY_QUEUE] == SV_DIRECTION_RECV) &&
+            sv_rule_is_for(rule, faults->process) &&
+            sv_rule_is_for_qp(rule, sv_fault_class(qp), qp->number)) {
+            atomic_store(rq->shm_min_len, 0);
+        }
+    }
+}
+
 /* Gives a QP the plan, or, if that is NULL, takes away what it has. A datagram
  * that is held back is lost. Needs sv_fault_mutex. */
 static void sv_fault_give(struct sv_qp *qp, struct sv_faults *faults)
@@ -165,6 +185,7 @@ static void sv_fault_give(struct sv_qp *qp, struct sv_faults *faults)
     qp->tx.special = (qp->faults != NULL) || (qp->base.qp_type == IBV_QPT_UD);
     sv_spin_unlock(&qp->tx.lock);
     sv_cq_rx_unlock(cq);
+    sv_fault_distrust(qp, faults);
     sv_fault_qp_free(spare);
     sv_fault_qp_free(old);
 }

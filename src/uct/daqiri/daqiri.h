@@ -294,6 +294,13 @@ struct uct_daqiri_conn {
     int                is_spoiled; /* what it has posted is not all ours any
                                       more, and cannot be posted again       */
     int                is_flushing; /* an error has been seen on this QP     */
+    int                is_holed;   /* the device has refused a request: ...  */
+    uint32_t           hole;       /* ... it has none from this id on        */
+    int                is_ended;   /* and something speaks for the last one  */
+    struct uct_daqiri_conn *chain_failed; /* the next one whose chain was
+                                      refused; the chain's lock              */
+    int                chain_error; /* why, or 0; the chain's lock           */
+    uint32_t           chain_hole; /* from which id on; the chain's lock     */
     uint32_t           flushed;    /* and up to before this id, flushes      */
     int                life;       /* UCT_DAQIRI_LIVE ...                    */
     struct {
@@ -670,6 +677,9 @@ void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error);
 /* The device refused what the ledger let through. Non-zero: it is kept, for
  * the next QP, and to its user it is posted. */
 int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn, int error);
+/* The device refused this request, and has been given none after it: they
+ * stay in the ledger, and the QP is given up. Only the first call counts. */
+void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error);
 /* The device refused what the ledger let through. Gives the send buffer back,
  * if there is one, and the QP up. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
@@ -702,6 +712,8 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
 void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn);
 /* Nothing more will be posted: makes the end of the ledger show in the CQ. */
 void uct_daqiri_tx_end(uct_daqiri_conn_t *conn);
+/* The same once more, if the device would not take what speaks for it. */
+void uct_daqiri_tx_end_hole(uct_daqiri_conn_t *conn);
 /* Everything before this id is over, successfully. */
 void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id);
 /* Whatever is still in the ledger is over, with the conn's status. */

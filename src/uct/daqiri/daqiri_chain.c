@@ -43,8 +43,8 @@ struct uct_daqiri_chain {
     int                  is_timed;  /* the timer is set                      */
     unsigned             misses;    /* how often it had to ring              */
     uint32_t             rest;      /* nothing is held before this turn      */
-    uct_daqiri_conn_t    *failed;   /* its QP refused what was held          */
-    int                  error;     /* why                                   */
+    uct_daqiri_conn_t    *failed;   /* those whose QP refused what was held;
+                                       read without the lock, too            */
     uct_daqiri_held_t    held[UCT_DAQIRI_CHAIN_MAX];
 };
 
@@ -77,8 +77,20 @@ static int uct_daqiri_chain_is_wanted(uct_daqiri_iface_t *iface,
 
 /* ---- Posting what is held; under the lock ---- */
 
-/* What the device refuses stays in the ledger: the conn is on its way to
- * death, and purges it. Progress has to see to that. */
+/* What the device refuses stays in the ledger, and nothing of the conn may
+ * be posted behind it. Progress has to see to the rest. */
+static void uct_daqiri_chain_fail(uct_daqiri_chain_t *chain, int error,
+                                  uint32_t hole)
+{
+    uct_daqiri_conn_t *conn = chain->conn;
+
+    conn->chain_error  = error;
+    conn->chain_hole   = hole;
+    conn->chain_failed = chain->failed;
+    __atomic_store_n(&chain->failed, conn, __ATOMIC_RELEASE);
+}
+
+
 static void uct_daqiri_chain_do_ring(uct_daqiri_chain_t *chain)
 {
     struct ibv_send_wr *bad_wr;
@@ -95,8 +107,7 @@ static void uct_daqiri_chain_do_ring(uct_daqiri_chain_t *chain)
 
     ret = ibv_post_send(chain->conn->qp, &chain->held[0].wr, &bad_wr);
     if (ucs_unlikely(ret != 0)) {
-        chain->failed = chain->conn;
-        chain->error  = ret;
+        uct_daqiri_chain_fail(chain, ret, bad_wr->wr_id);
     }
     chain->iface->count->chains++;
     chain->iface->count->chained += chain->count;
@@ -191,27 +202,36 @@ static void uct_daqiri_chain_hold(uct_daqiri_chain_t *chain,
 static void uct_daqiri_chain_see_failure(uct_daqiri_chain_t *chain)
 {
     uct_daqiri_conn_t *conn;
-    dq_facts_t facts;
-    int error;
+    uint32_t hole = 0;
+    int error     = 0;
 
-    pthread_mutex_lock(&chain->lock);
-    conn          = chain->failed;
-    error         = chain->error;
-    chain->failed = NULL;
-    pthread_mutex_unlock(&chain->lock);
-
-    if (conn != NULL) {
-        uct_daqiri_tx_count_refused(chain->iface, error);
-        uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
-        facts.error = error;
-        uct_daqiri_recover(conn, &facts);
-    }
+    do {
+        pthread_mutex_lock(&chain->lock);
+        conn = chain->failed;
+        if (conn != NULL) {
+            error             = conn->chain_error;
+            hole              = conn->chain_hole;
+            conn->chain_error = 0;
+            __atomic_store_n(&chain->failed, conn->chain_failed,
+                             __ATOMIC_RELEASE);
+        }
+        pthread_mutex_unlock(&chain->lock);
+        if (conn != NULL) {
+            uct_daqiri_tx_hole(conn, hole, error);
+        }
+    } while (conn != NULL);
 }
 
 
 static int uct_daqiri_chain_holds(uct_daqiri_chain_t *chain)
 {
     return __atomic_load_n(&chain->count, __ATOMIC_ACQUIRE) > 0;
+}
+
+
+static int uct_daqiri_chain_has_failed(uct_daqiri_chain_t *chain)
+{
+    return __atomic_load_n(&chain->failed, __ATOMIC_ACQUIRE) != NULL;
 }
 
 
@@ -230,20 +250,26 @@ int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
     int ret = 0;
 
     conn->chain_turn = chain->turn;
-    if (is_first && !chain->is_inside && !uct_daqiri_chain_holds(chain)) {
+    if (is_first && !chain->is_inside && !uct_daqiri_chain_holds(chain) &&
+        !uct_daqiri_chain_has_failed(chain)) {
         return ibv_post_send(conn->qp, wr, &bad_wr); /* all alone */
     }
     pthread_mutex_lock(&chain->lock);
     if (chain->conn != conn) {
         uct_daqiri_chain_do_ring(chain);
     }
+    if (conn->chain_error != 0) {
+        goto out; /* it waits in the ledger, behind what was refused */
+    }
     if ((chain->is_inside || (!is_first && !uct_daqiri_chain_rests(chain))) &&
         uct_daqiri_chain_fits(wr)) {
         uct_daqiri_chain_hold(chain, conn, wr);
     } else {
         uct_daqiri_chain_do_ring(chain);
-        ret = ibv_post_send(conn->qp, wr, &bad_wr);
+        ret = (conn->chain_error != 0)
+                      ? 0 : ibv_post_send(conn->qp, wr, &bad_wr);
     }
+out:
     pthread_mutex_unlock(&chain->lock);
     return ret;
 }
@@ -265,7 +291,7 @@ void uct_daqiri_chain_ring(uct_daqiri_iface_t *iface)
 
 void uct_daqiri_chain_enter(uct_daqiri_chain_t *chain)
 {
-    if (uct_daqiri_chain_holds(chain)) {
+    if (uct_daqiri_chain_holds(chain) || uct_daqiri_chain_has_failed(chain)) {
         uct_daqiri_chain_ring(chain->iface);
     }
     chain->is_inside = 1;

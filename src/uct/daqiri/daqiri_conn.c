@@ -342,9 +342,10 @@ void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
 /* Will the NIC still say something of what is in the ledger? */
 static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
 {
-    return (dq_sq_in_use(&conn->sq) > 0) && conn->was_up &&
-           (conn->qp != NULL) &&
-           !(conn->is_flushing && (conn->flushed == conn->sq.posted));
+    uint32_t end = conn->is_holed ? conn->hole : conn->sq.posted;
+
+    return (end != conn->sq.retired) && conn->was_up && (conn->qp != NULL) &&
+           !(conn->is_flushing && (conn->flushed == end));
 }
 
 
@@ -414,6 +415,9 @@ static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
 {
     if (conn->is_over) {
         return 1;
+    }
+    if (conn->is_quiet && (conn->qp != NULL)) {
+        uct_daqiri_tx_end_hole(conn);
     }
     return (conn->sq.gate == DQ_GATE_LOST)
                    ? uct_daqiri_conn_lost_step(conn, received)

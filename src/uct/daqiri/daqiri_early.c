@@ -16,6 +16,7 @@ struct uct_daqiri_early {
     size_t   stride;    /* bytes from one held request to the next           */
     unsigned count;     /* held                                              */
     int      error;     /* why the device refused them, or 0                 */
+    uint32_t hole;      /* from which id on                                  */
     uint8_t  wrs[];
 };
 
@@ -134,9 +135,9 @@ int uct_daqiri_early_hold(uct_daqiri_conn_t *conn,
     pthread_mutex_lock(&conn->early_lock);
     held = uct_daqiri_early_wr(early, early->count);
     uct_daqiri_early_copy(held, wr, ep, desc);
-    if (conn->is_early_over) {
+    if (conn->is_early_over && (early->error == 0)) {
         ret = ibv_post_send(conn->hs.qp, &held->wr, &bad_wr);
-    } else {
+    } else if (!conn->is_early_over) {
         early->count++;
     }
     pthread_mutex_unlock(&conn->early_lock);
@@ -167,6 +168,9 @@ static void uct_daqiri_early_do_post(uct_daqiri_conn_t *conn)
         early->error = ibv_post_send(conn->hs.qp,
                                      &uct_daqiri_early_wr(early, 0)->wr,
                                      &bad_wr);
+        if (early->error != 0) {
+            early->hole = bad_wr->wr_id; /* and all that comes after it */
+        }
         early->count = 0;
     }
 }
@@ -181,8 +185,8 @@ void uct_daqiri_early_post(uct_daqiri_conn_t *conn)
 
 
 /* Once: what becomes of later QPs is not said here. Returns why the device has
- * refused what was held, or 0. */
-static int uct_daqiri_early_free(uct_daqiri_conn_t *conn)
+ * refused what was held, and from which id on, or 0. */
+static int uct_daqiri_early_free(uct_daqiri_conn_t *conn, uint32_t *hole_p)
 {
     int error = 0;
 
@@ -192,6 +196,7 @@ static int uct_daqiri_early_free(uct_daqiri_conn_t *conn)
     }
     if (conn->early != NULL) {
         error       = conn->early->error;
+        *hole_p     = conn->early->hole;
         ucs_free(conn->early);
         conn->early = NULL;
     }
@@ -201,29 +206,38 @@ static int uct_daqiri_early_free(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_early_open(uct_daqiri_conn_t *conn)
 {
-    dq_facts_t facts;
+    uint32_t hole;
     int error;
 
     pthread_mutex_lock(&conn->early_lock);
     uct_daqiri_early_do_post(conn);
-    error = uct_daqiri_early_free(conn);
+    error = uct_daqiri_early_free(conn, &hole);
     pthread_mutex_unlock(&conn->early_lock);
 
     if (error != 0) {
-        uct_daqiri_tx_count_refused(conn->iface, error);
-        uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
-        facts.error = error;
-        uct_daqiri_recover(conn, &facts);
+        uct_daqiri_tx_hole(conn, hole, error);
     }
 }
 
 
 /* ---- It will not be, or not for everybody ---- */
 
+/* What the device has refused of it is known to be a hole from here on. */
+static void uct_daqiri_early_forget(uct_daqiri_conn_t *conn)
+{
+    uint32_t hole;
+
+    if ((uct_daqiri_early_free(conn, &hole) != 0) && !conn->is_holed) {
+        conn->is_holed = 1;
+        conn->hole     = hole;
+    }
+}
+
+
 void uct_daqiri_early_drop(uct_daqiri_conn_t *conn)
 {
     pthread_mutex_lock(&conn->early_lock);
-    (void)uct_daqiri_early_free(conn);
+    uct_daqiri_early_forget(conn);
     pthread_mutex_unlock(&conn->early_lock);
 }
 
@@ -231,7 +245,7 @@ void uct_daqiri_early_drop(uct_daqiri_conn_t *conn)
 void uct_daqiri_early_end(uct_daqiri_conn_t *conn)
 {
     pthread_mutex_lock(&conn->early_lock);
-    (void)uct_daqiri_early_free(conn);
+    uct_daqiri_early_forget(conn);
     conn->is_early_over = 1;
     pthread_mutex_unlock(&conn->early_lock);
 }

@@ -194,6 +194,8 @@ void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
     conn->is_err   = 0;
     conn->is_quiet = 0;
     conn->was_up   = 0;
+    conn->is_holed = 0;
+    conn->is_ended = 0;
 }
 
 

@@ -91,6 +91,8 @@ dq_cause_t uct_daqiri_redo_all(uct_daqiri_conn_t *conn,
     for (id = plan.over; id != end; id++) {
         if (uct_daqiri_redo_post(conn, id, (int32_t)(id - plan.ahead) < 0) !=
             0) {
+            conn->is_holed = 1;
+            conn->hole     = id;
             return DQ_CAUSE_POST;
         }
     }

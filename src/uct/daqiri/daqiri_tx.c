@@ -82,16 +82,26 @@ void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error)
 
 int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn, int error)
 {
-    dq_facts_t facts;
-
     if ((conn->redo.slots == NULL) || (conn->sq.gate == DQ_GATE_DEAD)) {
         return 0;
+    }
+    uct_daqiri_tx_hole(conn, conn->sq.posted - 1, error);
+    return 1;
+}
+
+
+void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error)
+{
+    dq_facts_t facts;
+
+    if (!conn->is_holed) {
+        conn->is_holed = 1;
+        conn->hole     = id;
     }
     uct_daqiri_tx_count_refused(conn->iface, error);
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
     uct_daqiri_recover(conn, &facts);
-    return 1;
 }
 
 
@@ -146,6 +156,27 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
 }
 
 
+/* Speaks for the last request that the NIC has, under its id: behind it are
+ * some that it has not, and must not seem over. In the ledger it has the slots of
+ * the first of those. */
+void uct_daqiri_tx_end_hole(uct_daqiri_conn_t *conn)
+{
+    struct ibv_send_wr *bad_wr;
+    struct ibv_send_wr wr = {
+        .wr_id      = conn->hole - 1,
+        .opcode     = IBV_WR_RDMA_WRITE,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+
+    if (!conn->is_holed || conn->is_ended ||
+        (conn->hole == conn->sq.retired)) {
+        return;
+    }
+    conn->is_ended = dq_sq_is_signalled(&conn->sq, conn->hole - 1) ||
+                     (ibv_post_send(conn->qp, &wr, &bad_wr) == 0);
+}
+
+
 /*
  * A QP that is healthy may have executed its silent tail already, and then no
  * flush speaks of it. With a signalled request at the end, one completion or
@@ -155,7 +186,14 @@ void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
 {
     dq_gate_t gate = conn->sq.gate;
 
-    if (!dq_sq_tail_is_silent(&conn->sq) || conn->is_err || !conn->was_up) {
+    if (conn->is_err || !conn->was_up) {
+        return;
+    }
+    if (conn->is_holed) {
+        uct_daqiri_tx_end_hole(conn);
+        return;
+    }
+    if (!dq_sq_tail_is_silent(&conn->sq)) {
         return;
     }
     conn->sq.gate = DQ_GATE_UP; /* past the gate, this once */
@@ -218,6 +256,14 @@ static int uct_daqiri_tx_is_owned(const uct_daqiri_conn_t *conn, uint32_t id)
 }
 
 
+/* What was posted to speak for this request came after it has spoken. */
+static int uct_daqiri_tx_is_echo(const uct_daqiri_conn_t *conn,
+                                 const struct ibv_wc *wc)
+{
+    return conn->is_ended && ((uint32_t)wc->wr_id == conn->hole - 1);
+}
+
+
 void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id)
 {
     if (id != conn->sq.retired) {
@@ -267,7 +313,8 @@ static void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface,
 
     if (ucs_unlikely((conn == NULL) ||
                      !uct_daqiri_tx_is_owned(conn, wc->wr_id))) {
-        iface->count->stray_completions++;
+        iface->count->stray_completions += (conn == NULL) ||
+                                           !uct_daqiri_tx_is_echo(conn, wc);
         return;
     }
     if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {

@@ -153,6 +153,8 @@ void t_expect_log(const char *words);
 unsigned t_log_count(const char *words);
 /* Queue pairs die in this test, and nothing may be lost by it. */
 void t_expect_losses_of_qps(void);
+/* The device refuses requests in this test. */
+void t_expect_refused_posts(void);
 /* Messages may be lost in this test (a peer dies); the rest must add up. */
 void t_expect_loss(void);
 
