@@ -64,3 +64,15 @@ uint32_t dq_redo_acked(const dq_redo_log_t *log, uint32_t retired,
     }
     return next_seq;
 }
+
+
+const char *dq_op_kind_name(dq_op_kind_t kind)
+{
+    static const char *const names[DQ_OP_LAST] = {
+        [DQ_OP_MSG]    = "message", [DQ_OP_GRANT]  = "credits",
+        [DQ_OP_WRITE]  = "WRITE",   [DQ_OP_READ]   = "READ",
+        [DQ_OP_ATOMIC] = "atomic",  [DQ_OP_BLANK]  = "empty WRITE",
+    };
+
+    return ((unsigned)kind < DQ_OP_LAST) ? names[kind] : "?";
+}

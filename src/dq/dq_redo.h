@@ -74,6 +74,8 @@ static inline dq_op_t *dq_redo_slot(const dq_redo_log_t *log, uint32_t id)
     return (dq_op_t*)(void*)(log->slots + ((id & log->mask) * log->stride));
 }
 
+const char *dq_op_kind_name(dq_op_kind_t kind);
+
 /* What becomes of a request of this kind; @a is_past as drawn above. */
 dq_redo_t dq_redo_verdict(dq_op_kind_t kind, int is_past);
 

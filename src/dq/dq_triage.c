@@ -106,6 +106,8 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_MISMATCH]    = {DQ_CLASS_PATH, 0,
                               "the two ends disagree about which messages were "
                               "delivered before a queue pair died"},
+    [DQ_CAUSE_STUCK]       = {DQ_CLASS_PATH, 1,
+                              "a work request has neither completed nor failed"},
 };
 
 /* A message under construction: text that does not fit is cut. */
@@ -361,5 +363,68 @@ char *dq_triage_back(const dq_return_t *back, char *buf, size_t size)
     dq_text_add(&text, "daqiri: back, with %s pid %u, after %.1f ms: %u requests "
                 "sent again, %u messages had arrived", back->peer_host,
                 back->peer_pid, back->down_ms, back->again, back->had);
+    return buf;
+}
+
+
+/* ---- What stands still ---- */
+
+static void dq_triage_stall_numbers(const dq_facts_t *facts,
+                                    const dq_stall_t *stall, dq_text_t *text)
+{
+    dq_triage_numbers(facts, text);
+    if (facts->outstanding > 0) {
+        dq_text_add(text, ", the oldest is %u", stall->oldest_id);
+        if (stall->oldest_kind != NULL) {
+            dq_text_add(text, " (%s)", stall->oldest_kind);
+        }
+    }
+    dq_text_add(text, "; %u credits of %u", stall->credits, stall->window);
+    if (stall->reason != NULL) {
+        dq_text_add(text, "; last refusal: %s", stall->reason);
+    }
+    if (stall->qp_state != NULL) {
+        dq_text_add(text, "; queue pair in %s", stall->qp_state);
+    }
+}
+
+
+static void dq_triage_stall_checks(const dq_facts_t *facts,
+                                   const dq_stall_t *stall, dq_text_t *text)
+{
+    if (stall->is_waiting && stall->is_no_credit &&
+        (facts->peer_host != NULL)) {
+        dq_text_add(text, "\n  its receiver grants no credits: check that pid "
+                    "%u on %s makes progress; it may compute, be stopped, or "
+                    "keep all of its receive buffers", facts->peer_pid,
+                    facts->peer_host);
+    }
+    if (!stall->is_waiting && (facts->peer_host != NULL)) {
+        dq_text_add(text, "\n  check that pid %u still runs on %s, and the link "
+                    "and MTU between the two hosts", facts->peer_pid,
+                    facts->peer_host);
+    }
+    if (stall->give_up_ms != 0) {
+        dq_text_add(text, "\n  this queue pair will be given up after %.0f ms "
+                    "(UCX_DAQIRI_STUCK_TIMEOUT)", stall->give_up_ms);
+    }
+    dq_triage_check_port(facts, text);
+    dq_triage_check_gid(facts, text);
+}
+
+
+char *dq_triage_stall(const dq_facts_t *facts, const dq_stall_t *stall,
+                      char *buf, size_t size)
+{
+    dq_text_t text = dq_text_begin(buf, size);
+
+    if (facts->subject != NULL) {
+        dq_text_add(&text, "%s: ", facts->subject);
+    }
+    dq_text_add(&text, "%s for %.0f ms",
+                stall->is_waiting ? "nothing could be sent"
+                                  : "nothing has completed", stall->for_ms);
+    dq_triage_stall_numbers(facts, stall, &text);
+    dq_triage_stall_checks(facts, stall, &text);
     return buf;
 }

@@ -72,6 +72,7 @@ typedef enum {
     DQ_CAUSE_PEER_LOST,      /* the peer's queue pair died                   */
     DQ_CAUSE_ATOMIC,         /* a QP died with an atomic under way           */
     DQ_CAUSE_MISMATCH,       /* the ends disagree about what was delivered   */
+    DQ_CAUSE_STUCK,          /* a request neither completes nor fails        */
     DQ_CAUSE_LAST
 } dq_cause_t;
 
@@ -122,6 +123,23 @@ typedef struct {
  * back. Always terminated. Return @a buf. */
 char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size);
 char *dq_triage_back(const dq_return_t *back, char *buf, size_t size);
+
+/* A connection on which nothing moves. Zero or NULL: not known. */
+typedef struct {
+    int        is_waiting;   /* nothing may be posted; else: a request that was
+                                does not complete                            */
+    int        is_no_credit; /* for want of credits                          */
+    const char *reason;      /* why nothing may be posted, in a word         */
+    double     for_ms, give_up_ms;
+    uint32_t   oldest_id;
+    const char *oldest_kind;
+    uint32_t   credits, window;
+    const char *qp_state;
+} dq_stall_t;
+
+/* What is known of that, and what to check. Always terminated. Returns @a buf. */
+char *dq_triage_stall(const dq_facts_t *facts, const dq_stall_t *stall,
+                      char *buf, size_t size);
 
 enum { DQ_TRIAGE_MESSAGE_MAX = 1024 };
 

@@ -27,6 +27,7 @@
 #include "dq/dq_sq.h"
 #include "dq/dq_stats.h"
 #include "dq/dq_triage.h"
+#include "dq/dq_watch.h"
 #include "dq/dq_wire.h"
 
 #include <infiniband/verbs.h>
@@ -108,6 +109,7 @@ typedef struct {
     int                recovery;     /* yes or no                            */
     int                stats;        /* yes or no                            */
     double             recovery_timeout; /* seconds                          */
+    double             stall_timeout, stuck_timeout, keepalive; /* seconds   */
     int                gid_index;    /* -1: choose                           */
     unsigned           traffic_class;
     unsigned           service_level;
@@ -139,6 +141,7 @@ typedef struct {
     uint64_t stray_completions, posts_refused, posts_enomem;
     uint64_t chains, chained, chains_late; /* under the chain's lock         */
     uint64_t losses, recoveries, redone, redo_had;
+    uint64_t stalls, stuck, pushed, asked;
     uint64_t frames_tx, frames_rx, frames_dup;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
@@ -167,6 +170,7 @@ typedef struct {
     char              path[DQ_STATS_FILE_MAX];
     pid_t             owner;   /* who may remove it; a child may not         */
     uint64_t          posted, retired; /* of conns that are over             */
+    uint64_t          taken;   /* places for peers, a bit each               */
     ucs_list_link_t   link;    /* of all interfaces of the process           */
 } uct_daqiri_stats_t;
 
@@ -312,7 +316,18 @@ struct uct_daqiri_conn {
         unsigned   in_a_row;       /* losses since it did                    */
         dq_facts_t facts;          /* why                                    */
     } lost;
+    int                is_listed;  /* on iface->conns                        */
     int                is_reaped;  /* let go; forgotten by the table         */
+    struct {
+        dq_watch_t     state;
+        dq_admit_t     refusal;    /* the last since it was looked at, or OK */
+        uint32_t       posted, retired; /* ids at the last look, and         */
+        uint64_t       all_posted, all_retired; /* how many there were       */
+        uint32_t       losses;
+        uint32_t       asked;      /* requests that nobody waits for         */
+        uint64_t       stalls;
+        int            place;      /* among the peers of stats, + 1; or 0    */
+    } watch;                       /* daqiri_watch.c, daqiri_stats.c         */
     uct_daqiri_early_t *early;     /* held until EVT_UP; NULL: nothing is    */
     pthread_mutex_t    early_lock; /* of *early, and for progress to set it  */
     int                is_early_over; /* nothing is held any more; the lock  */
@@ -428,6 +443,13 @@ struct uct_daqiri_iface {
     uct_daqiri_counters_t *count;      /* in stats                           */
     uct_daqiri_gauges_t   *gauge;      /* the same                           */
     uct_daqiri_stats_t    stats;
+    struct {
+        dq_watch_bounds_t bounds;      /* ucs_time_t, as is all here         */
+        ucs_time_t        period, last;
+        int               timer_fd;
+        uint32_t          is_due;      /* cm lock to set; atomic             */
+        uint32_t          is_needed;   /* also of who sleeps; atomic         */
+    } watch;
     int                   chores;      /* owing, draining or tx.pending has  */
                                        /* somebody, since it was last looked */
     ucs_list_link_t       conns;       /* that have a QP                     */
@@ -791,6 +813,8 @@ void uct_daqiri_cm_forget(uct_daqiri_conn_t *conn);
 
 void uct_daqiri_cm_command(uct_daqiri_conn_t *conn, uint32_t command);
 void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event);
+/* It is time for progress to look at its conns. */
+void uct_daqiri_cm_tell_due(uct_daqiri_iface_t *iface);
 /* The next conn in the mailbox, with what is asked of it; NULL if empty. */
 uct_daqiri_conn_t *uct_daqiri_cm_next_command(uct_daqiri_iface_t *iface,
                                               uint32_t *commands_p);
@@ -863,6 +887,19 @@ static inline int uct_daqiri_event_unstash(uct_daqiri_stash_t *stash,
 /* There is news for progress. Async. */
 void uct_daqiri_event_ring(uct_daqiri_iface_t *iface);
 
+/* ---- daqiri_watch.c: what stands still ---- */
+
+void uct_daqiri_watch_configure(uct_daqiri_iface_t *iface,
+                                const uct_daqiri_iface_config_t *config);
+ucs_status_t uct_daqiri_watch_open(uct_daqiri_iface_t *iface);
+void uct_daqiri_watch_close(uct_daqiri_iface_t *iface);
+void uct_daqiri_watch_look(uct_daqiri_iface_t *iface);
+
+static inline int uct_daqiri_watch_is_due(uct_daqiri_iface_t *iface)
+{
+    return __atomic_load_n(&iface->watch.is_due, __ATOMIC_RELAXED) != 0;
+}
+
 /* ---- daqiri_hs.c: the handshake; async ---- */
 
 void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands);
@@ -892,6 +929,8 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
                                    struct ibv_qp *qp, uint32_t psn,
                                    const dq_frame_t *peer);
 void uct_daqiri_qp_to_err(struct ibv_qp *qp);
+/* What the device says of its state, for people. Calls the kernel. */
+const char *uct_daqiri_qp_state_name(struct ibv_qp *qp);
 
 /* ---- daqiri_ud.c: the handshake's carrier; async ---- */
 
@@ -917,6 +956,9 @@ ucs_status_t uct_daqiri_stats_open(uct_daqiri_iface_t *iface, int is_wanted);
 void uct_daqiri_stats_close(uct_daqiri_iface_t *iface);
 /* The interface is open: its file may be read. */
 void uct_daqiri_stats_publish(uct_daqiri_iface_t *iface);
+/* A conn has its first QP; is over. Progress. */
+void uct_daqiri_stats_add_conn(uct_daqiri_conn_t *conn);
+void uct_daqiri_stats_remove_conn(uct_daqiri_conn_t *conn);
 /* Brings the gauges up to date. Progress. */
 void uct_daqiri_stats_look(uct_daqiri_iface_t *iface);
 /* The counters of a closing interface, as text, into DAQIRI_STATS_DIR. */

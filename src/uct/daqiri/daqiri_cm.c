@@ -273,6 +273,16 @@ void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event)
 }
 
 
+/* Under the lock, or whoever finds the mailbox empty could take it back. */
+void uct_daqiri_cm_tell_due(uct_daqiri_iface_t *iface)
+{
+    pthread_mutex_lock(&iface->cm.lock);
+    __atomic_store_n(&iface->watch.is_due, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&iface->cm.lock);
+}
+
+
 uct_daqiri_conn_t *uct_daqiri_cm_next_command(uct_daqiri_iface_t *iface,
                                               uint32_t *commands_p)
 {

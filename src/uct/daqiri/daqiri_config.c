@@ -119,6 +119,23 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
      "How long to try that before an endpoint fails (10ms to 3600s).",
      FIELD(recovery_timeout), UCS_CONFIG_TYPE_TIME},
 
+    {"SQ_STALL_TIMEOUT", "30s",
+     "Say so when a peer has taken nothing for this long although something\n"
+     "was to be sent (10ms to 3600s, or 0 for never).",
+     FIELD(stall_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"STUCK_TIMEOUT", "120s",
+     "Give up a queue pair when one of its requests has neither completed nor\n"
+     "failed for this long (10ms to 3600s, or 0 for never). Less than a device\n"
+     "may take for its retries, four times TIMEOUT for each, gives up queue\n"
+     "pairs that would have gone on.",
+     FIELD(stuck_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"KEEPALIVE", "0",
+     "Ask a peer's device whether it is there when nothing has come or gone\n"
+     "for this long (10ms to 3600s, or 0 for never).",
+     FIELD(keepalive), UCS_CONFIG_TYPE_TIME},
+
     {"STATS", "y",
      "Count in a file in /dev/shm, which \"daqiri stats\" reads while the\n"
      "program runs.",
@@ -200,6 +217,13 @@ typedef struct {
 } uct_daqiri_range_t;
 
 
+/* An option that may be 0 for "never". */
+static double uct_daqiri_or_never(double value, double otherwise)
+{
+    return (value == 0) ? otherwise : value;
+}
+
+
 static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
 {
     char subject[64], detail[128];
@@ -241,6 +265,12 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"CONN_TIMEOUT", config->conn_timeout, 0.01, 3600, "s"},
         {"CONN_RETRY", config->conn_retry, 0.001, 1, "s"},
         {"RECOVERY_TIMEOUT", config->recovery_timeout, 0.01, 3600, "s"},
+        {"SQ_STALL_TIMEOUT", uct_daqiri_or_never(config->stall_timeout, 1),
+         0.01, 3600, "s"},
+        {"STUCK_TIMEOUT", uct_daqiri_or_never(config->stuck_timeout, 1), 0.01,
+         3600, "s"},
+        {"KEEPALIVE", uct_daqiri_or_never(config->keepalive, 1), 0.01, 3600,
+         "s"},
         {"GID_INDEX", config->gid_index, -1, 255, ""},
         {"TRAFFIC_CLASS", config->traffic_class, 0, 255, ""},
         {"SL", config->service_level, 0, 15, ""},

@@ -111,7 +111,9 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
         return;
     }
     conn->qp = conn->hs.qp;
+    conn->is_listed = 1;
     ucs_list_add_tail(&iface->conns, &conn->iface_link);
+    uct_daqiri_stats_add_conn(conn);
     dq_rx_grow_posted(&iface->rx.ledger, conn->hs.rx_count);
     uct_daqiri_conn_back_window(conn);
     if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.window) &&
@@ -187,6 +189,9 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
         if (events & UCT_DAQIRI_EVT_REAPED) {
             uct_daqiri_conn_free(conn);
         }
+    }
+    if (uct_daqiri_watch_is_due(iface)) {
+        iface->chores = 1;
     }
 }
 
@@ -281,7 +286,8 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_reap(uct_daqiri_conn_t *conn)
 {
-    if (conn->qp != NULL) {
+    if (conn->is_listed) { /* it has had a QP, and may have none now */
+        uct_daqiri_stats_remove_conn(conn);
         ucs_list_del(&conn->iface_link);
     }
     conn->iface->rx.last_qpn  = 0; /* QP 0 is never ours (IBA 3.5.3) */

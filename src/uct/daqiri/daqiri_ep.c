@@ -15,6 +15,7 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
     uct_daqiri_conn_t *conn = ep->conn;
 
     conn->iface->count->refused[admit]++;
+    conn->watch.refusal = admit;
     if (admit == DQ_ADMIT_NO_CREDIT) {
         uct_daqiri_tx_ask(conn);
     }

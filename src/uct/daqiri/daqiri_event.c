@@ -139,6 +139,10 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     int found;
 
     uct_daqiri_chain_ring(iface);
+    __atomic_store_n(&iface->watch.is_needed,
+                     (iface->tx.ledger.used > 0) ||
+                     !ucs_list_is_empty(&iface->tx.pending) ||
+                     (iface->watch.bounds.ask > 0), __ATOMIC_RELEASE);
     __atomic_store_n(&iface->event.is_armed, 1, __ATOMIC_SEQ_CST);
     if ((uct_daqiri_event_take(iface) > 0) ||
         uct_daqiri_event_is_busy(iface)) {

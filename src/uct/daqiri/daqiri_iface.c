@@ -18,6 +18,9 @@ static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
     if (uct_daqiri_cm_has_events(iface)) {
         uct_daqiri_conn_absorb(iface);
     }
+    if (uct_daqiri_watch_is_due(iface)) {
+        uct_daqiri_watch_look(iface);
+    }
     count += uct_daqiri_rx_grant(iface);
     if (!ucs_list_is_empty(&iface->draining)) {
         count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
@@ -151,6 +154,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.recovery      = config->recovery;
     iface->config.recovery_timeout =
             ucs_time_from_sec(config->recovery_timeout);
+    uct_daqiri_watch_configure(iface, config);
     iface->config.pid           = getpid();
     iface->config.headroom      =
             (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
@@ -385,57 +389,6 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
 }
 
 
-static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
-                           uct_worker_h worker,
-                           const uct_iface_params_t *params,
-                           const uct_iface_config_t *tl_config)
-{
-    const uct_daqiri_iface_config_t *config =
-            ucs_derived_of(tl_config, uct_daqiri_iface_config_t);
-    ucs_status_t status;
-
-    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
-        ucs_error("daqiri: only UCT_IFACE_OPEN_MODE_DEVICE is supported");
-        return UCS_ERR_UNSUPPORTED;
-    }
-    status = uct_daqiri_config_check(config);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_daqiri_iface_ops,
-                              &uct_daqiri_iface_internal_ops, md, worker,
-                              params, tl_config
-                              UCS_STATS_ARG(NULL)
-                              UCS_STATS_ARG(UCT_DAQIRI_NAME));
-
-    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
-           sizeof(*self) - sizeof(self->super));
-    ucs_list_head_init(&self->tx.pending);
-    ucs_list_head_init(&self->rx.owing);
-    ucs_list_head_init(&self->conns);
-    ucs_list_head_init(&self->draining);
-    self->rx.release.cb  = uct_daqiri_rx_release_desc;
-    self->event.epoll_fd = -1;
-    self->event.news_fd  = -1;
-    uct_daqiri_iface_configure(self, config, params);
-
-    status = uct_daqiri_stats_open(self, config->stats);
-    if (status != UCS_OK) {
-        return status;
-    }
-    status = uct_daqiri_iface_open(self, config, params);
-    if (status != UCS_OK) {
-        uct_daqiri_chain_close(self);
-        uct_daqiri_iface_close_queues(self);
-        uct_daqiri_stats_close(self);
-        return status;
-    }
-    uct_daqiri_stats_publish(self);
-    return UCS_OK;
-}
-
-
 /* ---- Death ---- */
 
 /* Kills what is alive and waits, within a bound, for the NIC to let go. */
@@ -484,10 +437,8 @@ static void uct_daqiri_iface_free_conns(uct_daqiri_iface_t *iface)
 }
 
 
-static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
+static void uct_daqiri_iface_close(uct_daqiri_iface_t *self)
 {
-    uct_base_iface_progress_disable(&self->super.super,
-                                    UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     uct_daqiri_cm_stop(self);
     uct_daqiri_chain_close(self);
     uct_daqiri_conn_absorb(self);
@@ -497,6 +448,72 @@ static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
     uct_daqiri_cm_cleanup(self);
     uct_daqiri_iface_close_queues(self);
     uct_daqiri_stats_close(self);
+}
+
+
+/* ---- The class ---- */
+
+static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
+                           uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *tl_config)
+{
+    const uct_daqiri_iface_config_t *config =
+            ucs_derived_of(tl_config, uct_daqiri_iface_config_t);
+    ucs_status_t status;
+
+    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
+        ucs_error("daqiri: only UCT_IFACE_OPEN_MODE_DEVICE is supported");
+        return UCS_ERR_UNSUPPORTED;
+    }
+    status = uct_daqiri_config_check(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_daqiri_iface_ops,
+                              &uct_daqiri_iface_internal_ops, md, worker,
+                              params, tl_config
+                              UCS_STATS_ARG(NULL)
+                              UCS_STATS_ARG(UCT_DAQIRI_NAME));
+
+    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
+           sizeof(*self) - sizeof(self->super));
+    ucs_list_head_init(&self->tx.pending);
+    ucs_list_head_init(&self->rx.owing);
+    ucs_list_head_init(&self->conns);
+    ucs_list_head_init(&self->draining);
+    self->rx.release.cb  = uct_daqiri_rx_release_desc;
+    self->event.epoll_fd = -1;
+    self->event.news_fd  = -1;
+    uct_daqiri_iface_configure(self, config, params);
+
+    status = uct_daqiri_stats_open(self, config->stats);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_open(self, config, params);
+    if (status != UCS_OK) {
+        uct_daqiri_chain_close(self);
+        uct_daqiri_iface_close_queues(self);
+        uct_daqiri_stats_close(self);
+        return status;
+    }
+    uct_daqiri_stats_publish(self);
+    status = uct_daqiri_watch_open(self);
+    if (status != UCS_OK) {
+        uct_daqiri_iface_close(self);
+    }
+    return status;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
+{
+    uct_base_iface_progress_disable(&self->super.super,
+                                    UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_daqiri_watch_close(self);
+    uct_daqiri_iface_close(self);
 }
 
 

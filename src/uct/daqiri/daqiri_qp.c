@@ -164,6 +164,25 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
 }
 
 
+const char *uct_daqiri_qp_state_name(struct ibv_qp *qp)
+{
+    static const char *const names[] = {
+        [IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT",
+        [IBV_QPS_RTR] = "RTR",     [IBV_QPS_RTS] = "RTS",
+        [IBV_QPS_SQD] = "SQD",     [IBV_QPS_SQE] = "SQE",
+        [IBV_QPS_ERR] = "ERR",
+    };
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    if ((qp == NULL) || (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) != 0) ||
+        ((unsigned)attr.qp_state >= ucs_static_array_size(names))) {
+        return NULL;
+    }
+    return names[attr.qp_state];
+}
+
+
 void uct_daqiri_qp_to_err(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};

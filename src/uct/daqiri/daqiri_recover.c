@@ -136,6 +136,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     uct_daqiri_early_end(conn);
     dq_sq_lose(&conn->sq);
     conn->iface->count->losses++;
+    conn->watch.losses++;
     uct_daqiri_recover_say(facts);
     uct_daqiri_conn_start_drain(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_LOSE);

@@ -71,6 +71,10 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(recoveries),
     COUNTER(redone),
     COUNTER(redo_had),
+    COUNTER(stalls),
+    COUNTER(stuck),
+    COUNTER(pushed),
+    COUNTER(asked),
     COUNTER(frames_tx),
     COUNTER(frames_rx),
     COUNTER(frames_dup),
@@ -388,12 +392,133 @@ static void uct_daqiri_stats_look_rx(uct_daqiri_iface_t *iface)
 }
 
 
+/* ---- Peers ---- */
+
+static dq_stats_peer_t *uct_daqiri_stats_place(uct_daqiri_conn_t *conn)
+{
+    dq_stats_header_t *map = conn->iface->stats.map;
+    dq_stats_peer_t *peers = UCS_PTR_BYTE_OFFSET(map, map->peers_at);
+
+    return (conn->watch.place == 0) ? NULL : &peers[conn->watch.place - 1];
+}
+
+
+void uct_daqiri_stats_add_conn(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_stats_t *stats = &conn->iface->stats;
+
+    if (stats->taken != UINT64_MAX) {
+        conn->watch.place  = ucs_ffs64(~stats->taken) + 1;
+        stats->taken      |= UCS_BIT(conn->watch.place - 1);
+    }
+}
+
+
+/* Ids wrap; how many requests there were does not. */
+static void uct_daqiri_stats_sum(uct_daqiri_conn_t *conn)
+{
+    conn->watch.all_posted  += conn->sq.posted - conn->watch.posted;
+    conn->watch.all_retired += conn->sq.retired - conn->watch.retired;
+    conn->watch.posted       = conn->sq.posted;
+    conn->watch.retired      = conn->sq.retired;
+}
+
+
+void uct_daqiri_stats_remove_conn(uct_daqiri_conn_t *conn)
+{
+    const dq_stats_peer_t none = {.state = DQ_STATS_NONE};
+    uct_daqiri_stats_t *stats  = &conn->iface->stats;
+    dq_stats_peer_t *place     = uct_daqiri_stats_place(conn);
+
+    uct_daqiri_stats_sum(conn);
+    stats->posted  += conn->watch.all_posted;
+    stats->retired += conn->watch.all_retired;
+    if (place != NULL) {
+        dq_stats_write_peer(place, &none);
+        stats->taken      &= ~UCS_BIT(conn->watch.place - 1);
+        conn->watch.place  = 0;
+    }
+}
+
+
+static dq_stats_state_t uct_daqiri_stats_state(const uct_daqiri_conn_t *conn)
+{
+    switch (conn->sq.gate) {
+    case DQ_GATE_UP:
+        return DQ_STATS_UP;
+    case DQ_GATE_LOST:
+        return DQ_STATS_LOST;
+    case DQ_GATE_DEAD:
+        return DQ_STATS_DEAD;
+    default:
+        return DQ_STATS_CONNECTING;
+    }
+}
+
+
+static void uct_daqiri_stats_look_conn(uct_daqiri_conn_t *conn)
+{
+    dq_stats_peer_t *place = uct_daqiri_stats_place(conn);
+    dq_stats_peer_t peer   = {
+        .state     = uct_daqiri_stats_state(conn),
+        .qpn       = (conn->qp == NULL) ? 0 : conn->qp->qp_num,
+        .in_use    = dq_sq_in_use(&conn->sq),
+        .depth     = conn->sq.depth,
+        .credits   = conn->sq.credits,
+        .window    = conn->sq.window,
+        .owed      = conn->window.owed,
+        .promised  = conn->window.size,
+        .losses    = conn->watch.losses,
+        .posted    = conn->watch.all_posted,
+        .retired   = conn->watch.all_retired,
+        .oldest_ns = ucs_time_to_nsec(conn->watch.state.still),
+        .stalls    = conn->watch.stalls,
+    };
+
+    if (place == NULL) {
+        return;
+    }
+    if (conn->was_up) { /* or the async thread may be writing it */
+        peer.pid      = conn->hs.peer.pid;
+        peer.peer_qpn = conn->hs.peer.qpn;
+        ucs_strncpy_zero(peer.host, conn->hs.peer.host, sizeof(peer.host));
+    }
+    dq_stats_write_peer(place, &peer);
+}
+
+
+static void uct_daqiri_stats_look_conns(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_gauges_t *gauge = iface->gauge;
+    uint64_t posted            = iface->stats.posted;
+    uint64_t retired           = iface->stats.retired;
+    uint64_t credits = 0, oldest = 0, open = 0;
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_stats_sum(conn);
+        uct_daqiri_stats_look_conn(conn);
+        posted  += conn->watch.all_posted;
+        retired += conn->watch.all_retired;
+        credits += conn->sq.credits;
+        oldest   = ucs_max(oldest, conn->watch.state.still);
+        open++;
+    }
+    gauge->posted     = posted;
+    gauge->retired    = retired;
+    gauge->credits    = credits;
+    gauge->oldest_ns  = ucs_time_to_nsec(oldest);
+    gauge->conns_open = open;
+}
+
+
 void uct_daqiri_stats_look(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_gauges_t *gauge   = iface->gauge;
     const uct_daqiri_pool_t *pool = &iface->tx.pool;
 
     uct_daqiri_stats_look_rx(iface);
+    uct_daqiri_stats_look_conns(iface);
     gauge->sq_in_use      = iface->tx.ledger.used;
     gauge->cq_len         = iface->tx.ledger.depth;
     gauge->tx_buffers     = pool->count;

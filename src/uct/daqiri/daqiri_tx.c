@@ -152,6 +152,7 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
         .op       = {.comp = comp, .ep = ep, .desc = UCT_DAQIRI_NO_DESC},
     };
 
+    conn->watch.asked += (ep == NULL);
     return uct_daqiri_tx_post(conn, &tx, NULL, 0);
 }
 

@@ -203,6 +203,57 @@ START_TEST(test_lost_and_back)
 END_TEST
 
 
+/* A peer that takes nothing, and a request that does not end. */
+START_TEST(test_stall)
+{
+    static const dq_facts_t facts = {.subject = "daqiri", .qpn = 0x11,
+                                     .peer_qpn = 0x2a, .peer_host = "n7",
+                                     .peer_pid = 99, .outstanding = 3,
+                                     .depth = 8, .down_port = "rxe0:1"};
+    static const dq_facts_t bare  = {.cause = DQ_CAUSE_STUCK};
+    static const dq_stall_t full  = {.is_waiting = 1, .is_no_credit = 1,
+                                     .reason = "no_credit", .for_ms = 30000.4,
+                                     .credits = 1, .window = 256,
+                                     .oldest_id = 77, .qp_state = "RTS"};
+    static const dq_stall_t stuck = {.for_ms = 100, .give_up_ms = 120000,
+                                     .oldest_id = 78, .window = 4,
+                                     .oldest_kind = "WRITE"};
+    char text[DQ_TRIAGE_MESSAGE_MAX + 1];
+    size_t size;
+
+    ck_assert_str_eq(dq_triage_stall(&facts, &full, text, sizeof(text)),
+                     "daqiri: nothing could be sent for 30000 ms; qp 0x11 to qp "
+                     "0x2a of n7 pid 99; 3 work requests outstanding of 8, the "
+                     "oldest is 77; 1 credits of 256; last refusal: no_credit; "
+                     "queue pair in RTS\n"
+                     "  its receiver grants no credits: check that pid 99 on n7 "
+                     "makes progress; it may compute, be stopped, or keep all "
+                     "of its receive buffers\n"
+                     "  port rxe0:1 of this process is down: check its cable "
+                     "and its network interface");
+    ck_assert_str_eq(dq_triage_stall(&facts, &stuck, text, sizeof(text)),
+                     "daqiri: nothing has completed for 100 ms; qp 0x11 to qp "
+                     "0x2a of n7 pid 99; 3 work requests outstanding of 8, the "
+                     "oldest is 78 (WRITE); 0 credits of 4\n"
+                     "  check that pid 99 still runs on n7, and the link and MTU "
+                     "between the two hosts\n"
+                     "  this queue pair will be given up after 120000 ms "
+                     "(UCX_DAQIRI_STUCK_TIMEOUT)\n"
+                     "  port rxe0:1 of this process is down: check its cable "
+                     "and its network interface");
+    ck_assert_str_eq(dq_triage_stall(&bare, &(dq_stall_t){0}, text,
+                                     sizeof(text)),
+                     "nothing has completed for 0 ms; 0 credits of 0");
+    for (size = 0; size < 600; size++) {
+        memset(text, 'x', sizeof(text));
+        dq_triage_stall(&facts, &stuck, text, size);
+        ck_assert((size == 0) || (strlen(text) < size));
+        ck_assert_int_eq(text[size], 'x');
+    }
+}
+END_TEST
+
+
 /* ---- Every cause ---- */
 
 START_TEST(test_every_cause_has_a_sentence)
@@ -268,6 +319,7 @@ START_TEST(test_judgement)
         {DQ_CAUSE_RNR_RETRY_EXC, DQ_CLASS_PEER, 1},
         {DQ_CAUSE_REM_OP, DQ_CLASS_PEER, 1},
         {DQ_CAUSE_FATAL, DQ_CLASS_LOCAL, 1},
+        {DQ_CAUSE_STUCK, DQ_CLASS_PATH, 1},
         {DQ_CAUSE_PEER_GONE, DQ_CLASS_PEER, 0},
         {DQ_CAUSE_REFUSED, DQ_CLASS_PEER, 0},
         {DQ_CAUSE_NO_ANSWER, DQ_CLASS_PATH, 0},
@@ -478,6 +530,7 @@ static Suite *suite_triage(void)
     tcase_add_loop_test(words, test_golden, 0,
                         sizeof(golden) / sizeof(golden[0]));
     tcase_add_test(words, test_lost_and_back);
+    tcase_add_test(words, test_stall);
     tcase_add_test(words, test_every_cause_has_a_sentence);
     tcase_add_test(words, test_unknown_causes);
     tcase_add_test(words, test_judgement);

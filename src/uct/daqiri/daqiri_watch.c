@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looking after what nobody else does: requests that neither complete nor fail,
+ * operations that wait for ever, peers of which nothing is heard. What to do is
+ * for dq_watch to say.
+ *
+ * A timer on the async thread says when it is time to look; progress looks, as
+ * one of its chores. So the data path has nothing to do with it, and a program
+ * that makes no progress is not blamed on its device.
+ *
+ * Threads: the timer is async's; the rest is progress.
+ */
+#include "daqiri.h"
+#include "daqiri_tx.h"
+
+#include <sys/timerfd.h>
+
+enum {
+    UCT_DAQIRI_WATCH_LEAST_MS = 2,
+    UCT_DAQIRI_WATCH_MOST_MS  = 1000
+};
+
+
+/* ---- The timer; async ---- */
+
+static void uct_daqiri_watch_on_timer(int fd, ucs_event_set_types_t events,
+                                      void *arg)
+{
+    uct_daqiri_iface_t *iface = arg;
+    uint64_t expirations;
+
+    (void)events;
+    if (read(fd, &expirations, sizeof(expirations)) <= 0) {
+        return;
+    }
+    uct_daqiri_cm_tell_due(iface);
+    if (__atomic_load_n(&iface->watch.is_needed, __ATOMIC_ACQUIRE)) {
+        uct_daqiri_event_ring(iface);
+    }
+}
+
+
+ucs_status_t uct_daqiri_watch_open(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t period = iface->watch.period;
+    struct timespec time;
+    ucs_status_t status;
+
+    ucs_sec_to_timespec(ucs_time_to_sec(period), &time);
+    iface->watch.last     = ucs_get_time();
+    iface->watch.timer_fd = timerfd_create(CLOCK_MONOTONIC,
+                                           TFD_NONBLOCK | TFD_CLOEXEC);
+    if (iface->watch.timer_fd < 0) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME,
+                            "timerfd_create", errno);
+        return UCS_ERR_IO_ERROR;
+    }
+    status = ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                         iface->watch.timer_fd,
+                                         UCS_EVENT_SET_EVREAD,
+                                         uct_daqiri_watch_on_timer, iface,
+                                         NULL);
+    if (status != UCS_OK) {
+        close(iface->watch.timer_fd);
+        return status;
+    }
+    (void)timerfd_settime(iface->watch.timer_fd, 0,
+                          &(struct itimerspec){.it_value    = time,
+                                               .it_interval = time}, NULL);
+    return UCS_OK;
+}
+
+
+void uct_daqiri_watch_close(uct_daqiri_iface_t *iface)
+{
+    ucs_async_remove_handler(iface->watch.timer_fd, 1);
+    close(iface->watch.timer_fd);
+}
+
+
+void uct_daqiri_watch_configure(uct_daqiri_iface_t *iface,
+                                const uct_daqiri_iface_config_t *config)
+{
+    dq_watch_bounds_t *bounds = &iface->watch.bounds;
+
+    bounds->say         = ucs_time_from_sec(config->stall_timeout);
+    bounds->give_up     = ucs_time_from_sec(config->stuck_timeout);
+    bounds->ask         = ucs_time_from_sec(config->keepalive);
+    iface->watch.period = dq_watch_period(
+            bounds, ucs_time_from_msec(UCT_DAQIRI_WATCH_LEAST_MS),
+            ucs_time_from_msec(UCT_DAQIRI_WATCH_MOST_MS));
+}
+
+
+/* ---- Looking; progress ---- */
+
+static void uct_daqiri_watch_say(uct_daqiri_conn_t *conn)
+{
+    const dq_watch_t *watch = &conn->watch.state;
+    int is_still            = watch->still >= watch->waiting;
+    dq_stall_t stall        = {
+        .is_waiting = !is_still,
+        .for_ms     = ucs_time_to_msec(is_still ? watch->still
+                                                : watch->waiting),
+        .give_up_ms = is_still ? ucs_time_to_msec(
+                                         conn->iface->watch.bounds.give_up)
+                               : 0,
+        .reason     = (conn->watch.refusal == DQ_ADMIT_OK)
+                              ? NULL : dq_admit_name(conn->watch.refusal),
+        .is_no_credit = conn->watch.refusal == DQ_ADMIT_NO_CREDIT,
+        .oldest_id  = conn->sq.retired,
+        .credits    = conn->sq.credits,
+        .window     = conn->sq.window,
+        .qp_state   = uct_daqiri_qp_state_name(conn->qp),
+    };
+    char message[DQ_TRIAGE_MESSAGE_MAX];
+    uct_daqiri_port_words_t words;
+    dq_facts_t facts;
+
+    if (conn->redo.slots != NULL) {
+        stall.oldest_kind = dq_op_kind_name(
+                (dq_op_kind_t)dq_redo_slot(&conn->redo, conn->sq.retired)->kind);
+    }
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_STUCK, &facts);
+    uct_daqiri_port_explain(conn->iface, &facts, &words);
+    conn->watch.stalls++;
+    conn->iface->count->stalls++;
+    ucs_warn("%s", dq_triage_stall(&facts, &stall, message, sizeof(message)));
+}
+
+
+static void uct_daqiri_watch_give_up(uct_daqiri_conn_t *conn)
+{
+    dq_facts_t facts;
+
+    conn->iface->count->stuck++;
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_STUCK, &facts);
+    facts.waited_ms = ucs_time_to_msec(conn->watch.state.still);
+    uct_daqiri_recover(conn, &facts);
+}
+
+
+/* A request that completes by itself, of those that need no credit. */
+static void uct_daqiri_watch_probe(uct_daqiri_conn_t *conn, uint64_t *counter)
+{
+    if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
+        DQ_ADMIT_OK) {
+        (*counter)++;
+        (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+    }
+}
+
+
+static void uct_daqiri_watch_conn(uct_daqiri_conn_t *conn, ucs_time_t elapsed)
+{
+    uct_daqiri_iface_t *iface  = conn->iface;
+    const dq_sq_t *sq          = &conn->sq;
+    const dq_watch_seen_t seen = {
+        .posted    = sq->posted,
+        .retired   = sq->retired,
+        .asked     = conn->watch.asked,
+        .heard     = conn->rx_seq,
+        .is_up     = sq->gate == DQ_GATE_UP,
+        .is_due    = sq->signals != sq->signals_over,
+        .is_silent = dq_sq_tail_is_silent(sq),
+        .is_wanted = (conn->watch.refusal != DQ_ADMIT_OK) ||
+                     !ucs_queue_is_empty(&conn->pending),
+    };
+    unsigned what = dq_watch_look(&conn->watch.state, &iface->watch.bounds,
+                                  &seen, elapsed);
+
+    if (what & DQ_WATCH_SAY) {
+        uct_daqiri_watch_say(conn);
+    }
+    conn->watch.refusal = DQ_ADMIT_OK;
+    if (what & DQ_WATCH_GIVE_UP) {
+        uct_daqiri_watch_give_up(conn);
+    } else if (what & DQ_WATCH_PUSH) {
+        uct_daqiri_watch_probe(conn, &iface->count->pushed);
+    } else if (what & DQ_WATCH_ASK) {
+        uct_daqiri_watch_probe(conn, &iface->count->asked);
+    }
+}
+
+
+/* A process that was stopped, or has not progressed, has seen nothing: what is
+ * in its queues comes first, in the calls until the next look. */
+void uct_daqiri_watch_look(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now     = ucs_get_time();
+    ucs_time_t elapsed = ucs_min(now - iface->watch.last,
+                                 2 * iface->watch.period);
+    uct_daqiri_conn_t *conn;
+
+    __atomic_store_n(&iface->watch.is_due, 0, __ATOMIC_RELAXED);
+    iface->watch.last = now;
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_watch_conn(conn, elapsed);
+    }
+    uct_daqiri_stats_look(iface);
+}
