@@ -221,7 +221,8 @@ killed_rank()
     done
     rank=$(find_rank "$(realpath "$(program "$1")")")
     kill -KILL "$rank"
-    run wait "$started"
+    status=0
+    wait "$started" || status=$?
     [ "$status" -ne 0 ]
     [ "$status" -ne 124 ]
     # shellcheck disable=SC2086

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri-flow: messages that arrive, at the pace that was asked for or not, and
+# what it says of what is wrong. How fast they are, no test looks at.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR" || return 1
+    flow=$T_TOP_BUILDDIR/src/tools/daqiri-flow
+    case $T_FLAVOUR in
+        asan|tsan)
+            skip "flavour $T_FLAVOUR: it is loaded with the plugin into another program"
+            ;;
+    esac
+}
+
+# flow_runs [OPTION]...: over daqiri on softverbs; its CSV row is in $row, what
+# it says beside it in the file err.
+flow_runs()
+{
+    timeout 60 "$T_DAQIRI" run --device soft "$flow" -csv "$@" >out 2>err ||
+        { cat out err; return 1; }
+    row=$(tail -n 1 out)
+    [ -n "$row" ]
+    ! grep -v '^daqiri run: device ' err
+}
+
+column()
+{
+    cut -d , -f "$1" <<<"$row"
+}
+
+# All that was sent has arrived, in order.
+arrived()
+{
+    echo "$row"
+    [ "$(column 9)" -ge "${1:-64}" ]
+    [ "$(column 9)" -eq "$(column 10)" ]
+    [ "$(column 11)" -eq 0 ]
+}
+
+@test "short, copied and many fragments: all of them arrive" {
+    local size
+
+    for size in 8 9 64 128 4K 8248 8249 16496 16497 1M; do
+        flow_runs -size "$size" -time 50ms -window 3
+        arrived 1
+    done
+}
+
+@test "a window of one, and one that is larger than the run" {
+    flow_runs -window 1 -time 50ms
+    arrived 1
+    flow_runs -window 1048576 -time 50ms
+    arrived 1
+}
+
+@test "a pace sends as many bytes as it says" {
+    # 0.001 Gb/s for 0.2 s are 25000 bytes: messages 0 to 250 are due by then
+    flow_runs -size 100 -gbps 0.001 -time 200ms
+    arrived 251
+    [ "$(column 9)" -eq 251 ]
+    # at least 64, however slow
+    flow_runs -size 64 -gbps 0.001 -time 1ms
+    arrived 64
+    [ "$(column 9)" -eq 64 ]
+}
+
+@test "a pace that cannot be kept is given up" {
+    flow_runs -gbps 100000 -time 100ms
+    arrived
+}
+
+@test "rc_verbs, which is connected by endpoint" {
+    timeout 60 "$T_DAQIRI" run --device soft --tls rc_verbs "$flow" -tl rc_verbs \
+        -size 64K -time 50ms -csv >out 2>err
+    row=$(tail -n 1 out)
+    arrived 1
+}
+
+@test "queue pairs that die lose nothing" {
+    export SOFTVERBS_FAULTS='seed 5; qp-error qp=rc p=0.001'
+    timeout 60 "$T_DAQIRI" run --device soft "$flow" -csv -size 4K -time 1s \
+        >out 2>err
+    # UCX speaks on stdout, too
+    row=$(grep '^daqiri,' out)
+    arrived 1
+    grep -q 'daqiri: back, with' out
+}
+
+# The pid of the process of this test that was forked by another one of it.
+find_receiver()
+{
+    local dir parent
+
+    for dir in /proc/[0-9]*; do
+        [ "$(readlink "$dir/exe" 2>/dev/null)" = "$(realpath "$flow")" ] &&
+            grep -q -z -x "TEST_MARK=$BATS_TEST_TMPDIR" "$dir/environ" || continue
+        parent=$(sed -n 's/^PPid:\t//p' "$dir/status")
+        if [ "$(readlink "/proc/$parent/exe")" = "$(realpath "$flow")" ]; then
+            basename "$dir"
+            return 0
+        fi
+    done
+    return 1
+}
+
+@test "a receiver that is killed ends the sender" {
+    local pid receiver
+
+    TEST_MARK=$BATS_TEST_TMPDIR timeout 60 "$T_DAQIRI" run --device soft \
+        "$flow" -time 50s >out 2>err &
+    pid=$!
+    until receiver=$(find_receiver); do
+        kill -0 "$pid" || { cat out err; false; }
+        sleep 0.05
+    done
+    kill -KILL "$receiver"
+    status=0
+    wait "$pid" || status=$?
+    cat out err
+    [ "$status" -eq 1 ]
+    grep -x -E 'daqiri-flow: the (receiver was killed|other end is gone)' err
+}
+
+# refuses WORDS [OPTION]...
+refuses()
+{
+    local words=$1
+
+    shift
+    run -2 --separate-stderr "$flow" "$@"
+    echo "$stderr"
+    [[ $stderr == *"$words"* ]]
+}
+
+@test "nonsense in an option gets a sentence and status 2" {
+    refuses 'it is a size from 8 B to 1 GiB' -size 7
+    refuses 'it is a size' -size nonsense
+    refuses 'it is a size' -size 2G
+    refuses 'it is a number from 1 to 1048576' -window 0
+    refuses 'it is a number' -window 1x
+    refuses 'it is a number from 0.000001' -gbps 0
+    refuses 'it is a number' -gbps nan
+    refuses 'it is a number' -gbps 1x
+    refuses 'it is a time' -time 0
+    refuses 'exclude each other' -json -csv
+    refuses 'unrecognized option' -nonsense
+    refuses 'Too many arguments' nonsense
+}
+
+@test "a transport or a device that is not there gets a sentence and status 1" {
+    run -1 --separate-stderr timeout 60 "$T_DAQIRI" run --device soft "$flow" \
+        -tl nonsense
+    [[ $stderr == *'there is no transport nonsense on softverbs0:1'* ]]
+    run -1 --separate-stderr timeout 60 "$T_DAQIRI" run --device soft "$flow" \
+        -device nonsense:1
+    [[ $stderr == *'there is no transport daqiri on nonsense:1'* ]]
+}
+
+@test "--help fits a screen" {
+    run -0 "$flow" --help
+    [ "${#lines[@]}" -le 24 ]
+}
