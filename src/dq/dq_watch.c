@@ -28,7 +28,6 @@ static void dq_watch_count_all(dq_watch_t *watch, const dq_watch_seen_t *seen,
     const dq_watch_seen_t *last = &watch->seen;
     int is_same                 = seen->is_up && last->is_up;
     int is_stuck                = is_same && (seen->retired == last->retired);
-    int is_at_rest              = is_same && (seen->posted == last->posted);
     int is_full                 = is_same && (seen->posted - seen->asked ==
                                               last->posted - last->asked);
 
@@ -36,9 +35,9 @@ static void dq_watch_count_all(dq_watch_t *watch, const dq_watch_seen_t *seen,
                                     elapsed);
     watch->waiting = dq_watch_count(is_full && seen->is_wanted, watch->waiting,
                                     elapsed);
-    watch->quiet   = dq_watch_count(is_stuck && is_at_rest &&
-                                    (seen->heard == last->heard), watch->quiet,
-                                    elapsed);
+    /* what is posted and not over counts as heard of: it will tell */
+    watch->quiet   = dq_watch_count(is_stuck && (seen->heard == last->heard),
+                                    watch->quiet, elapsed);
 }
 
 
