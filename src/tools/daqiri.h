@@ -23,5 +23,8 @@ int daqiri_run(int argc, char **argv);
 int daqiri_faults(int argc, char **argv);
 int daqiri_interfaces(int argc, char **argv);
 int daqiri_probe(int argc, char **argv);
+int daqiri_pingpong(int argc, char **argv);
+int daqiri_serve(int argc, char **argv);
+int daqiri_tcp(int argc, char **argv);
 
 #endif

@@ -16,6 +16,9 @@ static const daqiri_subcommand_t daqiri_subcommands[] = {
     {"interfaces", daqiri_interfaces,
      "list network interfaces, RDMA ports and GIDs"},
     {"probe", daqiri_probe, "try whether RDMA and UCX are usable here"},
+    {"pingpong", daqiri_pingpong, "messages to and fro over raw verbs"},
+    {"serve", daqiri_serve, "answer TCP tests"},
+    {"tcp", daqiri_tcp, "measure TCP, for comparison"},
     {"faults", daqiri_faults, "make the software device fail on purpose"}
 };
 

@@ -13,6 +13,7 @@
 #define PROGRESS_EVERY_NS 500000000ull
 
 static volatile sig_atomic_t stop_signal;
+static int stop_is_noted;
 
 static void stop_handler(int signal_number)
 {
@@ -38,6 +39,16 @@ void daqiri_stop_catch(void)
 int daqiri_stop_asked(void)
 {
     return stop_signal;
+}
+
+void daqiri_stop_note(void)
+{
+    stop_is_noted = (stop_signal != 0);
+}
+
+int daqiri_stop_is_noted(void)
+{
+    return stop_is_noted;
 }
 
 uint64_t daqiri_now_ns(void)

@@ -19,6 +19,11 @@ void daqiri_stop_catch(void);
 /* The number of the signal that asked to stop, or 0. */
 int daqiri_stop_asked(void);
 
+/* The caller knows and ends in good order: what still waits for the peer then
+ * (net.h) is not interrupted by that signal any more. */
+void daqiri_stop_note(void);
+int daqiri_stop_is_noted(void);
+
 /* Monotonic, in ns. */
 uint64_t daqiri_now_ns(void);
 

@@ -6,6 +6,7 @@
 #include "t.h"
 #include "tools/failure.h"
 #include "tools/hist.h"
+#include "tools/peer.h"
 #include "tools/report.h"
 #include "tools/sizes.h"
 #include "tools/watch.h"
@@ -351,6 +352,190 @@ START_TEST(test_watch_long_result)
 }
 END_TEST
 
+/* ---- what peers tell each other ---- */
+
+static void fill_text(char *text, size_t size, t_rng_t *rng)
+{
+    size_t length = t_rng_below(rng, size);
+    size_t i;
+
+    for (i = 0; i < length; ++i) {
+        text[i] = (char)t_rng_range(rng, ' ', '~');
+    }
+    text[length] = '\0';
+}
+
+/* Any frame that may be sent. */
+static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
+{
+    memset(frame, 0, sizeof(*frame));
+    frame->kind = (daqiri_peer_kind_t)t_rng_range(rng, DAQIRI_PEER_HELLO,
+                                                  DAQIRI_PEER_LAST - 1);
+    switch (frame->kind) {
+    case DAQIRI_PEER_HELLO:
+        frame->hello.service = (uint16_t)t_rng_range(rng, 1, 2);
+        fill_text(frame->hello.version, DAQIRI_PEER_WORD_MAX, rng);
+        break;
+    case DAQIRI_PEER_TERMS:
+        frame->terms.size  = t_rng_range(rng, 1, DAQIRI_PEER_SIZE_MAX);
+        frame->terms.iters = t_rng_range(rng, 1, DAQIRI_PEER_ITERS_MAX);
+        frame->terms.is_uc = (uint8_t)t_rng_below(rng, 2);
+        break;
+    case DAQIRI_PEER_INFO:
+        frame->info.lid       = (uint16_t)t_rng_next(rng);
+        frame->info.mtu       = (uint8_t)t_rng_range(rng, 1, 5);
+        frame->info.is_global = (uint8_t)t_rng_below(rng, 2);
+        frame->info.qpn       = (uint32_t)t_rng_below(rng, 1 << 24);
+        frame->info.psn       = (uint32_t)t_rng_below(rng, 1 << 24);
+        frame->info.gid_index = (int32_t)t_rng_next(rng);
+        t_rng_fill(rng, frame->info.gid, sizeof(frame->info.gid));
+        break;
+    case DAQIRI_PEER_READY:
+        fill_text(frame->ready.stage, DAQIRI_PEER_WORD_MAX, rng);
+        break;
+    case DAQIRI_PEER_DONE:
+        frame->done.messages = t_rng_next(rng);
+        break;
+    case DAQIRI_PEER_ABORT:
+        fill_text(frame->abort.class_name, DAQIRI_PEER_WORD_MAX, rng);
+        fill_text(frame->abort.stage, DAQIRI_PEER_WORD_MAX, rng);
+        fill_text(frame->abort.text, DAQIRI_PEER_TEXT_MAX, rng);
+        break;
+    case DAQIRI_PEER_TCP_TERMS:
+        frame->tcp_terms.pattern = (uint32_t)t_rng_range(rng, 1, 3);
+        frame->tcp_terms.size    = t_rng_range(rng, 1, DAQIRI_PEER_SIZE_MAX);
+        frame->tcp_terms.duration_ms = t_rng_range(rng, 1, DAQIRI_PEER_MS_MAX);
+        break;
+    default:
+        frame->tcp_result.bytes      = t_rng_next(rng);
+        frame->tcp_result.messages   = t_rng_next(rng);
+        frame->tcp_result.elapsed_ns = t_rng_next(rng);
+    }
+}
+
+/* Texts only up to their zero. */
+static int same_frame(const daqiri_peer_frame_t *a,
+                      const daqiri_peer_frame_t *b)
+{
+    uint8_t x[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    uint8_t y[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    size_t length = daqiri_peer_pack(a, x);
+
+    return (length == daqiri_peer_pack(b, y)) && (memcmp(x, y, length) == 0);
+}
+
+/* In memory of exactly its length, so that a sanitizer sees one byte more. */
+static int parse(const uint8_t *bytes, size_t length,
+                 daqiri_peer_frame_t *frame)
+{
+    daqiri_peer_header_t header;
+    uint8_t *copy;
+    int ret;
+
+    if (daqiri_peer_parse_header(bytes, &header) != DAQIRI_PEER_OK) {
+        return -1;
+    }
+    header.length = (uint32_t)(length - DAQIRI_PEER_HEADER_LEN);
+    copy          = malloc((header.length > 0) ? header.length : 1);
+    memcpy(copy, bytes + DAQIRI_PEER_HEADER_LEN, header.length);
+    ret = daqiri_peer_parse(&header, copy, frame);
+    free(copy);
+    return ret;
+}
+
+START_TEST(test_peer_round_trip)
+{
+    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    daqiri_peer_frame_t frame, other;
+    daqiri_peer_header_t header;
+    t_rng_t rng;
+    size_t length, shorter;
+    int i;
+
+    t_rng_init(&rng, 2);
+    for (i = 0; i < 5000; ++i) {
+        make_frame(&frame, &rng);
+        length = daqiri_peer_pack(&frame, bytes);
+        ck_assert_int_eq(daqiri_peer_parse_header(bytes, &header),
+                         DAQIRI_PEER_OK);
+        ck_assert_uint_eq(header.length, length - DAQIRI_PEER_HEADER_LEN);
+        ck_assert_int_eq(parse(bytes, length, &other), 0);
+        ck_assert(same_frame(&frame, &other));
+
+        /* any other length is no such frame */
+        shorter = t_rng_range(&rng, DAQIRI_PEER_HEADER_LEN, length - 1);
+        ck_assert_int_eq(parse(bytes, shorter, &other), -1);
+        bytes[length] = 0;
+        ck_assert_int_eq(parse(bytes, length + 1, &other), -1);
+    }
+}
+END_TEST
+
+START_TEST(test_peer_header)
+{
+    daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_DONE};
+    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    daqiri_peer_header_t header;
+    static const struct {
+        size_t                at;
+        uint8_t               value;
+        daqiri_peer_verdict_t verdict;
+    } cases[] = {
+        {0, 'd', DAQIRI_PEER_NOT_OURS},
+        {5, 2, DAQIRI_PEER_OTHER_VERSION}, {4, 1, DAQIRI_PEER_OTHER_VERSION},
+        {7, 0, DAQIRI_PEER_MALFORMED},
+        {7, DAQIRI_PEER_LAST, DAQIRI_PEER_MALFORMED},
+        {7, DAQIRI_PEER_LAST - 1, DAQIRI_PEER_OK},
+        {8, 1, DAQIRI_PEER_MALFORMED}, {10, 4, DAQIRI_PEER_MALFORMED},
+        {10, 3, DAQIRI_PEER_OK}, {15, 1, DAQIRI_PEER_MALFORMED}
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        daqiri_peer_pack(&frame, bytes);
+        bytes[cases[i].at] = cases[i].value;
+        ck_assert_msg(daqiri_peer_parse_header(bytes, &header) ==
+                      cases[i].verdict, "case %zu", i);
+    }
+}
+END_TEST
+
+/* Frames with bytes changed, and noise: no crash, and what is taken is within
+ * its bounds, for it is the same when it is packed again. */
+START_TEST(test_peer_fuzz)
+{
+    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX + 1];
+    daqiri_peer_frame_t frame, other;
+    size_t length, at;
+    t_rng_t rng;
+    int i, taken = 0;
+
+    t_rng_init(&rng, 3);
+    for (i = 0; i < 200000; ++i) {
+        make_frame(&frame, &rng);
+        length = daqiri_peer_pack(&frame, bytes);
+        if (t_rng_once_in(&rng, 10)) {
+            length = t_rng_range(&rng, DAQIRI_PEER_HEADER_LEN,
+                                 sizeof(bytes) - 1);
+            t_rng_fill(&rng, bytes + DAQIRI_PEER_HEADER_LEN,
+                       length - DAQIRI_PEER_HEADER_LEN);
+        }
+        do {
+            at        = t_rng_range(&rng, 6, length - 1);
+            bytes[at] = (uint8_t)t_rng_next(&rng);
+        } while (!t_rng_once_in(&rng, 3));
+        if (parse(bytes, length, &frame) != 0) {
+            continue;
+        }
+        ++taken;
+        length = daqiri_peer_pack(&frame, bytes);
+        ck_assert_int_eq(parse(bytes, length, &other), 0);
+        ck_assert(same_frame(&frame, &other));
+    }
+    ck_assert_int_gt(taken, 1000);
+}
+END_TEST
+
 static Suite *suite_base(void)
 {
     return t_suite("base", "duration", test_duration, "size_text",
@@ -358,7 +543,9 @@ static Suite *suite_base(void)
                    test_hist_random, "failure", test_failure, "report",
                    test_report, "report", test_report_csv, "report",
                    test_report_full, "report", test_report_not_utf8, "watch",
-                   test_watch, "watch", test_watch_long_result, NULL);
+                   test_watch, "watch", test_watch_long_result, "peer",
+                   test_peer_round_trip, "peer", test_peer_header, "peer",
+                   test_peer_fuzz, NULL);
 }
 
 T_MAIN(suite_base)

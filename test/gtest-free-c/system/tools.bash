@@ -68,6 +68,8 @@ start()
     local name=$1
 
     shift
+    # Here, not in the process: who looks at once must not see an old file.
+    : >"$name.out" >"$name.err"
     "$@" >"$name.out" 2>"$name.err" 3>&- </dev/null &
     pid=$!
 }
@@ -82,4 +84,77 @@ wait_for()
         [ "$SECONDS" -lt "$end" ] || return 1
         sleep 0.05
     done
+}
+
+# --- two sides
+
+# listening NAME: the address that the server whose files are NAME.* printed.
+listening()
+{
+    wait_for 60 grep -q 'waiting for .* on' "$1.err" || {
+        cat "$1.err"
+        return 1
+    }
+    addr=$(sed -n 's/.*waiting for .* on //p' "$1.err" | head -n 1)
+}
+
+# ended PID: its status is in $ended.
+ended()
+{
+    wait "$1" && ended=0 || ended=$?
+}
+
+# holds FILE FILTER: the JSON in FILE is so.
+holds()
+{
+    jq -e "$2" "$1" >/dev/null || {
+        echo "not so in $1: $2"
+        cat "$1"
+        return 1
+    }
+}
+
+need_python()
+{
+    [ -x /usr/bin/python3 ] || skip 'python3 is not installed'
+    fake_peer=$T_TOP_SRCDIR/test/gtest-free-c/system/fake_peer.py
+}
+
+# fake_server WORD...: one that does this; sets addr and peer_pid.
+fake_server()
+{
+    start peer /usr/bin/python3 "$fake_peer" listen "$@"
+    peer_pid=$pid
+    wait_for 60 grep -q . peer.out
+    addr=127.0.0.1:$(head -n 1 peer.out)
+}
+
+# fake_client WORD...: one that does this to the server at addr.
+fake_client()
+{
+    timeout 60 /usr/bin/python3 "$fake_peer" "${addr##*:}" "$@" 3>&- </dev/null
+}
+
+# Two network namespaces, $ns_a and $ns_b, with a veth between: 192.0.2.1 and .2.
+make_namespaces()
+{
+    [ "$(id -u)" -eq 0 ] || skip 'not root, so no network namespace can be made'
+    command -v ip >/dev/null || skip 'ip (iproute2) is not installed'
+    ns_a=dqt$$a
+    ns_b=dqt$$b
+    ip netns add "$ns_a" 2>ip.err ||
+        skip "a network namespace cannot be made here: $(head -n 1 ip.err)"
+    ip netns add "$ns_b"
+    ip -n "$ns_a" link add dqt0 type veth peer name dqt1 netns "$ns_b" 2>ip.err ||
+        skip "a veth cannot be made here: $(head -n 1 ip.err)"
+    ip -n "$ns_a" addr add 192.0.2.1/24 dev dqt0
+    ip -n "$ns_b" addr add 192.0.2.2/24 dev dqt1
+    ip -n "$ns_a" link set dqt0 up
+    ip -n "$ns_b" link set dqt1 up
+}
+
+remove_namespaces()
+{
+    [ -z "${ns_a:-}" ] || ip netns del "$ns_a" 2>/dev/null || true
+    [ -z "${ns_b:-}" ] || ip netns del "$ns_b" 2>/dev/null || true
 }

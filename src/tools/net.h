@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * TCP between the two processes of a test. Everything is bounded by a deadline
+ * (daqiri_now_ns(); UINT64_MAX is none) and ends when the user asks to stop;
+ * functions return -1 and a failure then. Sockets do not block.
+ */
+
+#ifndef DAQIRI_NET_H
+#define DAQIRI_NET_H
+
+#include "failure.h"
+#include "peer.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DAQIRI_NET_PORT "9000"
+
+/* "host:port" of a socket, both as numbers. */
+#define DAQIRI_NET_NAME_MAX 80
+
+/* [HOST][:PORT], [IPv6]:PORT, or :PORT; port 0 is any. Returns a socket. */
+int daqiri_net_listen(const char *address, daqiri_failure_t *failure);
+int daqiri_net_connect(const char *address, uint64_t deadline_ns,
+                       daqiri_failure_t *failure);
+/* Returns a connection. */
+int daqiri_net_accept(int listener, uint64_t deadline_ns,
+                      daqiri_failure_t *failure);
+
+/* Of this end, or of the other. Returns name, DAQIRI_NET_NAME_MAX long. */
+char *daqiri_net_name(int fd, int is_peer, char *name);
+
+int daqiri_net_send(int fd, const void *bytes, size_t length,
+                    uint64_t deadline_ns, daqiri_failure_t *failure);
+int daqiri_net_recv(int fd, void *bytes, size_t length, uint64_t deadline_ns,
+                    daqiri_failure_t *failure);
+
+int daqiri_net_send_frame(int fd, const daqiri_peer_frame_t *frame,
+                          uint64_t deadline_ns, daqiri_failure_t *failure);
+
+/* Any frame but ABORT, which is a failure of class PEER_FAILED. */
+int daqiri_net_recv_frame(int fd, daqiri_peer_frame_t *frame,
+                          uint64_t deadline_ns, daqiri_failure_t *failure);
+
+/* This kind of frame; any other is a failure, too. */
+int daqiri_net_expect(int fd, daqiri_peer_kind_t kind,
+                      daqiri_peer_frame_t *frame, uint64_t deadline_ns,
+                      daqiri_failure_t *failure);
+
+/* Both HELLOs. `version` (DAQIRI_PEER_WORD_MAX) is the other's. */
+int daqiri_net_hello(int fd, daqiri_peer_service_t service, char *version,
+                     uint64_t deadline_ns, daqiri_failure_t *failure);
+
+/* Tells the peer of our failure, if it listens; never fails itself. */
+void daqiri_net_abort(int fd, const daqiri_failure_t *failure);
+
+/* Whether there is something to be read, or the end. Does not wait. */
+int daqiri_net_is_readable(int fd);
+
+#endif

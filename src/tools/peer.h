@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What the two processes of a test tell each other over TCP: frames of a
+ * 16-byte header and a payload whose layout belongs to its kind. All numbers
+ * are big-endian.
+ *
+ *     0  u32 magic "DQRI"     8  u32 bytes of payload
+ *     4  u16 version         12  u32 zero
+ *     6  u16 kind
+ *
+ * These functions turn structs into bytes and back; they do no I/O. Parsing
+ * takes any bytes of the length that it is told, from anybody: it returns -1
+ * for what is not a frame, and what it returns is within the bounds below.
+ */
+
+#ifndef DAQIRI_PEER_H
+#define DAQIRI_PEER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DAQIRI_PEER_VERSION 1
+
+enum {
+    DAQIRI_PEER_HEADER_LEN  = 16,
+    DAQIRI_PEER_PAYLOAD_MAX = 1024,
+    DAQIRI_PEER_TEXT_MAX    = 768, /* with the zero that ends it */
+    DAQIRI_PEER_WORD_MAX    = 32
+};
+
+/* Largest that a peer may ask for. */
+#define DAQIRI_PEER_SIZE_MAX  ((uint64_t)256 << 20)
+#define DAQIRI_PEER_ITERS_MAX ((uint64_t)1 << 40)
+#define DAQIRI_PEER_MS_MAX    ((uint64_t)7 * 24 * 3600 * 1000)
+
+typedef enum daqiri_peer_kind {
+    DAQIRI_PEER_HELLO = 1, /* the first frame of both sides */
+    DAQIRI_PEER_TERMS,     /* of an RDMA ping-pong; from the client */
+    DAQIRI_PEER_INFO,      /* where to connect to */
+    DAQIRI_PEER_READY,     /* a barrier: this stage is behind me */
+    DAQIRI_PEER_DONE,      /* I have nothing more to send */
+    DAQIRI_PEER_ABORT,     /* I failed */
+    DAQIRI_PEER_TCP_TERMS, /* of a TCP test; from the client */
+    DAQIRI_PEER_TCP_RESULT, /* what the server saw of it */
+    DAQIRI_PEER_LAST
+} daqiri_peer_kind_t;
+
+typedef enum daqiri_peer_service {
+    DAQIRI_PEER_PINGPONG = 1,
+    DAQIRI_PEER_TCP      = 2
+} daqiri_peer_service_t;
+
+typedef enum daqiri_peer_pattern {
+    DAQIRI_PEER_STREAM = 1, /* client to server */
+    DAQIRI_PEER_ECHO   = 2, /* ping-pong */
+    DAQIRI_PEER_DUPLEX = 3, /* both ways at once */
+    DAQIRI_PEER_PATTERN_LAST
+} daqiri_peer_pattern_t;
+
+typedef struct daqiri_peer_header {
+    uint16_t version;
+    uint16_t kind;
+    uint32_t length; /* <= DAQIRI_PEER_PAYLOAD_MAX */
+} daqiri_peer_header_t;
+
+/* One frame; which member counts is said by the kind. */
+typedef struct daqiri_peer_frame {
+    daqiri_peer_kind_t kind;
+    union {
+        struct {
+            uint16_t service;
+            char     version[DAQIRI_PEER_WORD_MAX]; /* of ucx-daqiri */
+        } hello;
+        struct {
+            uint64_t size;  /* 1 to SIZE_MAX */
+            uint64_t iters; /* 1 to ITERS_MAX */
+            uint8_t  is_uc;
+        } terms;
+        struct {
+            uint16_t lid;
+            uint8_t  mtu;       /* 1 to 5, as enum ibv_mtu */
+            uint8_t  is_global;
+            uint32_t qpn;       /* 24 bits */
+            uint32_t psn;       /* 24 bits */
+            int32_t  gid_index;
+            uint8_t  gid[16];
+        } info;
+        struct {
+            char stage[DAQIRI_PEER_WORD_MAX];
+        } ready;
+        struct {
+            uint64_t messages;
+        } done;
+        struct {
+            char class_name[DAQIRI_PEER_WORD_MAX];
+            char stage[DAQIRI_PEER_WORD_MAX];
+            char text[DAQIRI_PEER_TEXT_MAX];
+        } abort;
+        struct {
+            uint32_t pattern;
+            uint64_t size;        /* 1 to SIZE_MAX */
+            uint64_t duration_ms; /* 1 to MS_MAX */
+        } tcp_terms;
+        struct {
+            uint64_t bytes;       /* received */
+            uint64_t messages;
+            uint64_t elapsed_ns;
+        } tcp_result;
+    };
+} daqiri_peer_frame_t;
+
+typedef enum daqiri_peer_verdict {
+    DAQIRI_PEER_OK,
+    DAQIRI_PEER_NOT_OURS,     /* another magic: not daqiri at all */
+    DAQIRI_PEER_OTHER_VERSION,
+    DAQIRI_PEER_MALFORMED
+} daqiri_peer_verdict_t;
+
+/* Writes header and payload; `bytes` is as long as both may be. Returns the
+ * length. */
+size_t daqiri_peer_pack(const daqiri_peer_frame_t *frame, uint8_t *bytes);
+
+/* Of DAQIRI_PEER_HEADER_LEN bytes. The header is set also for OTHER_VERSION. */
+daqiri_peer_verdict_t daqiri_peer_parse_header(const uint8_t *bytes,
+                                               daqiri_peer_header_t *header);
+
+/* Of header->length bytes. Returns 0 or -1. Texts are printable ASCII. */
+int daqiri_peer_parse(const daqiri_peer_header_t *header, const uint8_t *bytes,
+                      daqiri_peer_frame_t *frame);
+
+#endif

@@ -1,0 +1,366 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri pingpong on softverbs: both sides, by TCP and by hand, and each way to
+# fail with its stage and class. softverbs is for one host, so the two sides
+# share it; hang_verbs spoils the verbs of one of them.
+
+bats_require_minimum_version 1.5.0
+load tools.bash
+
+setup()
+{
+    tools_setup
+    need_jq
+    running=()
+}
+
+teardown()
+{
+    for pid in "${running[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+}
+
+# server [OPTION...]: in the background; its address is $addr, it is $server.
+server_with=()
+server()
+{
+    start server env "${server_with[@]}" timeout 100 "$T_DAQIRI" pingpong \
+        -device soft -listen 127.0.0.1:0 -json "$@"
+    server=$pid
+    running+=("$pid")
+    listening server
+}
+
+client()
+{
+    daqiri pingpong -device soft -addr "$addr" -json "$@"
+}
+
+# failed CLASS STAGE: the client did, there, and said so.
+failed()
+{
+    [ "$status" -eq 1 ]
+    valid pingpong
+    has ".failure_class == \"$1\" and .stage == \"$2\" and .ok == false"
+    says "failed in stage $2 ($1)"
+}
+
+# server_failed CLASS STAGE
+server_failed()
+{
+    ended "$server"
+    cat server.out server.err
+    [ "$ended" -eq 1 ]
+    valid pingpong server.out
+    holds server.out ".failure_class == \"$1\" and .stage == \"$2\" and .ok == false"
+}
+
+stages='["pre-resource-control", "open-rdma-resources", "post-resource-control", "exchange-rdma-info", "connect-rdma", "exchange-rdma-ready", "datapath", "done"]'
+
+@test "both sides: stages in order, the same numbers, addresses that mirror each other" {
+    server
+    client -iters 500 -size 100
+    [ "$status" -eq 0 ]
+    valid pingpong
+    has "[.stages[] | select(.ok) | .name] == $stages"
+    has '.ok and .datapath == "rdma" and .transport == "RC" and .messages == 1000 and .bytes == 100000 and .latency.count == 500 and .peer_version == .version'
+    has '.latency.min_us > 0 and .latency.min_us <= .latency.p50_us and .latency.p99_us <= .latency.max_us'
+    ended "$server"
+    [ "$ended" -eq 0 ]
+    valid pingpong server.out
+    holds server.out '.ok and .role == "server" and .messages == 1000 and .size == 100'
+    [ "$(jq -S .local server.out)" = "$(jq -S .remote <<<"$output")" ]
+    [ "$(jq -S .remote server.out)" = "$(jq -S .local <<<"$output")" ]
+}
+
+@test "sizes: 1, 8, 9, 64K and 4M bytes; explicit GID, port and MTU" {
+    for size in 1 8 9 64K 4M; do
+        server
+        client -size "$size" -iters 20 -gid-index 0 -port 1 -mtu 1024
+        [ "$status" -eq 0 ]
+        has '.messages == 40 and .local.mtu == 1024'
+        ended "$server"
+        [ "$ended" -eq 0 ]
+    done
+}
+
+@test "by hand: words instead of TCP" {
+    mkfifo to_a to_b
+    timeout 100 "$T_DAQIRI" pingpong -device soft -by-hand server -iters 100 -json \
+        < to_a > a.out 2> a.err 3>&- &
+    a=$!
+    running+=("$a")
+    timeout 100 "$T_DAQIRI" pingpong -device soft -by-hand client -iters 100 -json \
+        < to_b > b.out 2> b.err 3>&- &
+    b=$!
+    running+=("$b")
+    exec 7> to_a 8> to_b
+    wait_for 60 grep -q '^dq1:' a.err
+    wait_for 60 grep -q '^dq1:' b.err
+    grep '^dq1:' b.err >&7
+    grep '^dq1:' a.err >&8
+    wait_for 60 grep -q 'ready; press Enter' a.err
+    wait_for 60 grep -q 'ready; press Enter' b.err
+    echo >&7
+    echo >&8
+    exec 7>&- 8>&-
+    ended "$b"
+    cat b.out b.err
+    [ "$ended" -eq 0 ]
+    holds b.out '.ok and .messages == 200 and .peer_version == null'
+    ended "$a"
+    [ "$ended" -eq 0 ]
+    holds a.out '.ok and .role == "server"'
+}
+
+@test "by hand: what is no word, and the end of input" {
+    run --separate-stderr bash -c 'echo hello | "$1" pingpong -device soft -by-hand client -json' - "$T_DAQIRI"
+    failed protocol exchange-rdma-info
+    run --separate-stderr bash -c 'echo dq1:1:1:1:9:0:0:00000000000000000000000000000000 | "$1" pingpong -device soft -by-hand client -json' - "$T_DAQIRI"
+    failed protocol exchange-rdma-info
+    run --separate-stderr bash -c '"$1" pingpong -device soft -by-hand client -json < /dev/null' - "$T_DAQIRI"
+    failed peer_gone exchange-rdma-info
+}
+
+@test "no device of that name: no_device, and the other side is told" {
+    server
+    daqiri pingpong -device mlx5_7 -addr "$addr" -json
+    failed no_device open-rdma-resources
+    server_failed peer_failed post-resource-control
+    holds server.out '.error | test("the peer failed in stage open-rdma-resources \\(no_device\\)")'
+}
+
+@test "no such port, no such GID, no UC" {
+    server
+    client -port 9
+    failed no_device open-rdma-resources
+    server_failed peer_failed post-resource-control
+    server
+    client -gid-index 9
+    failed no_gid open-rdma-resources
+    server_failed peer_failed post-resource-control
+    server
+    client -uc
+    [ "$status" -eq 1 ]
+    has '.transport == "UC" and .stage != null'
+    ended "$server"
+    [ "$ended" -eq 1 ]
+    holds server.out '.transport == "UC"'
+    [[ $(jq -r .failure_class server.out) == unsupported || $(jq -r .failure_class server.out) == peer_failed ]]
+}
+
+@test "RTR is refused: rtr_refused, and what another attempt needs is printed" {
+    server
+    with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=refuse:rtr)
+    client
+    failed rtr_refused connect-rdma
+    has '.local.qpn > 0 and .remote.qpn > 0 and .local.gid != null and .remote.lid == 1'
+    server_failed peer_failed exchange-rdma-ready
+
+    server
+    daqiri pingpong -device soft -addr "$addr"
+    [ "$status" -eq 1 ]
+    [[ $output == *'This side, for another attempt'*'QPN'*'The other side'*'PSN'* ]]
+    ended "$server"
+}
+
+@test "memory is refused: resource_exhausted" {
+    server
+    with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=refuse:ibv_reg_mr)
+    client
+    failed resource_exhausted open-rdma-resources
+    server_failed peer_failed post-resource-control
+}
+
+@test "a verb that hangs: provider_timeout, status 124, its stage; the other side does not wait for ever" {
+    server -setup-timeout 2s
+    with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=rtr)
+    client -setup-timeout 200ms
+    [ "$status" -eq 124 ]
+    valid pingpong
+    has '.failure_class == "provider_timeout" and .stage == "connect-rdma"'
+    ended "$server"
+    [ "$ended" -eq 1 ]
+    [[ $(jq -r .failure_class server.out) == timeout || $(jq -r .failure_class server.out) == peer_gone ]]
+}
+
+@test "a verb that ends the process: provider_died; the other side sees the peer go" {
+    server
+    with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=die:rts)
+    client
+    failed provider_died connect-rdma
+    server_failed peer_gone exchange-rdma-ready
+}
+
+# busy: a client that would go on for an hour, once its messages flow.
+busy()
+{
+    start client timeout 100 "$T_DAQIRI" pingpong -device soft -addr "$addr" -iters 1000000000 -json
+    client=$pid
+    running+=("$client")
+    wait_for 60 grep -q waiting server.err
+    wait_for 60 flows
+}
+
+# Its child has used some of a processor.
+flows()
+{
+    local child ticks
+
+    for child in $(pgrep -P "$(pgrep -P "$client" | head -n 1)" 2>/dev/null); do
+        ticks=$(awk '{ print $14 + $15 }' "/proc/$child/stat" 2>/dev/null)
+        [ "${ticks:-0}" -lt 20 ] || return 0
+    done
+    return 1
+}
+
+# The process that talks to the device, of a `timeout` that runs daqiri.
+worker_of()
+{
+    pgrep -P "$(pgrep -P "$1" | head -n 1)"
+}
+
+@test "the peer is killed in the middle: peer_gone, and what was measured" {
+    server
+    busy
+    kill -KILL "$(worker_of "$server")"
+    ended "$client"
+    cat client.out client.err
+    [ "$ended" -eq 1 ]
+    valid pingpong client.out
+    holds client.out '.failure_class == "peer_gone" and .stage == "datapath" and .messages > 0'
+    ended "$server"
+    [ "$ended" -eq 1 ]
+    holds server.out '.failure_class == "provider_died"'
+}
+
+@test "the peer is stopped in the middle: a time-out of ours, not a hang" {
+    server
+    start client timeout 100 "$T_DAQIRI" pingpong -device soft -addr "$addr" \
+        -iters 1000000000 -timeout 1s -json
+    client=$pid
+    running+=("$client")
+    wait_for 60 flows
+    worker=$(worker_of "$server")
+    kill -STOP "$worker"
+    ended "$client"
+    kill -CONT "$worker"
+    cat client.out client.err
+    [ "$ended" -eq 1 ]
+    holds client.out '.stage == "datapath" and (.failure_class == "timeout" or .failure_class == "completion_failure")'
+    ended "$server"
+    [ "$ended" -eq 1 ]
+}
+
+@test "Ctrl-C of either side: both report what was measured, both with 0" {
+    for side in client server; do
+        server
+        busy
+        kill -INT "$(pgrep -P "${!side}" | head -n 1)"
+        ended "$client"
+        cat client.out client.err
+        [ "$ended" -eq 0 ]
+        valid pingpong client.out
+        holds client.out '.ok and .messages > 0 and .stage == "done"'
+        ended "$server"
+        cat server.out server.err
+        [ "$ended" -eq 0 ]
+        holds server.out '.ok and .messages > 0'
+        holds "$side.out" .interrupted
+    done
+}
+
+@test "nobody listens; a port in use; a server for something else" {
+    server
+    daqiri pingpong -device soft -listen "$addr" -json
+    failed local pre-resource-control
+    says 'Address already in use'
+    daqiri tcp -addr "$addr" -json
+    [ "$status" -eq 1 ]
+    has '.failure_class == "peer_refused"'
+    server_failed peer_refused pre-resource-control
+    client
+    failed peer_unreachable pre-resource-control
+    says 'Connection refused'
+}
+
+@test "no route" {
+    unshare -rn true 2>/dev/null || skip 'a network namespace cannot be made here'
+    run --separate-stderr timeout 60 unshare -rn "$T_DAQIRI" pingpong -device soft -addr 198.51.100.1:9 -json
+    failed peer_unreachable pre-resource-control
+    says 'Network is unreachable'
+}
+
+@test "peers that lie, or stop half way" {
+    need_python
+    fake_server 'hex:44515249000700010000000000000000' stay
+    client
+    failed protocol pre-resource-control
+    says 'the peer speaks version 7 of the protocol'
+
+    fake_server hello:1 stay
+    client -setup-timeout 300ms
+    failed timeout post-resource-control
+
+    ready='frame:4:0015706f73742d7265736f757263652d636f6e74726f6c'
+    fake_server hello:1 'frame:4:00046e6f7065' stay
+    client
+    failed protocol post-resource-control
+    says 'the peer is in stage nope'
+
+    # an MTU of 9, a QPN of 32 bits
+    fake_server hello:1 "$ready" 'frame:3:00010900000000010000000100000000fe800000000000000000000000000001' stay
+    client
+    failed protocol exchange-rdma-info
+    fake_server hello:1 "$ready" 'frame:3:000105000100000000000001000000000fe80000000000000000000000000001' stay
+    client
+    failed protocol exchange-rdma-info
+
+    # the terms of a client: no size, too much
+    server
+    fake_client hello:1 'frame:2:0000000000000000000000000000000a00' stay
+    server_failed protocol pre-resource-control
+    server
+    fake_client hello:1 'frame:2:7fffffffffffffff000000000000000a00' stay
+    server_failed protocol pre-resource-control
+    server -setup-timeout 300ms
+    fake_client hello:1 stay
+    server_failed timeout pre-resource-control
+    server
+    fake_client hello:1 close
+    server_failed peer_gone pre-resource-control
+}
+
+@test "table and CSV" {
+    server
+    daqiri pingpong -device soft -addr "$addr" -iters 10
+    [ "$status" -eq 0 ]
+    [[ $output == *'data went over       rdma'*'messages, both ways  20'* ]]
+    ended "$server"
+    server
+    daqiri pingpong -device soft -addr "$addr" -iters 10 -csv
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == role,device,transport,datapath,size,messages,* ]]
+    [[ ${lines[1]} == client,softverbs0,RC,rdma,64,20,* ]]
+    ended "$server"
+}
+
+@test "mistakes: a sentence and status 2" {
+    daqiri pingpong
+    refused 2 'one of -listen, -addr and -by-hand'
+    daqiri pingpong -listen :1 -addr x
+    refused 2 'one of -listen, -addr and -by-hand'
+    daqiri pingpong -by-hand me
+    refused 2 '-by-hand me: it is one of server, client'
+    for option in '-size 0' '-size 1G' '-size x' '-iters 0' '-iters many' '-port 0' '-port 256' \
+                  '-gid-index -1' '-gid-index 256' '-mtu 100' '-mtu 8K' '-mtu 1000' \
+                  '-setup-timeout 0' '-timeout soon'; do
+        # shellcheck disable=SC2086
+        daqiri pingpong -addr x $option
+        refused 2 "$option: it is"
+    done
+    daqiri pingpong -addr x word
+    refused 2 'Too many arguments'
+}

@@ -1,0 +1,283 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri serve and daqiri tcp: the patterns, on loopback and between network
+# namespaces; peers that stop, that are something else, that lie.
+
+bats_require_minimum_version 1.5.0
+load tools.bash
+
+setup()
+{
+    tools_setup
+    need_jq
+    servers=()
+}
+
+teardown()
+{
+    for pid in "${servers[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    remove_namespaces
+}
+
+# serve [OPTION...]: in the background; its address is $addr, it is $server.
+serve()
+{
+    start serve "$T_DAQIRI" serve -listen 127.0.0.1:0 -json "$@"
+    server=$pid
+    servers+=("$pid")
+    listening serve
+}
+
+# failed CLASS STAGE: the last tcp did, there, and said so.
+failed()
+{
+    [ "$status" -eq 1 ]
+    has ".failure_class == \"$1\" and .stage == \"$2\" and .ok == false"
+    says "failed in stage $2 ($1)"
+}
+
+@test "stream, pingpong and duplex: both sides agree; no result claims RDMA" {
+    serve -count 3
+    for pattern in stream pingpong duplex; do
+        daqiri tcp -addr "$addr" -pattern "$pattern" -size 4K -duration 300ms -json
+        [ "$status" -eq 0 ]
+        valid tcp
+        has ".ok and .datapath == \"tcp\" and .pattern == \"$pattern\" and .size == 4096 and .stage == \"done\""
+        has '.sent_bytes > 0 and .peer_received_bytes == .sent_bytes and .elapsed_s >= 0.3'
+        has '.messages == (.bytes / 4096) and .bytes == .sent_bytes + .received_bytes'
+        printf '%s\n' "$output" > "$pattern.json"
+    done
+    holds stream.json '.received_bytes == 0 and .latency == null'
+    holds pingpong.json '.received_bytes == .sent_bytes and .latency.count == .messages / 2 and .latency.min_us > 0 and .latency.min_us <= .latency.p50_us and .latency.p50_us <= .latency.p99_us and .latency.p99_us <= .latency.max_us'
+    holds duplex.json '.received_bytes > 0 and .received_bytes % 4096 == 0'
+    ended "$server"
+    [ "$ended" -eq 0 ]
+    [ "$(wc -l < serve.out)" -eq 3 ]
+    for i in 1 2 3; do
+        sed -n "${i}p" serve.out > line.json
+        valid tcp line.json
+        holds line.json '.command == "serve" and .ok and .role == "server"'
+    done
+    [ "$(sed -n 1p serve.out | jq .received_bytes)" = "$(jq .sent_bytes stream.json)" ]
+    [ "$(sed -n 3p serve.out | jq .sent_bytes)" = "$(jq .received_bytes duplex.json)" ]
+}
+
+@test "sizes from one byte to 16 MiB" {
+    serve -count 9
+    for pattern in stream pingpong duplex; do
+        for size in 1 7 16M; do
+            daqiri tcp -addr "$addr" -pattern "$pattern" -size "$size" -duration 50ms -json
+            [ "$status" -eq 0 ]
+            has '.peer_received_bytes == .sent_bytes and .sent_bytes > 0'
+        done
+    done
+    ended "$server"
+    [ "$ended" -eq 0 ]
+}
+
+@test "clients at once do not disturb each other" {
+    serve -count 4
+    for i in 1 2 3 4; do
+        start "c$i" "$T_DAQIRI" tcp -addr "$addr" -pattern pingpong -duration 300ms -json
+        clients[i]=$pid
+    done
+    for i in 1 2 3 4; do
+        ended "${clients[i]}"
+        [ "$ended" -eq 0 ]
+        holds "c$i.out" '.ok and .peer_received_bytes == .sent_bytes'
+    done
+    ended "$server"
+    [ "$ended" -eq 0 ]
+}
+
+# The client has used some of a processor.
+flows()
+{
+    [ "$(awk '{ print $14 + $15 }' "/proc/$client/stat")" -ge 10 ]
+}
+
+@test "Ctrl-C of the client: what was measured is reported, and the server too ends well" {
+    serve -count 1
+    start client "$T_DAQIRI" tcp -addr "$addr" -pattern pingpong -duration 1h -json
+    client=$pid
+    servers+=("$client")
+    wait_for 60 flows
+    kill -INT "$client"
+    ended "$client"
+    cat client.out client.err
+    [ "$ended" -eq 0 ]
+    holds client.out '.interrupted and .ok and .peer_received_bytes == .sent_bytes'
+    ended "$server"
+    [ "$ended" -eq 0 ]
+}
+
+@test "Ctrl-C of the server: it ends with 0" {
+    serve
+    kill -INT "$server"
+    ended "$server"
+    [ "$ended" -eq 0 ]
+}
+
+@test "table and CSV" {
+    serve -count 2
+    daqiri tcp -addr "$addr" -duration 50ms
+    [ "$status" -eq 0 ]
+    [[ $output == *'data went over             tcp'* ]]
+    daqiri tcp -addr "$addr" -duration 50ms -csv
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == remote_addr,datapath,pattern,size,* ]]
+    [[ ${lines[1]} == "$addr,tcp,stream,1048576,"* ]]
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "between network namespaces, and no route where there is none" {
+    make_namespaces
+    start serve ip netns exec "$ns_a" "$T_DAQIRI" serve -listen 192.0.2.1:0 -json
+    servers+=("$pid")
+    listening serve
+    for pattern in stream pingpong duplex; do
+        run --separate-stderr timeout 60 ip netns exec "$ns_b" "$T_DAQIRI" tcp -addr "$addr" \
+            -pattern "$pattern" -size 64K -duration 200ms -json
+        [ "$status" -eq 0 ]
+        has '.ok and .peer_received_bytes == .sent_bytes and .sent_bytes > 0 and (.local_addr | startswith("192.0.2.2:"))'
+    done
+    run --separate-stderr timeout 60 ip netns exec "$ns_b" "$T_DAQIRI" tcp -addr 198.51.100.1:9 -json
+    failed peer_unreachable connect
+    says 'Network is unreachable'
+}
+
+@test "nobody listens; a port in use; addresses that are none" {
+    serve
+    daqiri serve -listen "$addr"
+    refused 1 "cannot listen on $addr: Address already in use"
+    kill -KILL "$server"
+    ended "$server"
+    daqiri tcp -addr "$addr" -json
+    failed peer_unreachable connect
+    says 'Connection refused'
+    valid tcp
+    daqiri tcp -addr '[::1' -json
+    failed local connect
+    daqiri tcp -addr 'no.such.host.invalid:1' -json
+    failed peer_unreachable connect
+    daqiri serve -listen 192.0.2.77:0
+    refused 1 'Cannot assign requested address'
+}
+
+@test "a server that is something else, of another version, or malformed" {
+    need_python
+    fake_server 'hex:485454502f312e3120343030204261640d0a0d0a0d0a' stay
+    daqiri tcp -addr "$addr" -json
+    failed protocol control
+    says 'the peer is not daqiri'
+
+    fake_server 'hex:44515249000700010000000000000000' stay
+    daqiri tcp -addr "$addr" -json
+    failed protocol control
+    says 'the peer speaks version 7 of the protocol, this is version 1'
+
+    fake_server 'hex:44515249000100630000000000000000' stay
+    daqiri tcp -addr "$addr" -json
+    failed protocol control
+    says 'malformed header (kind 99, 0 bytes)'
+
+    fake_server 'hex:4451524900010001ffffffff00000000' stay
+    daqiri tcp -addr "$addr" -json
+    failed protocol control
+
+    fake_server 'frame:1:0002ffff41' stay
+    daqiri tcp -addr "$addr" -json
+    failed protocol control
+    says 'malformed message (kind 1, 5 bytes)'
+
+    fake_server 'hello:2' 'frame:5:0000000000000000' stay
+    daqiri tcp -addr "$addr" -json
+    failed protocol control
+    says 'the peer sent message 5 where 4 was to come'
+
+    fake_server 'hello:1' stay
+    daqiri tcp -addr "$addr" -json
+    failed peer_refused control
+    says 'the peer is there for daqiri pingpong, not for daqiri tcp'
+
+    fake_server 'hello:2' 'frame:6:00056c6f63616c000466756c6c00046e6f7065' stay
+    daqiri tcp -addr "$addr" -json
+    failed peer_failed control
+    says 'the peer failed in stage full (local): nope'
+}
+
+@test "a server that stops half way, or says nothing" {
+    need_python
+    fake_server read:1 close
+    daqiri tcp -addr "$addr" -json
+    failed peer_gone control
+
+    fake_server 'hello:2' 'frame:4:0000' read:100000 close
+    daqiri tcp -addr "$addr" -pattern stream -duration 60s -json
+    failed peer_gone datapath
+
+    fake_server 'hello:2' 'frame:4:0000' stay
+    daqiri tcp -addr "$addr" -pattern pingpong -duration 60s -timeout 500ms -json
+    failed timeout datapath
+    says 'no answer in time'
+
+    fake_server 'hello:2' 'frame:4:0000' read:1000 fin stay
+    daqiri tcp -addr "$addr" -pattern duplex -duration 200ms -json
+    failed peer_gone datapath
+    says 'closed the connection without its result'
+}
+
+@test "clients that do not behave: a sentence each, and the server goes on" {
+    need_python
+    serve -timeout 500ms
+    fake_client 'hex:474554202f20485454502f312e300d0a0d0a' stay
+    fake_client read:1 close
+    fake_client 'hello:2' 'frame:7:00000004000000000000000100000000000003e8' stay
+    fake_client 'hello:2' 'frame:7:00000001ffffffffffffffff00000000000003e8' stay
+    fake_client 'hello:2' 'frame:7:00000001000000000000100000000000000003e8' stay
+    fake_client 'hello:1' stay
+    wait_for 60 sh -c '[ "$(wc -l < serve.out)" -ge 6 ]'
+    daqiri tcp -addr "$addr" -duration 50ms -json
+    [ "$status" -eq 0 ]
+    wait_for 60 sh -c '[ "$(wc -l < serve.out)" -ge 7 ]'
+    kill -INT "$server"
+    ended "$server"
+    cat serve.out serve.err
+    [ "$ended" -eq 1 ]
+    [ "$(jq -s 'length' serve.out)" -eq 7 ]
+    [ "$(jq -s '[.[] | select(.ok)] | length' serve.out)" -eq 1 ]
+    [ "$(jq -r -s '[.[] | select(.ok | not) | .failure_class] | sort | join(" ")' serve.out)" = \
+        'peer_gone peer_refused protocol protocol protocol timeout' ]
+    while read -r line; do
+        printf '%s\n' "$line" > line.json
+        valid tcp line.json
+    done < serve.out
+}
+
+@test "mistakes: a sentence and status 2" {
+    daqiri tcp
+    refused 2 '-addr is missing'
+    daqiri tcp -addr x -pattern round
+    refused 2 '-pattern round: it is one of stream, pingpong, duplex'
+    daqiri tcp -addr x -size 0
+    refused 2 '-size 0: it is a size from 1 B to 256 MiB'
+    daqiri tcp -addr x -size 1T
+    refused 2 '-size 1T: it is a size'
+    daqiri tcp -addr x -duration 0s
+    refused 2 '-duration 0s: it is a time'
+    daqiri tcp -addr x -timeout -1
+    refused 2 '-timeout -1: it is a time'
+    daqiri tcp -addr x -json -csv
+    refused 2 '-json and -csv exclude each other'
+    daqiri serve -count 0
+    refused 2 '-count 0: it is a number from 1'
+    daqiri serve -timeout x
+    refused 2 '-timeout x: it is a time'
+    daqiri serve -listen
+    refused 2 'requires an argument'
+    daqiri serve word
+    refused 2 'Too many arguments'
+}
