@@ -98,7 +98,12 @@ for suite in build unit device transport mpi system walls vm softroce; do
     mkdir -p "$DAQIRI_BUILD_ROOT/$2/test/gtest-free-c/$suite"
 done
 EOS
-    chmod +x "$tree/contrib/setup"
+    cat > "$tree/contrib/check-ucx-gtest" <<'EOS'
+#!/bin/bash
+echo "${ucx_result:-2 passed, 0 failed, 0 failed as known, 1 skipped with a reason}"
+exit "${ucx_status:-0}"
+EOS
+    chmod +x "$tree/contrib/setup" "$tree/contrib/check-ucx-gtest"
     replace cppcheck ''
     replace make 'case $* in *distcheck*) exit ;; esac
         printf ":test-result: PASS %s\n" 1 2 > "$2/t.trs"
@@ -119,17 +124,30 @@ suites_of()
     [[ ${lines[-1]} == '5 passed, 0 failed, 3 skipped' ]]
 
     run -0 check_without_work --flavour release
-    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/mpi release/system release/walls release/vm release/softroce ' ]
+    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/mpi release/system release/walls release/ucx release/vm release/softroce ' ]
 
     run -0 check_without_work --bed softverbs --flavour release
-    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/mpi release/system release/walls ' ]
+    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/mpi release/system release/walls release/ucx ' ]
 
     run -0 check_without_work
-    [[ $(suites_of "$output") == *'walls release/vm release/softroce debug/unit '*'tsan/transport ' ]]
+    [[ $(suites_of "$output") == *'walls release/ucx release/vm release/softroce debug/unit '*'tsan/transport ' ]]
     [[ $output != *debug/softroce* ]]
 
     run -0 check_without_work --quick
     [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/walls ' ]
+}
+
+@test "check: what UCX's own tests say" {
+    export ucx_result='FAILED: daqiri/test_x
+7 passed, 1 failed, 0 failed as known, 3 skipped with a reason' ucx_status=1
+    run -1 check_without_work --flavour release
+    [[ $output == *'release/ucx: 7 passed, 1 failed, 3 skipped'* ]]
+    [[ $output == *'check: FAILED: release/ucx daqiri/test_x'* ]]
+
+    export ucx_result='it died'
+    run -1 check_without_work --flavour release
+    [[ $output == *'it died'* ]]
+    [[ $output == *"check: FAILED: release/ucx: UCX's own tests"* ]]
 }
 
 @test "check: of a long log, what failed and what was said of it" {
