@@ -142,8 +142,10 @@ static int uct_daqiri_chain_fits(const struct ibv_send_wr *wr)
 }
 
 
-/* Inline data belongs to the caller, who may change it when we return. */
+/* Inline data belongs to the caller, who may change it when we return, unless
+ * the conn remembers it (daqiri_redo.h). */
 static void uct_daqiri_chain_copy(uct_daqiri_held_t *held,
+                                  const uct_daqiri_conn_t *conn,
                                   const struct ibv_send_wr *wr)
 {
     uint8_t *data = held->data;
@@ -151,7 +153,7 @@ static void uct_daqiri_chain_copy(uct_daqiri_held_t *held,
 
     held->wr         = *wr;
     held->wr.sg_list = held->sge;
-    if (!(wr->send_flags & IBV_SEND_INLINE)) {
+    if (!(wr->send_flags & IBV_SEND_INLINE) || (conn->redo.slots != NULL)) {
         for (i = 0; i < wr->num_sge; i++) {
             held->sge[i] = wr->sg_list[i];
         }
@@ -186,7 +188,7 @@ static void uct_daqiri_chain_hold(uct_daqiri_chain_t *chain,
                                   const struct ibv_send_wr *wr)
 {
     chain->conn = conn;
-    uct_daqiri_chain_copy(&chain->held[chain->count], wr);
+    uct_daqiri_chain_copy(&chain->held[chain->count], conn, wr);
     __atomic_store_n(&chain->count, chain->count + 1, __ATOMIC_RELEASE);
     if (chain->count == UCT_DAQIRI_CHAIN_MAX) {
         uct_daqiri_chain_do_ring(chain);
