@@ -17,7 +17,7 @@ struct uct_daqiri_early {
     unsigned count;     /* held                                              */
     int      error;     /* why the device refused them, or 0                 */
     uint32_t hole;      /* from which id on                                  */
-    uint8_t  wrs[];
+    uint8_t  wrs[] __attribute__((aligned(8)));
 };
 
 
