@@ -108,6 +108,17 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
                               "delivered before a queue pair died"},
     [DQ_CAUSE_STUCK]       = {DQ_CLASS_PATH, 1,
                               "a work request has neither completed nor failed"},
+    [DQ_CAUSE_QP_EVENT]    = {DQ_CLASS_LOCAL, 1,
+                              "the device reports that a queue pair has failed"},
+    [DQ_CAUSE_CQ_BROKEN]   = {DQ_CLASS_LOCAL, 0,
+                              "the device reports that a completion queue has "
+                              "failed: it had no room for a completion, and "
+                              "gives none any more"},
+    [DQ_CAUSE_SRQ_BROKEN]  = {DQ_CLASS_LOCAL, 0,
+                              "the device reports that the shared receive queue "
+                              "has failed"},
+    [DQ_CAUSE_DEVICE_FATAL] = {DQ_CLASS_LOCAL, 0,
+                               "the device reports that it has failed"},
 };
 
 /* A message under construction: text that does not fit is cut. */

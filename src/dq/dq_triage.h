@@ -73,6 +73,10 @@ typedef enum {
     DQ_CAUSE_ATOMIC,         /* a QP died with an atomic under way           */
     DQ_CAUSE_MISMATCH,       /* the ends disagree about what was delivered   */
     DQ_CAUSE_STUCK,          /* a request neither completes nor fails        */
+    DQ_CAUSE_QP_EVENT,       /* an event says that a queue pair has failed   */
+    DQ_CAUSE_CQ_BROKEN,      /* ... that a completion queue has              */
+    DQ_CAUSE_SRQ_BROKEN,     /* ... the shared receive queue                 */
+    DQ_CAUSE_DEVICE_FATAL,   /* ... the device                               */
     DQ_CAUSE_LAST
 } dq_cause_t;
 

@@ -83,6 +83,8 @@ typedef struct {
     struct ibv_device_attr attr;
     ucs_rcache_t           *rcache; /* or NULL                               */
     ucs_linear_func_t      reg_cost;
+    pthread_mutex_t        ifaces_lock;
+    ucs_list_link_t        ifaces;  /* that are open; the lock               */
 } uct_daqiri_md_t;
 
 /* ---- Options (daqiri_config.c) ---- */
@@ -141,7 +143,7 @@ typedef struct {
     uint64_t stray_completions, posts_refused, posts_enomem;
     uint64_t chains, chained, chains_late; /* under the chain's lock         */
     uint64_t losses, recoveries, redone, redo_had;
-    uint64_t stalls, stuck, pushed, asked;
+    uint64_t stalls, stuck, pushed, asked, events;
     uint64_t frames_tx, frames_rx, frames_dup;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
@@ -250,7 +252,8 @@ enum {
     UCT_DAQIRI_EVT_UP     = UCS_BIT(9),
     UCT_DAQIRI_EVT_DEAD   = UCS_BIT(10),
     UCT_DAQIRI_EVT_REAPED = UCS_BIT(11),
-    UCT_DAQIRI_EVT_LOST   = UCS_BIT(12) /* the peer has lost its QP          */
+    UCT_DAQIRI_EVT_LOST   = UCS_BIT(12), /* the peer has lost its QP         */
+    UCT_DAQIRI_EVT_ASYNC  = UCS_BIT(13) /* its own has died: conn->async     */
 };
 
 /* How a conn stands with its QP; daqiri_recover.c. */
@@ -316,6 +319,10 @@ struct uct_daqiri_conn {
         unsigned   in_a_row;       /* losses since it did                    */
         dq_facts_t facts;          /* why                                    */
     } lost;
+    struct {
+        uint32_t       qpn;
+        int            type;       /* enum ibv_event_type                    */
+    } async;                       /* atomic; async writes, progress reads   */
     int                is_listed;  /* on iface->conns                        */
     int                is_reaped;  /* let go; forgotten by the table         */
     struct {
@@ -443,6 +450,8 @@ struct uct_daqiri_iface {
     uct_daqiri_counters_t *count;      /* in stats                           */
     uct_daqiri_gauges_t   *gauge;      /* the same                           */
     uct_daqiri_stats_t    stats;
+    int                   broken;      /* dq_cause_t; atomic; async writes   */
+    ucs_list_link_t       md_link;
     struct {
         dq_watch_bounds_t bounds;      /* ucs_time_t, as is all here         */
         ucs_time_t        period, last;
@@ -887,6 +896,15 @@ static inline int uct_daqiri_event_unstash(uct_daqiri_stash_t *stash,
 /* There is news for progress. Async. */
 void uct_daqiri_event_ring(uct_daqiri_iface_t *iface);
 
+/* ---- daqiri_async.c: events of the device ---- */
+
+/* From here on what the device tells is heeded, until it leaves. */
+ucs_status_t uct_daqiri_async_join(uct_daqiri_iface_t *iface);
+void uct_daqiri_async_leave(uct_daqiri_iface_t *iface);
+/* Performs what was told of a conn's QP; of the whole interface. Progress. */
+void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn);
+void uct_daqiri_async_look(uct_daqiri_iface_t *iface);
+
 /* ---- daqiri_watch.c: what stands still ---- */
 
 void uct_daqiri_watch_configure(uct_daqiri_iface_t *iface,
@@ -906,6 +924,8 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands);
 void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
                             size_t length);
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface);
+/* Whoever waits for an answer asks at once, and then as at the beginning. */
+void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface);
 /* Best effort: the peer would find out by itself, later. */
 void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn);
 

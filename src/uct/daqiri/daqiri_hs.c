@@ -332,6 +332,18 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
 }
 
 
+void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now = ucs_get_time();
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->cm.timed, hs.timer_link) {
+        conn->hs.next_try = now;
+        conn->hs.interval = iface->config.conn_retry / 2; /* doubled then */
+    }
+}
+
+
 static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
                                          ucs_time_t now)
 {

@@ -503,6 +503,12 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     status = uct_daqiri_watch_open(self);
     if (status != UCS_OK) {
         uct_daqiri_iface_close(self);
+        return status;
+    }
+    status = uct_daqiri_async_join(self);
+    if (status != UCS_OK) {
+        uct_daqiri_watch_close(self);
+        uct_daqiri_iface_close(self);
     }
     return status;
 }
@@ -512,6 +518,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
 {
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_daqiri_async_leave(self);
     uct_daqiri_watch_close(self);
     uct_daqiri_iface_close(self);
 }

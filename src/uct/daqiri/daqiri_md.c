@@ -100,6 +100,8 @@ ucs_status_t uct_daqiri_md_open(uct_component_t *component,
 
     md->super.ops       = &uct_daqiri_md_ops;
     md->super.component = component;
+    ucs_list_head_init(&md->ifaces);
+    pthread_mutex_init(&md->ifaces_lock, NULL);
     md->context         = uct_daqiri_md_open_device(md_name);
     if (md->context == NULL) {
         status = UCS_ERR_NO_DEVICE;
@@ -126,6 +128,7 @@ ucs_status_t uct_daqiri_md_open(uct_component_t *component,
 err_close:
     ibv_close_device(md->context);
 err_free:
+    pthread_mutex_destroy(&md->ifaces_lock);
     ucs_free(md);
     return status;
 }
@@ -142,6 +145,7 @@ void uct_daqiri_md_close(uct_md_h tl_md)
         ucs_warn("ibv_dealloc_pd() failed: %s", strerror(ret));
     }
     ibv_close_device(md->context);
+    pthread_mutex_destroy(&md->ifaces_lock);
     ucs_free(md);
 }
 

@@ -75,6 +75,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(stuck),
     COUNTER(pushed),
     COUNTER(asked),
+    COUNTER(events),
     COUNTER(frames_tx),
     COUNTER(frames_rx),
     COUNTER(frames_dup),

@@ -197,5 +197,6 @@ void uct_daqiri_watch_look(uct_daqiri_iface_t *iface)
     ucs_list_for_each(conn, &iface->conns, iface_link) {
         uct_daqiri_watch_conn(conn, elapsed);
     }
+    uct_daqiri_async_look(iface);
     uct_daqiri_stats_look(iface);
 }

@@ -162,6 +162,9 @@ void t_expect_loss(void);
 uint64_t t_stats_sum(const char *key);
 uint64_t t_stats_max(const char *key);
 
+/* Sum of one value over the interfaces of this process that are open now. */
+uint64_t t_live_sum(const char *key);
+
 /* ---- Ends ---- */
 
 /* @a options: "NAME=VALUE NAME=VALUE ..." without the prefix, or "". */

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asynchronous events: what docs/events.md says that each of them does, and
+ * nothing else; and that all of them are acknowledged, for without that the queue
+ * pairs that they are about could not be destroyed. A plan of faults makes the
+ * event alone: nothing is wrong with what it is about.
+ */
+#include "t_uct.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGES = 200, AT = 40 };
+
+/* What the conns of the end that gets it do. */
+typedef enum {
+    GOES_ON,  /* nothing that anybody could see                              */
+    RECOVERS, /* another queue pair, and all arrives                         */
+    FAILS     /* the endpoints                                               */
+} end_t;
+
+static const struct {
+    const char *type;
+    end_t      end;
+    const char *words; /* in the log                                         */
+} events[] = {
+    {"QP_FATAL", RECOVERS, "a queue pair has failed (QP_FATAL)"},
+    {"QP_REQ_ERR", RECOVERS, "a queue pair has failed (QP_REQ_ERR)"},
+    {"QP_ACCESS_ERR", RECOVERS, "a queue pair has failed (QP_ACCESS_ERR)"},
+    {"COMM_EST", GOES_ON, NULL},
+    {"SQ_DRAINED", GOES_ON, NULL},
+    {"PATH_MIG", GOES_ON, NULL},
+    {"PATH_MIG_ERR", GOES_ON, NULL},
+    {"QP_LAST_WQE_REACHED", GOES_ON, NULL},
+    {"CQ_ERR", FAILS, "that a completion queue has failed"},
+    {"SRQ_ERR", FAILS, "that the shared receive queue has failed"},
+    {"SRQ_LIMIT_REACHED", GOES_ON, NULL},
+    {"DEVICE_FATAL", FAILS, "the device reports that it has failed"},
+    {"PORT_ERR", GOES_ON, NULL},
+    {"PORT_ACTIVE", GOES_ON, NULL},
+    {"LID_CHANGE", GOES_ON, NULL},
+    {"PKEY_CHANGE", GOES_ON, NULL},
+    {"SM_CHANGE", GOES_ON, NULL},
+    {"CLIENT_REREGISTER", GOES_ON, NULL},
+    {"GID_CHANGE", GOES_ON, NULL},
+};
+
+enum { EVENTS = sizeof(events) / sizeof(events[0]) };
+
+
+static void plan(const char *type)
+{
+    const char *bed = getenv("T_BED");
+    char text[128];
+
+    t_only_daqiri("heeds events");
+    if ((bed != NULL) && (strcmp(bed, "softverbs") != 0)) {
+        t_skip("only softverbs makes events by a plan");
+    }
+    snprintf(text, sizeof(text), "event type=%s qp=rc n=%d times=1", type,
+             (int)AT);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS", text, 1), 0);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+}
+
+
+/* Sends until all is there, or the endpoint has failed. */
+static void stream_all(t_link_t *link, t_stream_t *stream, t_end_t *end,
+                       int may_fail)
+{
+    ucs_status_t status;
+
+    while ((link->sent < MESSAGES) && (end->errors == 0)) {
+        status = t_try_send(link, (link->sent % 3) ? T_BCOPY : T_ZCOPY, 500);
+        ck_assert((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE) ||
+                  may_fail);
+        t_progress_or_yield();
+    }
+    T_WAIT((stream->got == MESSAGES) || (end->errors > 0));
+    T_WAIT(link->zcopies == 0);
+}
+
+
+START_TEST(test_event)
+{
+    const char *words = events[_i].words;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    plan(events[_i].type);
+    if (events[_i].end == RECOVERS) {
+        t_expect_losses_of_qps();
+    } else if (events[_i].end == FAILS) {
+        t_expect_loss();
+        t_expect_losses_of_qps();
+        t_expect_log(words);
+    }
+    end[0] = t_end_open("CONN_RETRY=5ms TIMEOUT=8ms RETRY_COUNT=3 "
+                        "RECOVERY_TIMEOUT=1s");
+    end[1] = t_end_open("CONN_RETRY=5ms TIMEOUT=8ms RETRY_COUNT=3 "
+                        "RECOVERY_TIMEOUT=1s");
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    stream_all(link, &stream, end[0], events[_i].end == FAILS);
+    T_WAIT(t_live_sum("events") > 0);
+    if (events[_i].end == RECOVERS) {
+        T_WAIT((t_live_sum("losses") > 0) &&
+               (t_live_sum("losses") == t_live_sum("recoveries")));
+    }
+    if (events[_i].end == FAILS) {
+        T_WAIT(end[0]->errors == 1);
+        t_link_close(link);
+    } else {
+        ck_assert_uint_eq(stream.got, MESSAGES);
+        ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+        ck_assert_uint_eq(end[0]->errors, 0);
+    }
+    t_end_close_all(); /* which waits for ever if it is not acknowledged */
+
+    ck_assert_uint_ge(t_stats_sum("events"), 1);
+    if (events[_i].end == RECOVERS) {
+        ck_assert_uint_gt(t_stats_sum("recoveries"), 0);
+        ck_assert_uint_eq(t_log_count(words), 1);
+    } else if (events[_i].end == GOES_ON) {
+        ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    }
+}
+END_TEST
+
+
+/* Of the endpoints of one process, all that share what is broken fail, each
+ * once; and the next that is made fails as well, instead of waiting. */
+START_TEST(test_all_fail)
+{
+    t_stream_t stream[3];
+    t_link_t *link[3];
+    t_end_t *end[4];
+    unsigned i;
+
+    plan((_i == 0) ? "DEVICE_FATAL" : "CQ_ERR");
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log("the device reports that ");
+    for (i = 0; i < 4; i++) {
+        end[i] = t_end_open("CONN_RETRY=5ms TIMEOUT=8ms RETRY_COUNT=3 "
+                            "RECOVERY_TIMEOUT=1s");
+    }
+    for (i = 0; i < 3; i++) {
+        t_stream_open(&stream[i], end[1 + i], i);
+        link[i] = t_link_open(end[0], &end[1 + i]->address, i);
+        t_send(link[i], T_BCOPY, 10);
+        T_WAIT(stream[i].got == 1);
+    }
+    while (end[0]->errors == 0) {
+        (void)t_try_send(link[0], T_BCOPY, 10);
+        t_progress_or_yield();
+    }
+    T_WAIT(end[0]->errors == 3);
+    for (i = 0; i < 3; i++) {
+        t_link_close(link[i]);
+    }
+    t_end_close_all();
+}
+END_TEST
+
+
+static Suite *suite_event(void)
+{
+    Suite *suite = suite_create("event");
+    TCase *tcase = t_uct_case("event");
+
+    tcase_add_loop_test(tcase, test_event, 0, EVENTS);
+    tcase_add_loop_test(tcase, test_all_fail, 0, 2);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+T_UCT_MAIN(suite_event)
