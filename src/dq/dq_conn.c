@@ -48,6 +48,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_MISS]      = {1, DQ_CONN_IDLE, 0},
     },
     [DQ_CONN_REQ_SENT] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_REQ_SENT, 0},
@@ -67,6 +68,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_REQ_SENT, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_MISS]      = {1, DQ_CONN_LOST, NO_TIMER | LOST},
     },
     [DQ_CONN_REP_SENT] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_REP_SENT, 0},
@@ -86,6 +88,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_REP_SENT, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_MISS]      = {1, DQ_CONN_LOST, NO_TIMER | LOST},
     },
     [DQ_CONN_UP] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_UP, 0},
@@ -105,6 +108,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_UP, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_MISS]      = {1, DQ_CONN_LOST, NO_TIMER | LOST},
     },
     [DQ_CONN_LOST] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_LOST, 0},
@@ -125,6 +129,7 @@ static const struct {
                              QP_OLD | QP_NEW | REQ | TIMER},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_MISS]      = {1, DQ_CONN_LOST, 0},
     },
     [DQ_CONN_DEAD] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_DEAD, 0},
@@ -144,6 +149,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_MISS]      = {1, DQ_CONN_DEAD, 0},
     },
 };
 
@@ -286,6 +292,7 @@ const char *dq_conn_event_name(dq_conn_event_t event)
         [DQ_EV_DRAINED]   = "DRAINED",
         [DQ_EV_QP_ERROR]  = "QP_ERROR",
         [DQ_EV_VERB_FAIL] = "VERB_FAIL",
+        [DQ_EV_MISS]      = "MISS",
     };
 
     return (event < DQ_EV_LAST) ? names[event] : "?";

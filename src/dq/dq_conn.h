@@ -71,6 +71,7 @@ typedef enum {
     DQ_EV_DRAINED,   /* all that the lost QP had received is delivered       */
     DQ_EV_QP_ERROR,  /* our QP died, and a new one would not help            */
     DQ_EV_VERB_FAIL, /* an action could not be performed                     */
+    DQ_EV_MISS,      /* the same, and with another QP it may be              */
     DQ_EV_LAST
 } dq_conn_event_t;
 

@@ -97,6 +97,8 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_GIVEN_UP]    = {DQ_CLASS_LOCAL, 0,
                               "UCX has given up an endpoint of this "
                               "connection"},
+    [DQ_CAUSE_QP_MISSED]   = {DQ_CLASS_LOCAL, 1,
+                              "a queue pair could not be connected"},
     [DQ_CAUSE_PEER_LOST]   = {DQ_CLASS_PEER, 1,
                               "the peer has lost its queue pair"},
     [DQ_CAUSE_ATOMIC]      = {DQ_CLASS_PATH, 0,

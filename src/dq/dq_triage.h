@@ -70,6 +70,7 @@ typedef enum {
     DQ_CAUSE_DEVICE_GONE,    /* the device answers no verb any more          */
     DQ_CAUSE_GIVEN_UP,       /* UCX invalidated an endpoint                  */
     DQ_CAUSE_PEER_LOST,      /* the peer's queue pair died                   */
+    DQ_CAUSE_QP_MISSED,      /* one died, or was none, before it was up      */
     DQ_CAUSE_ATOMIC,         /* a QP died with an atomic under way           */
     DQ_CAUSE_MISMATCH,       /* the ends disagree about what was delivered   */
     DQ_CAUSE_STUCK,          /* a request neither completes nor fails        */

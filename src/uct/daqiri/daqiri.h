@@ -355,6 +355,7 @@ struct uct_daqiri_conn {
         struct ibv_qp   *qp;
         struct ibv_ah   *ah;
         int             ah_error;    /* why there is none                    */
+        int             is_missed;   /* there is no QP that can be connected */
         uint32_t        psn;
         uint32_t        window;      /* RECVs promised to the peer           */
         uint32_t        rx_first;    /* their buffers: first index and count */
@@ -943,12 +944,16 @@ void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn);
 
 /* ---- daqiri_qp.c: ibv_create_qp, ibv_modify_qp of RC QPs ---- */
 
+/* Both: NO_RESOURCE if another QP, or another time, may do. @a level: of what is
+ * said if there is none. */
 ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
+                                  ucs_log_level_t level,
                                   struct ibv_qp **qp_p, uint32_t *inline_p);
 ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
                                    struct ibv_qp *qp, uint32_t psn,
                                    const dq_frame_t *peer);
-void uct_daqiri_qp_to_err(struct ibv_qp *qp);
+/* 0, or errno: it goes on as it was. */
+int uct_daqiri_qp_to_err(struct ibv_qp *qp);
 /* What the device says of its state, for people. Calls the kernel. */
 const char *uct_daqiri_qp_state_name(struct ibv_qp *qp);
 

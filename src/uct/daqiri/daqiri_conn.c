@@ -332,6 +332,8 @@ void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn)
  */
 void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
 {
+    int is_done;
+
     if (conn->is_quiet) {
         return;
     }
@@ -339,11 +341,10 @@ void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
         uct_daqiri_tx_end(conn);
         uct_daqiri_chain_ring(conn->iface); /* what is not posted never ends */
     }
-    if (conn->qp != NULL) {
-        uct_daqiri_qp_to_err(conn->qp);
-    }
+    is_done        = (conn->qp == NULL) || (uct_daqiri_qp_to_err(conn->qp) == 0);
     conn->is_err   = 1;
-    conn->is_quiet = 1;
+    /* a QP that takes messages is not drained: we ask again, for a while */
+    conn->is_quiet = is_done || (ucs_get_time() >= conn->drain_until);
     uct_daqiri_conn_mark_drain(conn);
 }
 

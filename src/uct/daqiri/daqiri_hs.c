@@ -99,6 +99,10 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
         .pid        = iface->config.pid,
     };
 
+    if (kind == DQ_FRAME_REQ) {
+        /* not an answer: the attempt that was lost, if there was one */
+        frame.peer_epoch = conn->hs.machine.peer_last;
+    }
     if (frame.epoch == 0) {
         frame.epoch = uct_daqiri_hs_epoch(iface);
     }
@@ -179,6 +183,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_link_close_qp(conn);
         break;
     case DQ_ACT_QP_CREATE:
+        conn->hs.is_missed = 0;
         return uct_daqiri_link_open(conn);
     case DQ_ACT_QP_CONNECT:
         conn->hs.peer     = *frame;
@@ -227,6 +232,7 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
 {
     dq_conn_state_t before = conn->hs.machine.state;
     uint32_t actions, action;
+    ucs_status_t status;
 
     if (before != DQ_CONN_DEAD) {
         conn->hs.cause = uct_daqiri_hs_cause(event);
@@ -241,8 +247,12 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
         if (!(actions & action)) {
             continue;
         }
-        if (uct_daqiri_hs_act(conn, action, frame) != UCS_OK) {
-            uct_daqiri_hs_step(conn, DQ_EV_VERB_FAIL, NULL);
+        status = uct_daqiri_hs_act(conn, action, frame);
+        if (status != UCS_OK) {
+            conn->hs.is_missed = status == UCS_ERR_NO_RESOURCE;
+            uct_daqiri_hs_step(conn, conn->hs.is_missed ? DQ_EV_MISS
+                                                        : DQ_EV_VERB_FAIL,
+                               NULL);
             return;
         }
     }

@@ -295,7 +295,8 @@ static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
     struct ibv_qp *qp;
     uint32_t max_inline;
 
-    status = uct_daqiri_qp_create(iface, &qp, &max_inline);
+    status = uct_daqiri_qp_create(iface, UCS_LOG_LEVEL_ERROR, &qp,
+                                  &max_inline);
     if (status != UCS_OK) {
         return status;
     }

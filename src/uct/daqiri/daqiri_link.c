@@ -140,6 +140,7 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
 ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
+    int is_another            = conn->hs.window != 0;
     ucs_status_t status;
 
     status = uct_daqiri_link_address(conn);
@@ -147,16 +148,18 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
         return status;
     }
 
-    status = uct_daqiri_qp_create(iface, &conn->hs.qp, NULL);
+    status = uct_daqiri_qp_create(iface, is_another ? UCS_LOG_LEVEL_DEBUG
+                                                    : UCS_LOG_LEVEL_ERROR,
+                                  &conn->hs.qp, NULL);
     if (status != UCS_OK) {
-        return status;
+        return is_another ? status : UCS_ERR_IO_ERROR;
     }
     conn->hs.psn = ucs_generate_uuid((uintptr_t)conn) & UCS_MASK(24);
     status       = uct_daqiri_link_enter_qpn(conn);
     if (status != UCS_OK) {
         return status;
     }
-    if (conn->hs.window == 0) { /* else its QP follows another */
+    if (!is_another) {
         conn->hs.window      = uct_daqiri_link_window(iface);
         conn->resume.promised = conn->hs.window;
         iface->cm.reserved  += conn->hs.window;

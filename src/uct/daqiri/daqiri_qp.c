@@ -32,7 +32,16 @@ static int uct_daqiri_qp_to_init(uct_daqiri_iface_t *iface, struct ibv_qp *qp)
 }
 
 
+/* NO_RESOURCE: at another time it may do. */
+static ucs_status_t uct_daqiri_qp_status(int error)
+{
+    return ((error == ENOMEM) || (error == EAGAIN)) ? UCS_ERR_NO_RESOURCE
+                                                    : UCS_ERR_IO_ERROR;
+}
+
+
 ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
+                                  ucs_log_level_t level,
                                   struct ibv_qp **qp_p, uint32_t *inline_p)
 {
     const char *name             = ibv_get_device_name(
@@ -60,17 +69,16 @@ ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
         qp = ibv_create_qp(pd, &init);
     }
     if (qp == NULL) {
-        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, name, "ibv_create_qp",
-                            errno);
-        return UCS_ERR_IO_ERROR;
+        ret = errno;
+        uct_daqiri_log_verb(level, name, "ibv_create_qp", ret);
+        return uct_daqiri_qp_status(ret);
     }
 
     ret = uct_daqiri_qp_to_init(iface, qp);
     if (ret != 0) {
-        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, name,
-                            "ibv_modify_qp to INIT", ret);
+        uct_daqiri_log_verb(level, name, "ibv_modify_qp to INIT", ret);
         ibv_destroy_qp(qp);
-        return UCS_ERR_IO_ERROR;
+        return uct_daqiri_qp_status(ret);
     }
 
     *qp_p = qp;
@@ -143,6 +151,17 @@ static void uct_daqiri_qp_read_back(uct_daqiri_iface_t *iface,
 }
 
 
+/* Something has killed it since it was made; so it is no wonder. */
+static int uct_daqiri_qp_is_dead(struct ibv_qp *qp)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    return (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0) &&
+           (attr.qp_state == IBV_QPS_ERR);
+}
+
+
 ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
                                    struct ibv_qp *qp, uint32_t psn,
                                    const dq_frame_t *peer)
@@ -154,6 +173,11 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
     if (ret == 0) {
         verb = "ibv_modify_qp to RTS";
         ret  = uct_daqiri_qp_to_rts(iface, qp, psn, peer);
+    }
+    if ((ret != 0) && (uct_daqiri_qp_is_dead(qp) ||
+                       (uct_daqiri_qp_status(ret) == UCS_ERR_NO_RESOURCE))) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, peer->host, verb, ret);
+        return UCS_ERR_NO_RESOURCE;
     }
     if (ret != 0) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, peer->host, verb, ret);
@@ -183,7 +207,7 @@ const char *uct_daqiri_qp_state_name(struct ibv_qp *qp)
 }
 
 
-void uct_daqiri_qp_to_err(struct ibv_qp *qp)
+int uct_daqiri_qp_to_err(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     int ret;
@@ -193,4 +217,5 @@ void uct_daqiri_qp_to_err(struct ibv_qp *qp)
         ucs_debug("qp 0x%x: ibv_modify_qp to ERR failed: %s", qp->qp_num,
                   strerror(ret));
     }
+    return ret;
 }

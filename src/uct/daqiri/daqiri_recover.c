@@ -143,13 +143,30 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 }
 
 
+/* There was not even another QP. One more try, a little later. */
+static void uct_daqiri_recover_once_more(uct_daqiri_conn_t *conn,
+                                         const dq_facts_t *facts)
+{
+    uct_daqiri_recover_count(conn);
+    if (!uct_daqiri_recover_is_possible(conn, facts->cause)) {
+        uct_daqiri_recover_fail(conn, facts);
+        return;
+    }
+    conn->life = UCT_DAQIRI_LOSING;
+    uct_daqiri_conn_start_drain(conn);
+}
+
+
 void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
 {
     dq_facts_t facts;
 
+    uct_daqiri_tx_facts(conn, conn->hs.is_missed ? DQ_CAUSE_QP_MISSED
+                                                 : DQ_CAUSE_PEER_LOST, &facts);
     if (conn->life == UCT_DAQIRI_LIVE) {
-        uct_daqiri_tx_facts(conn, DQ_CAUSE_PEER_LOST, &facts);
         uct_daqiri_recover(conn, &facts);
+    } else if ((conn->life == UCT_DAQIRI_WAITING) && conn->hs.is_missed) {
+        uct_daqiri_recover_once_more(conn, &facts);
     }
 }
 

@@ -48,6 +48,10 @@ static const fault_t faults[] = {
     {"qp-error qp=rc p=0.01", QUICK},
     {"qp-error qp=rc p=0.01 event=no side=remote", QUICK},
     {"qp-error qp=rc p=0.01 side=both", QUICK " SIGNAL_EVERY=1"},
+    /* between one state and the next, and verbs that fail now and then */
+    {"qp-error qp=rc at=1ms every=10ms p=0.3", QUICK},
+    {"qp-error qp=rc p=0.01; verb name=create_qp n=20 p=0.3", QUICK},
+    {"qp-error qp=rc p=0.01; verb name=modify_qp n=60 p=0.1", QUICK},
     {"link down=60ms qp=rc n=300 times=3", QUICK},
     /* a handshake that loses, doubles, overtakes and waits */
     {"qp-error qp=rc p=0.005; drop p=0.3; duplicate p=0.3; reorder p=0.3; "
