@@ -590,8 +590,11 @@ int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
 void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
                              const dq_port_addr_t *remote,
                              struct ibv_ah_attr *attr);
-/* Bytes per second that the port moves at its active width and speed. */
-double uct_daqiri_port_bandwidth(const struct ibv_port_attr *port);
+/* Bytes of messages per second that the port moves at its active width, speed
+ * and MTU. */
+double uct_daqiri_port_bandwidth(const uct_daqiri_iface_t *iface);
+/* Seconds that a short message takes one way. */
+double uct_daqiri_port_latency(uct_daqiri_iface_t *iface);
 
 /* ---- daqiri_iface.c ---- */
 

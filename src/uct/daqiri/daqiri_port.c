@@ -250,8 +250,59 @@ static unsigned uct_daqiri_lanes(uint8_t active_width)
 }
 
 
-double uct_daqiri_port_bandwidth(const struct ibv_port_attr *port)
+/* A packet of a full MTU is accompanied by this many bytes: on InfiniBand LRH,
+ * BTH and two CRCs (IBA 5.2); on Ethernet gap, preamble, header and CRC, IPv6,
+ * UDP, BTH and ICRC. */
+static unsigned uct_daqiri_packet_overhead(const struct ibv_port_attr *port)
 {
+    return (port->link_layer == IBV_LINK_LAYER_ETHERNET)
+                   ? 12 + 8 + 18 + 40 + 8 + 12 + 4
+                   : 8 + 12 + 4 + 2;
+}
+
+
+double uct_daqiri_port_bandwidth(const uct_daqiri_iface_t *iface)
+{
+    const struct ibv_port_attr *port = &iface->config.port;
+    double mtu                       = 128u << iface->config.mtu;
+
     return uct_daqiri_lane_rate(port->active_speed) *
-           uct_daqiri_lanes(port->active_width) / 8;
+           uct_daqiri_lanes(port->active_width) / 8 *
+           (mtu / (mtu + uct_daqiri_packet_overhead(port)));
+}
+
+
+/* A device that the kernel does not know is in user space, and its wire is the
+ * memory of this host. */
+static int uct_daqiri_port_is_in_user_space(uct_daqiri_iface_t *iface)
+{
+    return access(uct_daqiri_iface_md(iface)->context->device->ibdev_path,
+                  F_OK) != 0;
+}
+
+
+/*
+ * No device tells how long a short message takes one way. With each generation
+ * of links it became less, down to what PCI and the two hosts take; these are
+ * what UCX takes for its own verbs transports. In user space it is measured:
+ * contrib/bench --only device (docs/bench.md).
+ */
+double uct_daqiri_port_latency(uct_daqiri_iface_t *iface)
+{
+    if (uct_daqiri_port_is_in_user_space(iface)) {
+        return 250e-9;
+    }
+    switch (iface->config.port.active_speed) {
+    case 1:
+        return 5000e-9;
+    case 2:
+        return 2500e-9;
+    case 4:
+        return 1300e-9;
+    case 8:
+    case 16:
+        return 700e-9;
+    default:
+        return 600e-9;
+    }
 }
