@@ -26,5 +26,6 @@ int daqiri_probe(int argc, char **argv);
 int daqiri_pingpong(int argc, char **argv);
 int daqiri_serve(int argc, char **argv);
 int daqiri_tcp(int argc, char **argv);
+int daqiri_stats(int argc, char **argv);
 
 #endif

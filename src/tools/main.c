@@ -19,6 +19,7 @@ static const daqiri_subcommand_t daqiri_subcommands[] = {
     {"pingpong", daqiri_pingpong, "messages to and fro over raw verbs"},
     {"serve", daqiri_serve, "answer TCP tests"},
     {"tcp", daqiri_tcp, "measure TCP, for comparison"},
+    {"stats", daqiri_stats, "counters of running jobs"},
     {"faults", daqiri_faults, "make the software device fail on purpose"}
 };
 

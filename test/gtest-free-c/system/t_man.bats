@@ -38,7 +38,7 @@ same()
 }
 
 @test "the pages of the subcommands that measure and look have the options of --help" {
-    for name in interfaces pingpong probe serve tcp; do
+    for name in interfaces pingpong probe serve stats tcp; do
         same "$man/daqiri-$name.1" "$T_DAQIRI" "$name"
     done
 }

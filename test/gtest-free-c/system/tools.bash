@@ -37,10 +37,16 @@ refused()
     says "$2"
 }
 
+# is_so FILTER: of the JSON on stdin. jq alone is content with nothing at all.
+is_so()
+{
+    [ "$(jq -s "length > 0 and ([.[] | $1] | length > 0 and all)" 2>/dev/null)" = true ]
+}
+
 # has FILTER: the output is JSON of which this jq filter is true.
 has()
 {
-    jq -e "$1" <<<"$output" >/dev/null || {
+    is_so "$1" <<<"$output" || {
         echo "not so: $1"
         return 1
     }
@@ -107,7 +113,7 @@ ended()
 # holds FILE FILTER: the JSON in FILE is so.
 holds()
 {
-    jq -e "$2" "$1" >/dev/null || {
+    is_so "$2" < "$1" || {
         echo "not so in $1: $2"
         cat "$1"
         return 1

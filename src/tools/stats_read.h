@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The counters of running interfaces (dq_stats.h), found and mapped. Nobody is
+ * asked and nobody notices. Root sees those of all users.
+ */
+
+#ifndef DAQIRI_STATS_READ_H
+#define DAQIRI_STATS_READ_H
+
+#include "dq/dq_stats.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct daqiri_stats_file {
+    uint32_t pid;
+    uint32_t serial;
+    int      fd;
+    void     *map;
+    size_t   length;
+    const dq_stats_header_t *header;
+    uint64_t *before;    /* values at the last report, or NULL */
+    uint64_t before_ns;
+} daqiri_stats_file_t;
+
+typedef struct daqiri_stats_files {
+    daqiri_stats_file_t *list; /* by pid and serial */
+    size_t count;
+} daqiri_stats_files_t;
+
+/* Finds the files of this process, or of all (pid 0). Those of another layout
+ * are left out and counted. Returns 0 or an errno; no file is not an error. */
+int daqiri_stats_find_all(uint32_t pid, daqiri_stats_files_t *files,
+                          unsigned *unreadable_p);
+void daqiri_stats_close_all(daqiri_stats_files_t *files);
+
+/* Whether the process that writes it still lives. */
+int daqiri_stats_is_alive(const daqiri_stats_file_t *file);
+
+/* A row: what it is, "values", "peers" and "notes"; rates since the last call
+ * for this file. With is_all, values that are zero, too. */
+json_t *daqiri_stats_report(daqiri_stats_file_t *file, int is_all);
+
+#endif

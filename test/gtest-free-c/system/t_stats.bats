@@ -1,0 +1,205 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri stats: the counters of a program that runs, was killed, has ended; and
+# files that are no counters, or spoiled ones.
+
+bats_require_minimum_version 1.5.0
+load tools.bash
+
+setup()
+{
+    tools_setup
+    need_jq
+    command -v ucx_perftest >/dev/null || skip 'ucx_perftest is not installed'
+    job=
+    made=()
+}
+
+teardown()
+{
+    [ -z "$job" ] || kill -KILL "$job" 2>/dev/null || true
+    [ ${#made[@]} -eq 0 ] || rm -f "${made[@]}"
+}
+
+# A program that sends messages to itself until it is killed; its pid is $job.
+start_job()
+{
+    start job env LD_PRELOAD="$T_SOFTVERBS:$T_PLUGIN" ucx_perftest -l -x daqiri \
+        -d softverbs0:1 -t am_lat -n 2000000000 -w 1
+    job=$pid
+    wait_for 60 sends
+}
+
+# Peers are written when the transport looks at them, which it does now and then.
+sends()
+{
+    "$T_DAQIRI" stats "$job" -json 2>/dev/null | is_so '.interfaces[0] |
+        (.values[] | select(.name == "am_rx") | .value > 100) and (.peers | length > 0)'
+}
+
+# value NAME: of the only interface in the output.
+value()
+{
+    jq ".interfaces[0].values[] | select(.name == \"$1\") | .value" <<<"$output"
+}
+
+# copy SERIAL: the job's file under a pid that nobody has, in $file. Locked, as
+# a live one is: daqiri elsewhere would remove it.
+copy()
+{
+    false_pid=$((2147000000 + $$))
+    file=/dev/shm/daqiri-stats-$(id -u).$false_pid.$1
+    made+=("$file")
+    exec 9> "$file"
+    flock -x 9
+    cat "/dev/shm/daqiri-stats-$(id -u).$job.0" >&9
+}
+
+@test "a process that runs: what it has sent it has received, and the ledger adds up" {
+    start_job
+    daqiri stats "$job" -all -json
+    [ "$status" -eq 0 ]
+    valid stats
+    has ".interfaces | length == 1"
+    has ".interfaces[0] | .pid == $job and .alive and .device == \"softverbs0\" and .port == 1 and .notes == []"
+    has '.interfaces[0].peers | map(select(.state == "up")) | length == 1'
+    has '.interfaces[0].age_s > 0 and .interfaces[0].looked_s_ago < .interfaces[0].age_s + 1'
+    [ "$(value am_rx)" -gt 100 ]
+    [ "$(value rx_overcommit)" -eq 0 ]
+    [ "$(value losses)" -eq 0 ]
+}
+
+@test "watching: counters grow, rates are what they grow by" {
+    start_job
+    daqiri stats "$job" -watch=300ms -count 3 -json
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 3 ]
+    for i in 0 1 2; do
+        printf '%s\n' "${lines[i]}" > "$i.json"
+        valid stats "$i.json"
+    done
+    jq -s -e '[.[].interfaces[0].values[] | select(.name == "am_rx") | .value] | .[0] < .[1] and .[1] < .[2]' ?.json
+    jq -e '[.interfaces[0].values[] | .per_s] | all(. == null)' 0.json
+    jq -s -e '
+        map({t: .time_s} + (.interfaces[0].values[] | select(.name == "am_rx"))) |
+        ((.[2].value - .[1].value) / (.[2].t - .[1].t)) as $rate |
+        (.[2].per_s / $rate) | . > 0.8 and . < 1.25' ?.json
+}
+
+@test "watching ends with the process, and with Ctrl-C; both with 0" {
+    start_job
+    start watch "$T_DAQIRI" stats "$job" -watch=50ms -csv
+    watcher=$pid
+    wait_for 60 sh -c '[ "$(wc -l < watch.out)" -gt 30 ]'
+    kill -INT "$watcher"
+    ended "$watcher"
+    [ "$ended" -eq 0 ]
+    [ "$(grep -c '^time_s,pid,serial,name,kind,value,per_s$' watch.out)" -eq 1 ]
+    grep -q -E "^[0-9.e-]+,$job,0,am_rx,counter,[0-9]+,[0-9.]+\$" watch.out
+
+    start watch "$T_DAQIRI" stats "$job" -watch=50ms -csv
+    watcher=$pid
+    wait_for 60 sh -c '[ "$(wc -l < watch.out)" -gt 30 ]'
+    kill -KILL "$job"
+    ended "$job"
+    rm -f "/dev/shm/daqiri-stats-$(id -u).$job.0"
+    ended "$watcher"
+    [ "$ended" -eq 0 ]
+}
+
+@test "all processes: a line each; the table of one" {
+    start_job
+    daqiri stats
+    [ "$status" -eq 0 ]
+    grep -q -E "^ *$job +0 +softverbs0 +yes " <<<"$output"
+    daqiri stats "$job"
+    [ "$status" -eq 0 ]
+    [[ $output == *"process         $job"*'am_rx'*'counter'*'Peers'* ]]
+}
+
+@test "a process that was killed: its counters are there, and it is not alive" {
+    start_job
+    # Read before others clean up: it has the file open as it dies.
+    start watch "$T_DAQIRI" stats "$job" -watch=20ms -json
+    watcher=$pid
+    wait_for 60 test -s watch.out
+    kill -KILL "$job"
+    wait "$job" || true
+    wait_for 60 dead_or_gone
+    kill -INT "$watcher" 2>/dev/null || true
+    ended "$watcher"
+    [ "$ended" -eq 0 ]
+    head -n 1 watch.out > first.json
+    holds first.json '.interfaces[0].alive'
+}
+
+# The last report says that it is not alive, or somebody has removed the file.
+dead_or_gone()
+{
+    tail -n 1 watch.out | is_so '.interfaces[0].alive == false' || ! kill -0 "$watcher" 2>/dev/null
+}
+
+@test "a process without counters: a sentence, status 1" {
+    daqiri stats "$((2147100000 + $$))"
+    refused 1 "process $((2147100000 + $$)) has no counters"
+}
+
+@test "what is no file of counters, or of another version: a sentence" {
+    start_job
+    copy 0
+    printf 'nonsense' > "$file"
+    daqiri stats "$false_pid"
+    refused 1 'there are counters, but they cannot be read'
+    : > "$file"
+    daqiri stats "$false_pid"
+    refused 1 'there are counters, but they cannot be read'
+    cat "/dev/shm/daqiri-stats-$(id -u).$job.0" > "$file"
+    printf '\002' | dd of="$file" bs=1 seek=8 conv=notrunc status=none
+    daqiri stats "$false_pid"
+    refused 1 'there are counters, but they cannot be read'
+}
+
+@test "spoiled files: an answer or a sentence, never a crash" {
+    local size good=0
+
+    start_job
+    copy 0
+    cat "/dev/shm/daqiri-stats-$(id -u).$job.0" > whole
+    size=$(stat -c %s whole)
+    RANDOM=7
+    for i in $(seq 60); do
+        cat whole > "$file"
+        for j in 1 2 3; do
+            # the first quarter has the header and the names
+            printf "\\x$(printf %02x $((RANDOM % 256)))" |
+                dd of="$file" bs=1 seek=$((RANDOM % (size / (1 + j % 2 * 3)))) conv=notrunc status=none
+        done
+        [ $((i % 4)) -ne 0 ] || truncate -s $((RANDOM % size)) "$file"
+        run --separate-stderr timeout 60 "$T_DAQIRI" stats "$false_pid" -all -json
+        [ "$status" -le 1 ] || { cp "$file" spoiled; echo "round $i: $status"; false; }
+        if [ "$status" -eq 0 ]; then
+            has '.interfaces[0].values | length > 10'
+            good=$((good + 1))
+        fi
+    done
+    [ "$good" -gt 5 ]
+    [ "$good" -lt 60 ]
+}
+
+@test "mistakes: a sentence and status 2" {
+    daqiri stats 0
+    refused 2 '-PID 0: it is a number'
+    daqiri stats x
+    refused 2 '-PID x: it is a number'
+    daqiri stats 1 2
+    refused 2 'one process, or none for all'
+    daqiri stats -watch=0
+    refused 2 '-watch 0: it is a time'
+    daqiri stats -count 2
+    refused 2 '-count is for -watch'
+    daqiri stats -watch -count 0
+    refused 2 '-count 0: it is a number'
+    daqiri stats -json -csv
+    refused 2 '-json and -csv exclude each other'
+}
