@@ -181,15 +181,48 @@ uint64_t dq_stats_value(const dq_stats_header_t *header, uint32_t index)
 
 /* ---- Peers: a sequence number around what is written ---- */
 
+/* All but the sequence, as words. */
+enum { DQ_STATS_WORDS = sizeof(dq_stats_peer_t) / sizeof(uint64_t) };
+
+typedef union {
+    dq_stats_peer_t peer;
+    uint64_t        word[DQ_STATS_WORDS];
+} dq_stats_words_t;
+
+
+/* The exchange keeps what follows it behind it, the last store what is before
+ * it in front. */
 void dq_stats_write_peer(dq_stats_peer_t *place, const dq_stats_peer_t *peer)
 {
-    uint32_t sequence = place->sequence;
+    uint32_t sequence      = place->sequence;
+    dq_stats_words_t words = {.peer = *peer};
+    uint64_t *to           = ((dq_stats_words_t*)(void*)place)->word;
+    unsigned i;
 
-    __atomic_store_n(&place->sequence, sequence + 1, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    memcpy(&place->state, &peer->state,
-           sizeof(*peer) - offsetof(dq_stats_peer_t, state));
+    (void)__atomic_exchange_n(&place->sequence, sequence + 1,
+                              __ATOMIC_ACQ_REL);
+    __atomic_store_n(&place->state, peer->state, __ATOMIC_RELAXED);
+    for (i = 1; i < DQ_STATS_WORDS; i++) { /* the first has the sequence */
+        __atomic_store_n(&to[i], words.word[i], __ATOMIC_RELAXED);
+    }
     __atomic_store_n(&place->sequence, sequence + 2, __ATOMIC_RELEASE);
+}
+
+
+/* Each load keeps what follows it behind it. */
+static void dq_stats_read_peer(const dq_stats_peer_t *place,
+                               dq_stats_peer_t *peer, uint32_t sequence)
+{
+    const uint64_t *from = ((const dq_stats_words_t*)(const void*)place)->word;
+    dq_stats_words_t words;
+    unsigned i;
+
+    for (i = 1; i < DQ_STATS_WORDS; i++) {
+        words.word[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+    }
+    words.peer.sequence = sequence;
+    words.peer.state    = __atomic_load_n(&place->state, __ATOMIC_ACQUIRE);
+    *peer               = words.peer;
 }
 
 
@@ -211,8 +244,7 @@ int dq_stats_peer(const dq_stats_header_t *header, uint32_t index,
 
     for (i = 0; i < DQ_STATS_TRIES; i++) {
         before = __atomic_load_n(&place->sequence, __ATOMIC_ACQUIRE);
-        memcpy(peer, place, sizeof(*peer));
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        dq_stats_read_peer(place, peer, before);
         if (((before & 1) == 0) &&
             (before == __atomic_load_n(&place->sequence, __ATOMIC_RELAXED))) {
             return dq_stats_is_sound(peer);
