@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { LENGTH = 64 << 10, KEY_MAX = 256 };
 
@@ -158,6 +159,43 @@ START_TEST(test_replaced)
 END_TEST
 
 
+/* The end of the heap goes and comes again. What malloc() has taken behind it
+ * meanwhile stays; then there is nothing to replace. */
+START_TEST(test_heap_replaced)
+{
+    const unsigned count = t_some(10000);
+    uint8_t *to          = malloc(LENGTH);
+    unsigned replaced    = 0;
+    uct_mem_h local, remote;
+    pair_t pair;
+    uint8_t *mem;
+    unsigned i;
+
+    ck_assert_ptr_nonnull(to);
+    pair_open(&pair);
+    mem   = pair.mem;
+    local = reg(pair.a, to, LENGTH);
+    for (i = 0; i < count; i++) {
+        pair.mem = sbrk(LENGTH);
+        ck_assert_ptr_ne(pair.mem, (void*)-1);
+        memset(pair.mem, i, LENGTH);
+        remote = reg(pair.b, pair.mem, LENGTH);
+        check_read(&pair, local, to, remote, i);
+        dereg(pair.b, remote);
+        if (sbrk(0) == pair.mem + LENGTH) {
+            ck_assert_ptr_ne(sbrk(-LENGTH), (void*)-1);
+            replaced++;
+        }
+    }
+    ck_assert_uint_gt(replaced, count / 2);
+    pair.mem = mem;
+    dereg(pair.a, local);
+    free(to);
+    pair_close(&pair);
+}
+END_TEST
+
+
 START_TEST(test_off)
 {
     uct_mem_h first, again;
@@ -183,6 +221,7 @@ static Suite *suite_mem(void)
     if (strcmp(getenv("UCX_MEM_EVENTS"), "n") != 0) {
         tcase_add_test(kept, test_kept);
         tcase_add_loop_test(kept, test_replaced, 0, 3);
+        tcase_add_test(kept, test_heap_replaced);
     }
     tcase_add_test(kept, test_off);
     suite_add_tcase(suite, kept);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 3 << 20, GUARD = 64, KEY_MAX = 256, OPS = 2000 };
+enum { SIZE = 3 << 20, GUARD = 64, KEY_MAX = 256, OPS = 2000, PIECES_MAX = 32 };
 
 /* Numbers that a team shares: an address, a packed key, where we are. */
 enum { ADDRESS, IS_WRITTEN, IS_CHECKED, KEY };
@@ -182,19 +182,21 @@ static ucs_status_t try_op(pair_t *pair, kind_t kind, size_t at, size_t length,
                            unsigned pieces, uct_rkey_t rkey)
 {
     op_t *op = malloc(sizeof(*op));
-    uct_iov_t iov[16];
+    uct_iov_t iov[PIECES_MAX];
     ucs_status_t status;
     size_t done = 0;
     unsigned i;
 
     ck_assert_ptr_nonnull(op);
+    ck_assert_uint_le(pieces, PIECES_MAX);
     *op = (op_t){.comp   = {.func = on_op, .count = 1, .status = UCS_OK},
                  .over   = &pair->over,
                  .status = &pair->status};
     for (i = 0; i < pieces; i++) {
         iov[i] = (uct_iov_t){.buffer = pair->local.mem + at + done,
                              .length = (i + 1 == pieces) ? length - done
-                                                         : length * i / 20,
+                                                         : length * 2 * i /
+                                                           (pieces * pieces),
                              .memh   = pair->local.memh,
                              .count  = 1};
         done += iov[i].length;
@@ -263,6 +265,42 @@ START_TEST(test_sizes)
         for (k = 1; k <= pieces; k++) {
             at = GUARD + t_rng_below(&rng, 9);
             memset(to, 0x55, sizes[i] + 4 * GUARD);
+            do_op(&pair, kind, at, sizes[i], k);
+            T_WAIT(pair.over == pair.started);
+            ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
+            check_copied(to, from, at, sizes[i]);
+        }
+    }
+    ck_assert_int_eq(pair.status, UCS_OK);
+    pair_close(&pair);
+}
+END_TEST
+
+
+/* Every number of pieces, up to what the device takes, the first of them empty;
+ * at any offset, around a packet's length and what a buffer holds. */
+START_TEST(test_pieces)
+{
+    static const size_t sizes[] = {1, 31, 32, 33, 1000, 4095, 4096, 4097, 8248,
+                                   8249, 65537};
+    kind_t kind = _i;
+    unsigned pieces, k;
+    uint8_t *from, *to;
+    size_t i, at;
+    pair_t pair;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0x4108);
+    pair_open(&pair, "MAX_SGE=32", 0);
+    pieces = max_pieces(pair.a, kind);
+    pieces = (pieces < PIECES_MAX) ? pieces : PIECES_MAX;
+    from   = is_put(kind) ? pair.local.mem : pair.remote.mem;
+    to     = is_put(kind) ? pair.remote.mem : pair.local.mem;
+    t_rng_fill(&rng, from, SIZE);
+    for (k = 1; k <= pieces; k++) {
+        for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+            at = GUARD + t_rng_below(&rng, 70);
+            memset(to, 0x55, at + sizes[i] + GUARD);
             do_op(&pair, kind, at, sizes[i], k);
             T_WAIT(pair.over == pair.started);
             ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
@@ -567,6 +605,7 @@ static Suite *suite_rma(void)
     TCase *team    = t_uct_case("two processes");
 
     tcase_add_loop_test(copied, test_sizes, 0, 2 * KINDS);
+    tcase_add_loop_test(copied, test_pieces, PUT, GET + 1);
     tcase_add_loop_test(copied, test_longest, PUT_SHORT, KINDS);
     tcase_add_loop_test(copied, test_buffers_are_few, 0, 2);
     tcase_add_loop_test(copied, test_stream, 0, 3);
