@@ -49,7 +49,7 @@ unpacked_ucx()
 @test "an unknown option is status 2 and one sentence" {
     local script
 
-    for script in setup check bench; do
+    for script in setup check bench faults fuzz; do
         run -2 --separate-stderr "$contrib/$script" --nonsense
         [ -z "$output" ]
         [ "$stderr" = "$script: unknown option \"--nonsense\" (try $script --help)" ]
@@ -59,7 +59,7 @@ unpacked_ucx()
 @test "--help is status 0 and tells the options" {
     local script
 
-    for script in setup check bench; do
+    for script in setup check bench faults fuzz; do
         run -0 "$contrib/$script" --help
         [[ ${lines[0]} == "contrib/$script "* ]]
         [[ $output == *"--help"* ]]
@@ -94,7 +94,7 @@ check_without_work()
 [ "$1" = --flavour ] || exit 0
 mkdir -p "$DAQIRI_BUILD_ROOT/log"
 echo > "$DAQIRI_BUILD_ROOT/log/$2-make.log"
-for suite in build unit device transport mpi system walls vm softroce; do
+for suite in build unit fuzz device transport storm mpi system walls vm softroce; do
     mkdir -p "$DAQIRI_BUILD_ROOT/$2/test/gtest-free-c/$suite"
 done
 EOS
@@ -103,7 +103,8 @@ EOS
 echo "${ucx_result:-2 passed, 0 failed, 0 failed as known, 1 skipped with a reason}"
 exit "${ucx_status:-0}"
 EOS
-    chmod +x "$tree/contrib/setup" "$tree/contrib/check-ucx-gtest"
+    echo true > "$tree/contrib/fuzz"
+    chmod +x "$tree/contrib/setup" "$tree/contrib/check-ucx-gtest" "$tree/contrib/fuzz"
     replace cppcheck ''
     replace make 'case $* in *distcheck*) exit ;; esac
         printf ":test-result: PASS %s\n" 1 2 > "$2/t.trs"
@@ -124,17 +125,17 @@ suites_of()
     [[ ${lines[-1]} == '5 passed, 0 failed, 3 skipped' ]]
 
     run -0 check_without_work --flavour release
-    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/mpi release/system release/walls release/ucx release/vm release/softroce ' ]
+    [ "$(suites_of "$output")" = 'release/build release/unit release/fuzz release/device release/transport release/storm release/mpi release/system release/walls release/ucx release/vm release/softroce ' ]
 
     run -0 check_without_work --bed softverbs --flavour release
-    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/mpi release/system release/walls release/ucx ' ]
+    [ "$(suites_of "$output")" = 'release/build release/unit release/fuzz release/device release/transport release/storm release/mpi release/system release/walls release/ucx ' ]
 
     run -0 check_without_work
     [[ $(suites_of "$output") == *'walls release/ucx release/vm release/softroce debug/unit '*'tsan/transport ' ]]
     [[ $output != *debug/softroce* ]]
 
     run -0 check_without_work --quick
-    [ "$(suites_of "$output")" = 'release/build release/unit release/device release/transport release/walls ' ]
+    [ "$(suites_of "$output")" = 'release/build release/unit release/fuzz release/device release/transport release/storm release/walls ' ]
 }
 
 @test "check: what UCX's own tests say" {
