@@ -246,7 +246,7 @@ static void flow_connect_ep(flow_link_t *link, int fd, flow_addresses_t *mine,
 static void flow_connect(flow_link_t *link, int fd)
 {
     const uint64_t flags = link->attr.cap.flags;
-    flow_addresses_t mine = {{0}}, theirs;
+    flow_addresses_t mine = {{0}}, theirs = {{0}};
     char ready = 1;
 
     if ((link->attr.device_addr_len > FLOW_ADDRESS_MAX) ||

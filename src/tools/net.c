@@ -107,7 +107,7 @@ static int net_wait(int fd, short events, uint64_t deadline_ns,
     int wait_ms;
 
     for (;;) {
-        if (daqiri_stop_asked() && !daqiri_stop_is_noted()) {
+        if (daqiri_stop_asked() && !daqiri_stop_is_owned()) {
             return daqiri_fail(failure, DAQIRI_CLASS_INTERRUPTED,
                                "interrupted while %s", what);
         }

@@ -444,6 +444,7 @@ static int pingpong_data(pingpong_t *pp)
     int ret;
 
     pingpong_stage(pp, "datapath", pp->opts.timeout);
+    daqiri_stop_own();
     for (i = 0; i < pp->opts.size; ++i) {
         daqiri_rc_send_buffer(&pp->rc)[i] = pingpong_byte(i);
     }
@@ -466,7 +467,6 @@ static int pingpong_data(pingpong_t *pp)
         }
     }
     pp->end_ns = last_ns;
-    daqiri_stop_note();
     daqiri_progress_end(&pp->progress);
     return (ret < 0) ? -1 : 0;
 }

@@ -12,6 +12,7 @@
 #include "net.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,7 +171,8 @@ static void serve_client(const serve_opts_t *opts, int fd)
 
 typedef struct serve {
     int      listener;
-    unsigned running; /* children */
+    pid_t    pids[SERVE_CLIENTS_MAX]; /* of children; 0: a free place */
+    unsigned running;
     uint64_t taken;
     uint64_t failed;
 } serve_t;
@@ -179,11 +181,39 @@ typedef struct serve {
 static void serve_reap(serve_t *serve, int options)
 {
     int status;
+    pid_t pid;
+    size_t i;
 
     while ((serve->running > 0) &&
-           (waitpid(-1, &status, options) > 0)) {
+           ((pid = waitpid(-1, &status, options)) > 0)) {
+        for (i = 0; i < SERVE_CLIENTS_MAX; ++i) {
+            serve->pids[i] = (serve->pids[i] == pid) ? 0 : serve->pids[i];
+        }
         --serve->running;
         serve->failed += !WIFEXITED(status) || (WEXITSTATUS(status) != 0);
+    }
+}
+
+static void serve_note(serve_t *serve, pid_t pid)
+{
+    size_t i;
+
+    for (i = 0; (i < SERVE_CLIENTS_MAX - 1) && (serve->pids[i] != 0); ++i) {
+    }
+    serve->pids[i] = pid;
+    ++serve->taken;
+    ++serve->running;
+}
+
+/* A terminal has told the children, too; kill(1) has not. */
+static void serve_stop(const serve_t *serve)
+{
+    size_t i;
+
+    for (i = 0; i < SERVE_CLIENTS_MAX; ++i) {
+        if (serve->pids[i] != 0) {
+            kill(serve->pids[i], SIGTERM);
+        }
     }
 }
 
@@ -212,8 +242,7 @@ static int serve_take(serve_t *serve, const serve_opts_t *opts,
         return daqiri_fail(failure, DAQIRI_CLASS_LOCAL, "no process for a "
                            "client: %s", strerror(errno));
     }
-    ++serve->taken;
-    ++serve->running;
+    serve_note(serve, pid);
     return 0;
 }
 
@@ -224,12 +253,19 @@ static int serve_all(serve_t *serve, const serve_opts_t *opts)
 
     while ((ret == 0) && !daqiri_stop_asked() &&
            ((opts->count == 0) || (serve->taken < opts->count))) {
-        serve_reap(serve, (serve->running < SERVE_CLIENTS_MAX) ? WNOHANG : 0);
-        ret = serve_take(serve, opts, &failure);
+        serve_reap(serve, WNOHANG);
+        if (serve->running == SERVE_CLIENTS_MAX) {
+            poll(NULL, 0, 50);
+        } else {
+            ret = serve_take(serve, opts, &failure);
+        }
     }
     close(serve->listener);
     if (ret != 0) {
         fprintf(stderr, "%s: %s\n", opts->speaker, failure.text);
+    }
+    if (daqiri_stop_asked()) {
+        serve_stop(serve);
     }
     serve_reap(serve, 0);
     return ((ret != 0) || (serve->failed > 0)) ? DAQIRI_EXIT_FAILED :

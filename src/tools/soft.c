@@ -4,7 +4,9 @@
 
 #include "daqiri.h"
 #include "devices.h"
+#include "report.h"
 #include "settings.h"
+#include "watch.h"
 #include "where.h"
 
 #include <dlfcn.h>
@@ -13,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* s for all devices. */
+#define SOFT_FIND_TIMEOUT 10.0
 
 int daqiri_soft_is_loaded(void)
 {
@@ -74,33 +79,64 @@ int daqiri_soft_enter(char **argv)
     return DAQIRI_EXIT_FAILED;
 }
 
-static int soft_settle_auto(char **argv, const char **name_p)
+/* In a child: the name of the first usable device, or null, or an error. */
+static json_t *soft_find(void *arg, daqiri_watch_child_t *child)
 {
-    static char name[DAQIRI_DEVICE_NAME_MAX];
+    json_t *result = json_object();
     daqiri_device_t *devices;
     size_t count, i;
     int error;
 
+    (void)arg;
+    (void)child;
     error = daqiri_devices_list(&devices, &count);
     if (error != 0) {
-        fprintf(stderr, "%s: RDMA devices cannot be listed: %s\n", argv[0],
-                strerror(error));
-        return DAQIRI_EXIT_FAILED;
+        daqiri_report_format(result, "error", "RDMA devices cannot be listed: "
+                             "%s", strerror(error));
+        return result;
     }
-    for (i = 0; i < count; ++i) {
-        if (devices[i].state == DAQIRI_DEVICE_USABLE) {
-            snprintf(name, sizeof(name), "%s", devices[i].name);
-            *name_p = name;
-            free(devices);
-            return 0;
+    for (i = count; i > 0; --i) {
+        if (devices[i - 1].state == DAQIRI_DEVICE_USABLE) {
+            daqiri_report_text(result, "name", devices[i - 1].name);
         }
     }
     free(devices);
-    fprintf(stderr, "%s: no RDMA device is usable (daqiri interfaces lists "
-            "them): this is the software device, for this host only\n",
-            argv[0]);
-    *name_p = DAQIRI_SOFT_DEVICE;
-    return daqiri_soft_enter(argv);
+    return result;
+}
+
+/* To look for a device is to open each, and one may be wedged. */
+static int soft_settle_auto(char **argv, const char **name_p)
+{
+    static char name[DAQIRI_DEVICE_NAME_MAX];
+    daqiri_watch_t watch = {.timeout = SOFT_FIND_TIMEOUT};
+    const char *error, *found;
+    char text[256];
+    int status = DAQIRI_EXIT_FAILED;
+
+    if (daqiri_watch_run(&watch, soft_find, NULL) != DAQIRI_WATCH_DONE) {
+        daqiri_watch_text(&watch, watch.timeout, text, sizeof(text));
+        fprintf(stderr, "%s: no device was found, for looking for one failed: "
+                "%s\n", argv[0], text);
+        return (watch.end == DAQIRI_WATCH_TIMEOUT) ? DAQIRI_EXIT_WATCHDOG :
+                                                     DAQIRI_EXIT_FAILED;
+    }
+    error = daqiri_report_find_text(watch.result, "error");
+    found = daqiri_report_find_text(watch.result, "name");
+    if (error != NULL) {
+        fprintf(stderr, "%s: %s\n", argv[0], error);
+    } else if (found != NULL) {
+        snprintf(name, sizeof(name), "%s", found);
+        *name_p = name;
+        status  = 0;
+    } else {
+        fprintf(stderr, "%s: no RDMA device is usable (daqiri interfaces lists "
+                "them): this is the software device, for this host only\n",
+                argv[0]);
+        *name_p = DAQIRI_SOFT_DEVICE;
+        status  = daqiri_soft_enter(argv);
+    }
+    json_decref(watch.result);
+    return status;
 }
 
 int daqiri_soft_settle(const char *wanted, char **argv, const char **name_p)

@@ -13,7 +13,7 @@
 #define PROGRESS_EVERY_NS 500000000ull
 
 static volatile sig_atomic_t stop_signal;
-static int stop_is_noted;
+static int stop_is_owned;
 
 static void stop_handler(int signal_number)
 {
@@ -41,14 +41,14 @@ int daqiri_stop_asked(void)
     return stop_signal;
 }
 
-void daqiri_stop_note(void)
+void daqiri_stop_own(void)
 {
-    stop_is_noted = (stop_signal != 0);
+    stop_is_owned = 1;
 }
 
-int daqiri_stop_is_noted(void)
+int daqiri_stop_is_owned(void)
 {
-    return stop_is_noted;
+    return stop_is_owned;
 }
 
 uint64_t daqiri_now_ns(void)

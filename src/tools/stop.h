@@ -19,10 +19,10 @@ void daqiri_stop_catch(void);
 /* The number of the signal that asked to stop, or 0. */
 int daqiri_stop_asked(void);
 
-/* The caller knows and ends in good order: what still waits for the peer then
- * (net.h) is not interrupted by that signal any more. */
-void daqiri_stop_note(void);
-int daqiri_stop_is_noted(void);
+/* From now on the caller asks at points of its own, between messages: what
+ * waits for the peer (net.h) is bounded by its deadline alone. */
+void daqiri_stop_own(void);
+int daqiri_stop_is_owned(void);
 
 /* Monotonic, in ns. */
 uint64_t daqiri_now_ns(void);

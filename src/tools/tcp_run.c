@@ -41,7 +41,6 @@ static double tcp_cpu_seconds(void)
 static int tcp_is_over(daqiri_tcp_t *test, uint64_t now_ns)
 {
     if (daqiri_stop_asked()) {
-        daqiri_stop_note();
         test->is_interrupted = 1;
         return 1;
     }
@@ -414,6 +413,11 @@ static int tcp_ready(daqiri_tcp_t *test)
 static int tcp_data(daqiri_tcp_t *test)
 {
     test->failure.stage = "datapath";
+    if (test->is_client) {
+        /* A message that is under way is finished, or both sides would be left
+         * in the middle of one. */
+        daqiri_stop_own();
+    }
     switch (test->pattern) {
     case DAQIRI_PEER_DUPLEX:
         return tcp_duplex(test);

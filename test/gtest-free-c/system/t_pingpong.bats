@@ -239,7 +239,7 @@ worker_of()
 @test "the peer is stopped in the middle: a time-out of ours, not a hang" {
     server
     start client timeout 100 "$T_DAQIRI" pingpong -device soft -addr "$addr" \
-        -iters 1000000000 -timeout 1s -json
+        -iters 1000000000 -json
     client=$pid
     running+=("$client")
     wait_for 60 flows
@@ -270,6 +270,21 @@ worker_of()
         holds server.out '.ok and .messages > 0'
         holds "$side.out" .interrupted
     done
+}
+
+@test "without -device: an RDMA device that is usable, else the software device, and that is said" {
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down')
+    daqiri pingpong -addr 127.0.0.1:1 -json
+    failed peer_unreachable pre-resource-control
+    says 'no RDMA device is usable'
+    has '.device == "softverbs0"'
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down mlx5_1=active')
+    daqiri pingpong -addr 127.0.0.1:1 -json
+    failed peer_unreachable pre-resource-control
+    has '.device == "mlx5_1"'
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='list=denied')
+    daqiri pingpong -addr 127.0.0.1:1 -json
+    refused 1 'RDMA devices cannot be listed'
 }
 
 @test "nobody listens; a port in use; a server for something else" {

@@ -100,16 +100,18 @@ flows()
 }
 
 @test "Ctrl-C of the client: what was measured is reported, and the server too ends well" {
-    serve -count 1
-    start client "$T_DAQIRI" tcp -addr "$addr" -pattern pingpong -duration 1h -json
-    client=$pid
-    servers+=("$client")
-    wait_for 60 flows
-    kill -INT "$client"
-    ended "$client"
-    cat client.out client.err
-    [ "$ended" -eq 0 ]
-    holds client.out '.interrupted and .ok and .peer_received_bytes == .sent_bytes'
+    serve -count 3
+    for pattern in stream pingpong duplex; do
+        start client "$T_DAQIRI" tcp -addr "$addr" -pattern "$pattern" -duration 1h -json
+        client=$pid
+        servers+=("$client")
+        wait_for 60 flows
+        kill -INT "$client"
+        ended "$client"
+        cat client.out client.err
+        [ "$ended" -eq 0 ]
+        holds client.out '.interrupted and .ok and .peer_received_bytes == .sent_bytes'
+    done
     ended "$server"
     [ "$ended" -eq 0 ]
 }
@@ -119,6 +121,33 @@ flows()
     kill -INT "$server"
     ended "$server"
     [ "$ended" -eq 0 ]
+}
+
+@test "a server that is told to end ends its clients, and says so" {
+    serve
+    start client "$T_DAQIRI" tcp -addr "$addr" -pattern pingpong -duration 1h -json
+    client=$pid
+    servers+=("$client")
+    wait_for 60 flows
+    kill -INT "$server"
+    ended "$server"
+    [ "$ended" -eq 1 ]
+    holds serve.out '.failure_class == "interrupted" and .received_bytes > 0'
+    ended "$client"
+    [ "$ended" -eq 1 ]
+    holds client.out '.ok == false and .stage == "datapath"'
+}
+
+@test "at a terminal: progress after 2 s, gone at the end; none elsewhere" {
+    command -v script >/dev/null || skip 'script is not installed'
+    serve -count 2
+    run timeout 60 script -qec "'$T_DAQIRI' tcp -addr $addr -pattern pingpong -duration 3500ms" /dev/null
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *' s: '*' GB sent, '*'data went over'* ]]
+    [[ $output != *$'\r1 s: '* ]]
+    daqiri tcp -addr "$addr" -pattern pingpong -duration 2500ms
+    [ -z "$stderr" ]
 }
 
 @test "table and CSV" {
