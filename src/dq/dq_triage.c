@@ -173,6 +173,71 @@ static const dq_triage_row_t *dq_triage_row(dq_cause_t cause)
 }
 
 
+const char *dq_cause_name(dq_cause_t cause)
+{
+    static const char *const names[DQ_CAUSE_LAST] = {
+        [DQ_CAUSE_NONE] = "NONE",
+        [DQ_CAUSE_LOC_LEN] = "LOC_LEN",
+        [DQ_CAUSE_LOC_QP_OP] = "LOC_QP_OP",
+        [DQ_CAUSE_LOC_EEC_OP] = "LOC_EEC_OP",
+        [DQ_CAUSE_LOC_PROT] = "LOC_PROT",
+        [DQ_CAUSE_WR_FLUSH] = "WR_FLUSH",
+        [DQ_CAUSE_MW_BIND] = "MW_BIND",
+        [DQ_CAUSE_BAD_RESP] = "BAD_RESP",
+        [DQ_CAUSE_LOC_ACCESS] = "LOC_ACCESS",
+        [DQ_CAUSE_REM_INV_REQ] = "REM_INV_REQ",
+        [DQ_CAUSE_REM_ACCESS] = "REM_ACCESS",
+        [DQ_CAUSE_REM_OP] = "REM_OP",
+        [DQ_CAUSE_RETRY_EXC] = "RETRY_EXC",
+        [DQ_CAUSE_RNR_RETRY_EXC] = "RNR_RETRY_EXC",
+        [DQ_CAUSE_LOC_RDD_VIOL] = "LOC_RDD_VIOL",
+        [DQ_CAUSE_REM_INV_RD_REQ] = "REM_INV_RD_REQ",
+        [DQ_CAUSE_REM_ABORT] = "REM_ABORT",
+        [DQ_CAUSE_INV_EECN] = "INV_EECN",
+        [DQ_CAUSE_INV_EEC_STATE] = "INV_EEC_STATE",
+        [DQ_CAUSE_FATAL] = "FATAL",
+        [DQ_CAUSE_RESP_TIMEOUT] = "RESP_TIMEOUT",
+        [DQ_CAUSE_GENERAL] = "GENERAL",
+        [DQ_CAUSE_NO_DEVICE] = "NO_DEVICE",
+        [DQ_CAUSE_DEVICE_OPEN] = "DEVICE_OPEN",
+        [DQ_CAUSE_PORT_DOWN] = "PORT_DOWN",
+        [DQ_CAUSE_NO_SRQ] = "NO_SRQ",
+        [DQ_CAUSE_NO_GID] = "NO_GID",
+        [DQ_CAUSE_GID_LOST] = "GID_LOST",
+        [DQ_CAUSE_BAD_OPTION] = "BAD_OPTION",
+        [DQ_CAUSE_VERB] = "VERB",
+        [DQ_CAUSE_POST] = "POST",
+        [DQ_CAUSE_NO_ANSWER] = "NO_ANSWER",
+        [DQ_CAUSE_REFUSED] = "REFUSED",
+        [DQ_CAUSE_PEER_GONE] = "PEER_GONE",
+        [DQ_CAUSE_PEER_FORGOT] = "PEER_FORGOT",
+        [DQ_CAUSE_LEFT] = "LEFT",
+        [DQ_CAUSE_UCX_VERSION] = "UCX_VERSION",
+        [DQ_CAUSE_TWICE] = "TWICE",
+        [DQ_CAUSE_DEVICE_GONE] = "DEVICE_GONE",
+        [DQ_CAUSE_GIVEN_UP] = "GIVEN_UP",
+        [DQ_CAUSE_PEER_LOST] = "PEER_LOST",
+        [DQ_CAUSE_QP_MISSED] = "QP_MISSED",
+        [DQ_CAUSE_ATOMIC] = "ATOMIC",
+        [DQ_CAUSE_MISMATCH] = "MISMATCH",
+        [DQ_CAUSE_STUCK] = "STUCK",
+        [DQ_CAUSE_QP_EVENT] = "QP_EVENT",
+        [DQ_CAUSE_CQ_BROKEN] = "CQ_BROKEN",
+        [DQ_CAUSE_SRQ_BROKEN] = "SRQ_BROKEN",
+        [DQ_CAUSE_DEVICE_FATAL] = "DEVICE_FATAL",
+    };
+
+    return (((unsigned)cause < DQ_CAUSE_LAST) && (names[cause] != NULL))
+                   ? names[cause] : "?";
+}
+
+
+const char *dq_triage_what(dq_cause_t cause)
+{
+    return dq_triage_row(cause)->what;
+}
+
+
 dq_class_t dq_triage_class(dq_cause_t cause)
 {
     return dq_triage_row(cause)->class_id;
@@ -260,6 +325,31 @@ static void dq_triage_check_retry(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
+/* Between which two ends, where what lies between may be the cause. */
+static void dq_triage_check_path(const dq_facts_t *facts, dq_text_t *text)
+{
+    dq_class_t class_id = dq_triage_class(facts->cause);
+
+    if ((class_id != DQ_CLASS_PATH) && (class_id != DQ_CLASS_FLUSH)) {
+        return;
+    }
+    if ((facts->port != NULL) && (facts->gid != NULL) &&
+        (facts->peer_gid != NULL)) {
+        dq_text_add(text, "\n  from port %s, GID %s, to GID %s", facts->port,
+                    facts->gid, facts->peer_gid);
+    }
+}
+
+
+static void dq_triage_check_counters(const dq_facts_t *facts, dq_text_t *text)
+{
+    if (facts->hw_changes != NULL) {
+        dq_text_add(text, "\n  counters of the port since this interface was "
+                    "opened: %s", facts->hw_changes);
+    }
+}
+
+
 static void dq_triage_check_peer(const dq_facts_t *facts, dq_text_t *text)
 {
     if (facts->peer_host != NULL) {
@@ -341,6 +431,8 @@ static void dq_triage_checks(const dq_facts_t *facts, dq_text_t *text)
         dq_text_add(text, "\n  tried for %.0f ms to go on over another queue "
                     "pair (UCX_DAQIRI_RECOVERY_TIMEOUT)", facts->tried_ms);
     }
+    dq_triage_check_path(facts, text);
+    dq_triage_check_counters(facts, text);
     dq_triage_check_port(facts, text);
     dq_triage_check_gid(facts, text);
     dq_triage_check_memlock(facts, text);
@@ -421,6 +513,8 @@ static void dq_triage_stall_checks(const dq_facts_t *facts,
         dq_text_add(text, "\n  this queue pair will be given up after %.0f ms "
                     "(UCX_DAQIRI_STUCK_TIMEOUT)", stall->give_up_ms);
     }
+    dq_triage_check_path(facts, text);
+    dq_triage_check_counters(facts, text);
     dq_triage_check_port(facts, text);
     dq_triage_check_gid(facts, text);
 }

@@ -103,10 +103,17 @@ typedef struct {
     const char  *lost_gid;     /* the interface's own, that is there no more */
     uint32_t    gid_index;     /* where it was                               */
     uint64_t    memlock_limit; /* bytes; UINT64_MAX for no limit             */
+    const char  *port;         /* our own, DEVICE:NUMBER                     */
+    const char  *gid, *peer_gid; /* of the two ends                          */
+    const char  *hw_changes;   /* of the port's error counters, in words     */
 } dq_facts_t;
 
 dq_class_t dq_triage_class(dq_cause_t cause);
 const char *dq_class_name(dq_class_t class_id);
+
+/* What it is called in dq_cause_t, and in one sentence. */
+const char *dq_cause_name(dq_cause_t cause);
+const char *dq_triage_what(dq_cause_t cause);
 
 /* Can a new QP cure it? */
 int dq_triage_new_qp_helps(dq_cause_t cause);

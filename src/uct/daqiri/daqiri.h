@@ -38,6 +38,8 @@
 
 enum {
     UCT_DAQIRI_BATCH_MAX   = 64,
+    UCT_DAQIRI_HW_COUNTERS = 64,      /* of the port, looked at; daqiri_hw.c */
+    UCT_DAQIRI_HW_TEXT_MAX = 200,
     UCT_DAQIRI_STASH_MAX   = 16,
     UCT_DAQIRI_SGE_MAX     = 32,
     UCT_DAQIRI_RX_DESC_LEN = 16,      /* index and release, see daqiri_rx.c  */
@@ -342,6 +344,7 @@ struct uct_daqiri_conn {
 
     /* who the peer is; set once, before the other thread sees the conn */
     dq_port_addr_t     peer_port;
+    char               peer_gid_text[DQ_GID_TEXT_MAX];
     dq_iface_addr_t    peer_iface;
 
     /* what the next REQ or REP says; progress writes it before CMD_DRAINED */
@@ -451,6 +454,7 @@ struct uct_daqiri_iface {
     uct_daqiri_counters_t *count;      /* in stats                           */
     uct_daqiri_gauges_t   *gauge;      /* the same                           */
     uct_daqiri_stats_t    stats;
+    uint64_t              hw[UCT_DAQIRI_HW_COUNTERS]; /* daqiri_hw.c         */
     int                   broken;      /* dq_cause_t; atomic; async writes   */
     ucs_list_link_t       md_link;
     struct {
@@ -495,6 +499,8 @@ struct uct_daqiri_iface {
         dq_port_addr_t  port_addr;
         dq_iface_addr_t addr;
         char            host[DQ_WIRE_HOST_LEN];
+        char            port_name[IBV_SYSFS_NAME_MAX + 8];
+        char            gid_text[DQ_GID_TEXT_MAX];
         uint32_t        pid;
     } config;
 };
@@ -567,6 +573,14 @@ ucs_status_t uct_daqiri_rcache_get(uct_daqiri_md_t *md, void *address,
 void uct_daqiri_rcache_put(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
                            uct_completion_t *comp);
 
+/* ---- daqiri_hw.c: the port's own counters of errors, in sysfs ---- */
+
+/* Reads what there is, to compare with later. Calls the kernel. */
+void uct_daqiri_hw_begin(uct_daqiri_iface_t *iface);
+/* What has grown since, in words: NULL if nothing has. Calls the kernel. */
+const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface, char *buf,
+                                  size_t size);
+
 /* ---- daqiri_port.c ---- */
 
 /* Fills config.gid_index and port_addr; says why it cannot. */
@@ -578,6 +592,7 @@ int uct_daqiri_port_is_gid_lost(uct_daqiri_iface_t *iface);
 typedef struct {
     char port[IBV_SYSFS_NAME_MAX + 8];
     char gid[DQ_GID_TEXT_MAX];
+    char hw_changes[UCT_DAQIRI_HW_TEXT_MAX];
 } uct_daqiri_port_words_t;
 
 /* Why a conn died, as far as no completion tells: the device was taken away,
@@ -826,6 +841,8 @@ void uct_daqiri_cm_forget(uct_daqiri_conn_t *conn);
 
 void uct_daqiri_cm_command(uct_daqiri_conn_t *conn, uint32_t command);
 void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event);
+/* What one thread did before this, another sees after it. */
+void uct_daqiri_cm_hand_over(uct_daqiri_iface_t *iface);
 /* It is time for progress to look at its conns. */
 void uct_daqiri_cm_tell_due(uct_daqiri_iface_t *iface);
 /* The next conn in the mailbox, with what is asked of it; NULL if empty. */

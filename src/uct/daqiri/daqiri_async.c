@@ -271,5 +271,8 @@ void uct_daqiri_async_leave(uct_daqiri_iface_t *iface)
     pthread_mutex_unlock(&md->ifaces_lock);
     if (is_last) {
         ucs_async_remove_handler(md->context->async_fd, 1);
+        /* its last look was before this, as all can see */
+        pthread_mutex_lock(&md->ifaces_lock);
+        pthread_mutex_unlock(&md->ifaces_lock);
     }
 }

@@ -18,7 +18,7 @@
 /* What one thread did before this, another sees after it. The async thread's
  * last word before uct_daqiri_cm_stop(): UCX orders the two as well, but in a
  * way that no tool can see. */
-static void uct_daqiri_cm_hand_over(uct_daqiri_iface_t *iface)
+void uct_daqiri_cm_hand_over(uct_daqiri_iface_t *iface)
 {
     pthread_mutex_lock(&iface->cm.lock);
     pthread_mutex_unlock(&iface->cm.lock);

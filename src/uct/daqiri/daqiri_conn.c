@@ -48,6 +48,8 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
     }
     conn->iface      = iface;
     conn->peer_port  = *port;
+    (void)dq_gid_text(port->gid, conn->peer_gid_text,
+                      sizeof(conn->peer_gid_text));
     conn->peer_iface = *addr;
     conn->is_self    = addr->uuid == iface->config.addr.uuid;
     pthread_mutex_init(&conn->early_lock, NULL);

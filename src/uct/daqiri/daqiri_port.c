@@ -90,6 +90,8 @@ static ucs_status_t uct_daqiri_gid_init(uct_daqiri_iface_t *iface,
 
     iface->config.gid_index = index;
     memcpy(addr->gid, gid.raw, sizeof(addr->gid));
+    (void)dq_gid_text(addr->gid, iface->config.gid_text,
+                      sizeof(iface->config.gid_text));
     return UCS_OK;
 }
 
@@ -120,6 +122,9 @@ ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
     int ret;
 
     iface->config.port_num = (colon == NULL) ? 1 : atoi(colon + 1);
+    snprintf(iface->config.port_name, sizeof(iface->config.port_name), "%s:%u",
+             ibv_get_device_name(md->context->device), iface->config.port_num);
+    uct_daqiri_hw_begin(iface);
 
     ret = ibv_query_port(md->context, iface->config.port_num,
                          &iface->config.port);
@@ -155,6 +160,8 @@ void uct_daqiri_port_explain(uct_daqiri_iface_t *iface, dq_facts_t *facts,
         facts->error = ret;
         return;
     }
+    facts->hw_changes = uct_daqiri_hw_changes(iface, words->hw_changes,
+                                              sizeof(words->hw_changes));
     if (port.state != IBV_PORT_ACTIVE) {
         snprintf(words->port, sizeof(words->port), "%s:%u",
                  ibv_get_device_name(context->device),

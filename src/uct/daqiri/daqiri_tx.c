@@ -34,6 +34,9 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                           1e3,
         .rnr_timer_ms   = dq_rnr_timer_seconds(iface->config.rnr_timer) * 1e3,
         .retry_cnt      = iface->config.retry_count,
+        .port           = iface->config.port_name,
+        .gid            = iface->config.gid_text,
+        .peer_gid       = conn->peer_gid_text,
     };
 }
 

@@ -74,6 +74,7 @@ ucs_status_t uct_daqiri_watch_open(uct_daqiri_iface_t *iface)
 void uct_daqiri_watch_close(uct_daqiri_iface_t *iface)
 {
     ucs_async_remove_handler(iface->watch.timer_fd, 1);
+    uct_daqiri_cm_hand_over(iface);
     close(iface->watch.timer_fd);
 }
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PEERS = 8, ROUNDS = 40, BATCH = 50 };
+enum { PEERS = 8, ROUNDS = 15, BATCH = 50 };
 
 
 static void check_none_refused(void)
@@ -191,7 +191,7 @@ static Suite *suite_small(void)
 
     tcase_set_timeout(tcase, 3 * T_TIMEOUT);
     tcase_add_test(tcase, test_eight_endpoints);
-    tcase_add_loop_test(tcase, test_random_depths, 0, 6);
+    tcase_add_loop_test(tcase, test_random_depths, 0, 4);
     tcase_add_test(tcase, test_eight_processes);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -281,6 +281,19 @@ static void finish(pid_t pid, way_t way, int go)
 }
 
 
+/* UCX destroys locks at exit that its async thread may hold. */
+static void skip_exits(way_t way)
+{
+#ifdef __SANITIZE_THREAD__
+    if (way == EXITS) {
+        t_skip("the sanitizer sees how UCX's async thread outlives UCX");
+    }
+#else
+    (void)way;
+#endif
+}
+
+
 /* Of a process that exits nothing is left; of one that is killed, or becomes
  * another, until the next comes. */
 START_TEST(test_end_of_process)
@@ -290,6 +303,7 @@ START_TEST(test_end_of_process)
 
     t_only_daqiri("counts in a file");
     t_expect_loss();
+    skip_exits(_i);
     pid = start(_i, &go);
     ck_assert_uint_eq(count_files(pid), 1);
     finish(pid, _i, go);
@@ -310,6 +324,7 @@ START_TEST(test_stopped)
 
     t_only_daqiri("counts in a file");
     t_expect_loss();
+    skip_exits(EXITS);
     pid = start(EXITS, &go);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);

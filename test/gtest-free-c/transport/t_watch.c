@@ -237,6 +237,7 @@ START_TEST(test_say_no_credit)
     t_only_daqiri("says what stands still");
     t_expect_log("nothing could be sent for ");
     t_expect_log("grants no credits: check that pid");
+    t_expect_log("from port softverbs0:1, GID ");
     pair_open(&pair, "SQ_STALL_TIMEOUT=100ms RX_WINDOW=16");
     for (round = 1; round <= 2; round++) {
         pair.end[1]->is_stopped = 1;
@@ -278,6 +279,7 @@ START_TEST(test_say_slow)
     t_expect_log("nothing has completed for ");
     t_expect_log("still runs on ");
     t_expect_log("will be given up after 50000 ms");
+    t_expect_log("from port softverbs0:1, GID ");
     plan("delay time=1s qp=rc n=3 times=1");
     pair_open(&pair, "SQ_STALL_TIMEOUT=100ms STUCK_TIMEOUT=50s");
     map = map_stats(pair.end[0], 0);

@@ -54,6 +54,11 @@ static dq_facts_t all_facts(int cause)
         .lost_gid       = "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
         .gid_index      = 255,
         .memlock_limit  = 8 << 20,
+        .port           = "mlx5_17:1",
+        .gid            = "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
+        .peer_gid       = "2001:db8:ffff:ffff:ffff:ffff:ffff:fffe",
+        .hw_changes     = "local_ack_timeout_err +18446744073709551615, "
+                          "out_of_sequence +18446744073709551615",
     };
 }
 
@@ -66,6 +71,18 @@ typedef struct {
 } golden_t;
 
 static const golden_t golden[] = {
+    {{.cause = DQ_CAUSE_RETRY_EXC, .port = "rxe0:1", .gid = "fe80::1",
+      .peer_gid = "fe80::2", .hw_changes = "out_of_sequence +3"},
+     "the peer's device does not answer\n"
+     "  from port rxe0:1, GID fe80::1, to GID fe80::2\n"
+     "  counters of the port since this interface was opened: "
+     "out_of_sequence +3"},
+
+    {{.cause = DQ_CAUSE_REM_ACCESS, .port = "rxe0:1", .gid = "fe80::1",
+      .peer_gid = "fe80::2"},
+     "the peer's memory may not be accessed so: wrong or expired key, or out "
+     "of bounds"},
+
     {{.cause = DQ_CAUSE_RETRY_EXC}, "the peer's device does not answer"},
 
     {{.cause = DQ_CAUSE_RETRY_EXC, .qpn = 0x11, .peer_qpn = 0x2a,
@@ -387,6 +404,10 @@ static const guard_t guards[] = {
     GUARD("still runs on", peer_host),
     GUARD("took the address away", lost_gid),
     GUARD("rocep1s0:2", down_port),
+    GUARD("from port mlx5_17:1", port),
+    GUARD("from port", gid),
+    GUARD("from port", peer_gid),
+    GUARD("counters of the port", hw_changes),
 };
 
 
