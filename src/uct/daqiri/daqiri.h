@@ -160,6 +160,7 @@ typedef struct {
     uint64_t rx_promised, rx_overcommit, rx_overrun;
     uint64_t tx_buffers, tx_buffers_out;
     uint64_t conns_open;
+    uint64_t rnr_timer_ns, ack_timeout_ns; /* of the last QP; async          */
 } uct_daqiri_gauges_t;
 
 typedef struct {

@@ -139,6 +139,10 @@ static void uct_daqiri_qp_read_back(uct_daqiri_iface_t *iface,
                      &init) != 0) {
         return;
     }
+    iface->gauge->rnr_timer_ns   = dq_rnr_timer_seconds(attr.min_rnr_timer) *
+                                   1e9 + 0.5;
+    iface->gauge->ack_timeout_ns = dq_ack_timeout_seconds(attr.timeout) * 1e9 +
+                                   0.5;
     if ((attr.min_rnr_timer != iface->config.rnr_timer) ||
         (attr.timeout != iface->config.ack_timeout)) {
         ucs_warn("qp 0x%x keeps an RNR timer of %.2f ms and an ACK timeout of "

@@ -97,6 +97,8 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     GAUGE(tx_buffers),
     GAUGE(tx_buffers_out),
     GAUGE(conns_open),
+    GAUGE(rnr_timer_ns),
+    GAUGE(ack_timeout_ns),
 };
 
 static const char *uct_daqiri_admit_name(int index)

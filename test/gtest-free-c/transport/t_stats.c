@@ -145,6 +145,69 @@ START_TEST(test_live)
 END_TEST
 
 
+/* What a QP has for timers is what the options ask for, rounded up to what the
+ * encodings of IBA have, and shown in time: never 655 ms for a missed RECV. */
+START_TEST(test_timers)
+{
+    static const struct {
+        const char *options;
+        uint64_t   rnr_ns, ack_ns;
+    } cases[] = {
+        /*  1 */ {"", 640000, 536870912},
+        /*  2 */ {"RNR_TIMEOUT=0.01ms TIMEOUT=8.192us", 10000, 8192},
+        /*  3 */ {"RNR_TIMEOUT=0.7ms TIMEOUT=1ms", 960000, 1048576},
+        /*  4 */ {"RNR_TIMEOUT=491.52ms TIMEOUT=2s", 491520000, 2147483648},
+    };
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+
+    t_only_daqiri("has such timers");
+    end = t_end_open(cases[_i].options);
+    t_stream_open(&stream, end, 1);
+    link = t_link_open(end, &end->address, 1);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream.got == 1);
+    ck_assert_uint_eq(t_live_sum("rnr_timer_ns"), cases[_i].rnr_ns);
+    ck_assert_uint_eq(t_live_sum("ack_timeout_ns"), cases[_i].ack_ns);
+}
+END_TEST
+
+
+/* A sender never has more credits than its receiver has RECVs, nor has the
+ * receiver promised more: looked at at every look while both are busy. */
+START_TEST(test_promises)
+{
+    const dq_stats_header_t *map;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+
+    t_only_daqiri("has credits");
+    end = t_end_open("RX_WINDOW=16 SQ_STALL_TIMEOUT=10ms");
+    map = map_only(getpid());
+    t_stream_open(&stream, end, 1);
+    link = t_link_open(end, &end->address, 1);
+    while (value(map, "looked_at_ns") - map->opened_ns < 300000000) {
+        if (t_try_send(link, T_BCOPY, 100) != UCS_OK) {
+            t_progress();
+        }
+        ck_assert_uint_le(value(map, "rx_promised"), value(map, "rx_posted"));
+        ck_assert_uint_le(value(map, "credits"), value(map, "rx_posted"));
+        ck_assert_uint_eq(value(map, "rx_total"),
+                          value(map, "rx_free") + value(map, "rx_posted") +
+                          value(map, "rx_taken") + value(map, "rx_held"));
+        ck_assert_uint_eq(value(map, "posted") - value(map, "retired"),
+                          value(map, "sq_in_use"));
+    }
+    T_WAIT(stream.got == link->sent);
+    ck_assert_uint_eq(value(map, "rx_overcommit"), 0);
+    ck_assert_uint_eq(value(map, "rx_overrun"), 0);
+    unmap(map);
+}
+END_TEST
+
+
 /* Each name once, each with a kind; none without a meaning but the places of
  * success in a family. */
 START_TEST(test_names)
@@ -401,6 +464,8 @@ static Suite *suite_stats(void)
 
     tcase_add_test(reading, test_live);
     tcase_add_test(reading, test_names);
+    tcase_add_loop_test(reading, test_timers, 0, 4);
+    tcase_add_test(reading, test_promises);
     tcase_add_test(reading, test_other_process);
     suite_add_tcase(suite, reading);
 
