@@ -602,6 +602,7 @@ static Suite *suite_rma(void)
 {
     Suite *suite   = suite_create("rma");
     TCase *copied  = t_uct_case("copied");
+    TCase *fenced  = t_uct_case("fenced");
     TCase *refused = t_uct_case("refused");
     TCase *team    = t_uct_case("two processes");
 
@@ -610,8 +611,9 @@ static Suite *suite_rma(void)
     tcase_add_loop_test(copied, test_longest, PUT_SHORT, KINDS);
     tcase_add_loop_test(copied, test_buffers_are_few, 0, 2);
     tcase_add_loop_test(copied, test_stream, 0, 3);
-    tcase_add_test(copied, test_put_then_get);
     suite_add_tcase(suite, copied);
+    tcase_add_test(fenced, test_put_then_get);
+    suite_add_tcase(suite, fenced);
 
     tcase_add_loop_test(refused, test_too_many_pieces, 0, 2);
     tcase_add_loop_test(refused, test_wrong_key, 0, 2);
