@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the two processes of daqiri pingpong, serve and tcp tell each other:
+ * whatever arrives, nothing behind its end is read; what is taken is within the
+ * ranges that peer.h promises, and packs to what is taken as the same again.
+ */
+#include "fuzz.h"
+
+#include "tools/peer.h"
+
+#include <string.h>
+
+enum { FUZZ_FRAME_MAX = DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX };
+
+
+/* Its end is there, and nothing before it would move a terminal's cursor. */
+static int fuzz_is_text(const char *text, size_t size)
+{
+    const char *end = memchr(text, '\0', size);
+    const char *at;
+
+    for (at = text; (end != NULL) && (at < end); at++) {
+        if (((*at < ' ') || (*at > '~')) && (*at != '\n')) {
+            return 0;
+        }
+    }
+    return end != NULL;
+}
+
+
+static void fuzz_texts(const daqiri_peer_frame_t *frame)
+{
+    if (frame->kind == DAQIRI_PEER_HELLO) {
+        FUZZ_MUST(fuzz_is_text(frame->hello.version, DAQIRI_PEER_WORD_MAX));
+    } else if (frame->kind == DAQIRI_PEER_READY) {
+        FUZZ_MUST(fuzz_is_text(frame->ready.stage, DAQIRI_PEER_WORD_MAX));
+    } else if (frame->kind == DAQIRI_PEER_ABORT) {
+        FUZZ_MUST(fuzz_is_text(frame->abort.class_name, DAQIRI_PEER_WORD_MAX));
+        FUZZ_MUST(fuzz_is_text(frame->abort.stage, DAQIRI_PEER_WORD_MAX));
+        FUZZ_MUST(fuzz_is_text(frame->abort.text, DAQIRI_PEER_TEXT_MAX));
+    }
+}
+
+
+static void fuzz_ranges(const daqiri_peer_frame_t *frame)
+{
+    switch (frame->kind) {
+    case DAQIRI_PEER_TERMS:
+        FUZZ_MUST((frame->terms.size >= 1) &&
+                  (frame->terms.size <= DAQIRI_PEER_SIZE_MAX));
+        FUZZ_MUST((frame->terms.iters >= 1) &&
+                  (frame->terms.iters <= DAQIRI_PEER_ITERS_MAX));
+        FUZZ_MUST(frame->terms.is_uc <= 1);
+        break;
+    case DAQIRI_PEER_INFO:
+        FUZZ_MUST((frame->info.mtu >= 1) && (frame->info.mtu <= 5));
+        FUZZ_MUST((frame->info.qpn <= 0xffffff) &&
+                  (frame->info.psn <= 0xffffff));
+        FUZZ_MUST(frame->info.is_global <= 1);
+        break;
+    case DAQIRI_PEER_TCP_TERMS:
+        FUZZ_MUST((frame->tcp_terms.pattern >= DAQIRI_PEER_STREAM) &&
+                  (frame->tcp_terms.pattern < DAQIRI_PEER_PATTERN_LAST));
+        FUZZ_MUST((frame->tcp_terms.size >= 1) &&
+                  (frame->tcp_terms.size <= DAQIRI_PEER_SIZE_MAX));
+        FUZZ_MUST((frame->tcp_terms.duration_ms >= 1) &&
+                  (frame->tcp_terms.duration_ms <= DAQIRI_PEER_MS_MAX));
+        break;
+    default:
+        fuzz_texts(frame);
+        break;
+    }
+}
+
+
+static void fuzz_again(const daqiri_peer_frame_t *frame)
+{
+    uint8_t first[FUZZ_FRAME_MAX], second[FUZZ_FRAME_MAX];
+    size_t length = daqiri_peer_pack(frame, first);
+    daqiri_peer_header_t header;
+    daqiri_peer_frame_t again;
+
+    FUZZ_MUST(length <= FUZZ_FRAME_MAX);
+    FUZZ_MUST(daqiri_peer_parse_header(first, &header) == DAQIRI_PEER_OK);
+    FUZZ_MUST(header.length == length - DAQIRI_PEER_HEADER_LEN);
+    FUZZ_MUST(daqiri_peer_parse(&header, first + DAQIRI_PEER_HEADER_LEN,
+                                &again) == 0);
+    FUZZ_MUST(daqiri_peer_pack(&again, second) == length);
+    FUZZ_MUST(memcmp(first, second, length) == 0);
+}
+
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    daqiri_peer_header_t header;
+    daqiri_peer_frame_t frame;
+    uint8_t *exact;
+
+    if ((size < DAQIRI_PEER_HEADER_LEN) ||
+        (daqiri_peer_parse_header(data, &header) != DAQIRI_PEER_OK)) {
+        return 0;
+    }
+    FUZZ_MUST(header.length <= DAQIRI_PEER_PAYLOAD_MAX);
+    if (header.length > size - DAQIRI_PEER_HEADER_LEN) {
+        return 0; /* the rest would be waited for */
+    }
+    exact = malloc((header.length > 0) ? header.length : 1);
+    FUZZ_MUST(exact != NULL);
+    memcpy(exact, data + DAQIRI_PEER_HEADER_LEN, header.length);
+    if (daqiri_peer_parse(&header, exact, &frame) == 0) {
+        fuzz_ranges(&frame);
+        fuzz_again(&frame);
+    }
+    free(exact);
+    return 0;
+}
