@@ -207,6 +207,8 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
 {
+    /* perhaps before anybody has looked: the old one's time is not its own */
+    dq_watch_init(&conn->watch.state);
     conn->qp       = conn->hs.qp;
     conn->life     = UCT_DAQIRI_LIVE;
     conn->is_err   = 0;

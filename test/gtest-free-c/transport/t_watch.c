@@ -128,9 +128,11 @@ START_TEST(test_stuck)
     ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
     ck_assert_uint_eq(pair.end[0]->errors, 0);
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("stuck"), 1);
+    /* on a machine that is busy enough, others may take as long */
+    ck_assert_uint_ge(t_stats_sum("stuck"), 1);
     ck_assert_uint_ge(t_stats_sum("recoveries"), 1);
-    ck_assert_uint_eq(t_log_count("has neither completed nor failed"), 1);
+    ck_assert_uint_eq(t_log_count("has neither completed nor failed"),
+                      t_stats_sum("stuck"));
 }
 END_TEST
 
@@ -185,7 +187,7 @@ END_TEST
  * device: nothing is given up when it goes on. */
 static void be_stopped(t_team_t *team)
 {
-    t_end_t *end = t_end_open("STUCK_TIMEOUT=300ms KEEPALIVE=50ms TIMEOUT=8s");
+    t_end_t *end = t_end_open("STUCK_TIMEOUT=2s KEEPALIVE=50ms TIMEOUT=8s");
     t_stream_t stream;
     t_link_t *link;
     double until;
@@ -203,7 +205,7 @@ static void be_stopped(t_team_t *team)
     } else {
         T_WAIT(team->shared->number[0]);
         ck_assert_int_eq(kill(team->shared->pid[0], SIGSTOP), 0);
-        for (until = now() + 1; now() < until;) {
+        for (until = now() + 3; now() < until;) {
             t_progress_or_yield();
         }
         ck_assert_int_eq(kill(team->shared->pid[0], SIGCONT), 0);
