@@ -30,13 +30,13 @@ static void uct_daqiri_watch_on_timer(int fd, ucs_event_set_types_t events,
     uint64_t expirations;
 
     (void)events;
-    if (read(fd, &expirations, sizeof(expirations)) <= 0) {
-        return;
+    if (read(fd, &expirations, sizeof(expirations)) > 0) {
+        uct_daqiri_cm_tell_due(iface);
+        if (__atomic_load_n(&iface->watch.is_needed, __ATOMIC_ACQUIRE)) {
+            uct_daqiri_event_ring(iface);
+        }
     }
-    uct_daqiri_cm_tell_due(iface);
-    if (__atomic_load_n(&iface->watch.is_needed, __ATOMIC_ACQUIRE)) {
-        uct_daqiri_event_ring(iface);
-    }
+    uct_daqiri_cm_hand_over(iface); /* to who closes the descriptor */
 }
 
 
