@@ -32,7 +32,8 @@ typedef enum {
     DQ_WIRE_BAD_VERSION, /* a daqiri of another version                      */
     DQ_WIRE_BAD_KIND,
     DQ_WIRE_BAD_FIELD,   /* a value out of its range                         */
-    DQ_WIRE_BAD_COOKIE,  /* meant for an interface that is not this one      */
+    DQ_WIRE_BAD_COOKIE,  /* meant for an interface that is not this one, or
+                            from one that is not the peer                    */
     DQ_WIRE_LAST
 } dq_wire_status_t;
 

@@ -337,6 +337,11 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
         iface->count->frames_dup++;
         return;
     }
+    if (conn->peer_iface.cookie != frame.src.cookie) {
+        /* who the peer is, the sender does not know: so it is not the peer */
+        iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
+        return;
+    }
     uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs.machine, &frame),
                        &frame);
 }

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames of the handshake that somebody has made up: without the interface's
+ * cookie, of attempts that are over, in the name of others. They change nothing
+ * and are counted, and messages go on as if nothing had happened.
+ *
+ * The forger is a UD queue pair of its own, on the same device. Datagrams of one
+ * queue pair stay in order there: when its last one, which must be refused, is
+ * answered, all before it have been looked at.
+ */
+#include "t_uct.h"
+
+#include "dq/dq_wire.h"
+
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOT = 256, RECVS = 4 };
+
+#define QKEY  0x64717269u /* daqiri_ud.c */
+#define FORGER UINT64_C(0xf0f0f0f0f0f0f0f0)
+
+static struct {
+    struct ibv_context *context;
+    struct ibv_pd      *pd;
+    struct ibv_cq      *cq;
+    struct ibv_qp      *qp;
+    struct ibv_mr      *mr;
+    struct ibv_ah      *ah;
+    uint8_t            memory[SLOT * (RECVS + 1)]; /* the last one is sent   */
+    dq_iface_addr_t    victim, peer; /* the ends whose frames are forged     */
+    dq_port_addr_t     port;
+} forger;
+
+
+/* ---- A queue pair that says anything ---- */
+
+static void forger_modify(void)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .qkey     = QKEY,
+    };
+
+    ck_assert_int_eq(ibv_modify_qp(forger.qp, &attr, IBV_QP_STATE |
+                                   IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                   IBV_QP_QKEY), 0);
+    attr.qp_state = IBV_QPS_RTR;
+    ck_assert_int_eq(ibv_modify_qp(forger.qp, &attr, IBV_QP_STATE), 0);
+    attr.qp_state = IBV_QPS_RTS;
+    ck_assert_int_eq(ibv_modify_qp(forger.qp, &attr, IBV_QP_STATE |
+                                   IBV_QP_SQ_PSN), 0);
+}
+
+
+static void forger_post_recv(unsigned index)
+{
+    struct ibv_recv_wr *bad_wr;
+    struct ibv_sge sge = {
+        .addr   = (uintptr_t)&forger.memory[SLOT * index],
+        .length = SLOT,
+        .lkey   = forger.mr->lkey,
+    };
+    struct ibv_recv_wr wr = {
+        .wr_id   = index,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+
+    ck_assert_int_eq(ibv_post_recv(forger.qp, &wr, &bad_wr), 0);
+}
+
+
+static void forger_open(const t_end_t *victim, const t_end_t *peer)
+{
+    struct ibv_device **devices = ibv_get_device_list(NULL);
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_UD,
+        .cap     = {.max_send_wr = 1, .max_recv_wr = RECVS,
+                    .max_send_sge = 1, .max_recv_sge = 1},
+    };
+    struct ibv_ah_attr attr = {.port_num = 1};
+    unsigned i;
+
+    memcpy(&forger.victim, victim->address.iface, sizeof(forger.victim));
+    memcpy(&forger.peer, peer->address.iface, sizeof(forger.peer));
+    memcpy(&forger.port, victim->address.dev, sizeof(forger.port));
+    ck_assert(devices != NULL && devices[0] != NULL);
+    forger.context = ibv_open_device(devices[0]);
+    ibv_free_device_list(devices);
+    ck_assert_ptr_nonnull(forger.context);
+    forger.pd = ibv_alloc_pd(forger.context);
+    forger.cq = ibv_create_cq(forger.context, RECVS + 1, NULL, NULL, 0);
+    ck_assert(forger.pd != NULL && forger.cq != NULL);
+    init.send_cq = init.recv_cq = forger.cq;
+    forger.qp    = ibv_create_qp(forger.pd, &init);
+    forger.mr    = ibv_reg_mr(forger.pd, forger.memory, sizeof(forger.memory),
+                              IBV_ACCESS_LOCAL_WRITE);
+    attr.dlid      = forger.port.lid;
+    attr.is_global = forger.port.is_eth;
+    memcpy(attr.grh.dgid.raw, forger.port.gid, sizeof(forger.port.gid));
+    forger.ah = ibv_create_ah(forger.pd, &attr);
+    ck_assert(forger.qp != NULL && forger.mr != NULL && forger.ah != NULL);
+    forger_modify();
+    for (i = 0; i < RECVS; i++) {
+        forger_post_recv(i);
+    }
+}
+
+
+static void forger_close(void)
+{
+    ck_assert_int_eq(ibv_destroy_ah(forger.ah), 0);
+    ck_assert_int_eq(ibv_destroy_qp(forger.qp), 0);
+    ck_assert_int_eq(ibv_dereg_mr(forger.mr), 0);
+    ck_assert_int_eq(ibv_destroy_cq(forger.cq), 0);
+    ck_assert_int_eq(ibv_dealloc_pd(forger.pd), 0);
+    ck_assert_int_eq(ibv_close_device(forger.context), 0);
+}
+
+
+/* One completion; the ends work meanwhile. */
+static struct ibv_wc forger_wait(void)
+{
+    struct ibv_wc wc;
+
+    T_WAIT(ibv_poll_cq(forger.cq, 1, &wc) == 1);
+    ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+    return wc;
+}
+
+
+static void forger_send(size_t length)
+{
+    struct ibv_send_wr *bad_wr;
+    struct ibv_sge sge = {
+        .addr   = (uintptr_t)&forger.memory[SLOT * RECVS],
+        .length = length,
+        .lkey   = forger.mr->lkey,
+    };
+    struct ibv_send_wr wr = {
+        .sg_list    = &sge,
+        .num_sge    = 1,
+        .opcode     = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+
+    wr.wr.ud.ah          = forger.ah;
+    wr.wr.ud.remote_qpn  = forger.victim.ud_qpn;
+    wr.wr.ud.remote_qkey = QKEY;
+    ck_assert_int_eq(ibv_post_send(forger.qp, &wr, &bad_wr), 0);
+    ck_assert_int_eq(forger_wait().opcode, IBV_WC_SEND);
+}
+
+
+/* ---- What it says ---- */
+
+/* As the peer would say it, but for what the test changes. */
+static dq_frame_t forger_frame(dq_frame_kind_t kind)
+{
+    return (dq_frame_t){
+        .kind       = kind,
+        .dst_cookie = forger.victim.cookie,
+        .src        = forger.peer,
+        .port       = forger.port,
+        .epoch      = 1000,
+        .first      = 1,
+        .peer_epoch = 1,
+        .qpn        = 0x123,
+        .psn        = 0x456,
+        .credits    = 64,
+        .promised   = 64,
+        .rd_atomic  = 1,
+        .host       = "nowhere",
+    };
+}
+
+
+static void forger_say(const dq_frame_t *frame)
+{
+    dq_frame_pack(frame, &forger.memory[SLOT * RECVS]);
+    forger_send(DQ_FRAME_BYTES);
+}
+
+
+/* A REQ that goes on with a connection that nobody knows: refused. */
+static void forger_settle(void)
+{
+    dq_frame_t frame = forger_frame(DQ_FRAME_REQ), answer;
+    struct ibv_wc wc;
+
+    frame.src = (dq_iface_addr_t){.uuid   = FORGER,
+                                  .cookie = FORGER,
+                                  .ud_qpn = forger.qp->qp_num};
+    frame.peer_epoch = 77;
+    forger_say(&frame);
+    wc = forger_wait();
+    ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
+    ck_assert_int_eq(dq_frame_parse(&forger.memory[SLOT * wc.wr_id +
+                                                   DQ_WIRE_GRH_LEN],
+                                    wc.byte_len - DQ_WIRE_GRH_LEN, FORGER,
+                                    &answer), DQ_WIRE_OK);
+    ck_assert_int_eq(answer.kind, DQ_FRAME_REFUSE);
+    forger_post_recv(wc.wr_id);
+}
+
+
+/* ---- Two ends that do not care ---- */
+
+static struct {
+    t_end_t    *end[2];
+    t_link_t   *link[2];
+    t_stream_t stream[2];
+} pair;
+
+
+static void pair_talk(unsigned count)
+{
+    unsigned n, i;
+
+    for (n = 0; n < count; n++) {
+        for (i = 0; i < 2; i++) {
+            t_send(pair.link[i], T_BCOPY, 100);
+        }
+    }
+    for (i = 0; i < 2; i++) {
+        T_WAIT(pair.stream[i].got == pair.link[1 - i]->sent);
+    }
+}
+
+
+static void pair_open(void)
+{
+    const char *bed = getenv("T_BED");
+    unsigned i;
+
+    t_only_daqiri("has this handshake");
+    if ((bed != NULL) && (strcmp(bed, "softverbs") != 0)) {
+        t_skip("the forger knows softverbs' GID and port only");
+    }
+    for (i = 0; i < 2; i++) {
+        pair.end[i] = t_end_open("");
+        t_stream_open(&pair.stream[i], pair.end[i], 1 + i);
+    }
+    for (i = 0; i < 2; i++) {
+        pair.link[i] = t_link_open(pair.end[i], &pair.end[1 - i]->address,
+                                   2 - i);
+    }
+    pair_talk(10);
+    forger_open(pair.end[0], pair.end[1]);
+}
+
+
+/* Nothing has changed, and so much was counted. */
+static void pair_close(uint64_t bad_cookies, uint64_t ignored_at_least)
+{
+    forger_settle();
+    pair_talk(100);
+    ck_assert_uint_eq(pair.end[0]->errors + pair.end[1]->errors, 0);
+    forger_close();
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_cookie"), bad_cookies);
+    ck_assert_uint_ge(t_stats_sum("frames_dup"), ignored_at_least);
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("conns_up"), 2);
+    ck_assert_uint_eq(t_stats_sum("conns"), 3); /* and the one refused */
+}
+
+
+START_TEST(test_without_the_cookie)
+{
+    dq_frame_t frame;
+    unsigned kind;
+
+    pair_open();
+    for (kind = 0; kind < DQ_FRAME_LAST; kind++) {
+        frame            = forger_frame(kind);
+        frame.dst_cookie = 0;
+        forger_say(&frame);
+        frame.dst_cookie = forger.victim.cookie ^ 1;
+        forger_say(&frame);
+        frame.dst_cookie = forger.peer.cookie; /* of another interface */
+        forger_say(&frame);
+    }
+    pair_close(3 * DQ_FRAME_LAST, 0);
+}
+END_TEST
+
+
+START_TEST(test_in_the_peers_name)
+{
+    dq_frame_t frame;
+    unsigned kind;
+
+    pair_open();
+    for (kind = 0; kind < DQ_FRAME_LAST; kind++) {
+        frame            = forger_frame(kind);
+        frame.src.cookie = FORGER; /* the peer's is not known */
+        frame.src.ud_qpn = forger.qp->qp_num;
+        forger_say(&frame);
+    }
+    pair_close(DQ_FRAME_LAST, 0);
+}
+END_TEST
+
+
+START_TEST(test_of_old_epochs)
+{
+    static const uint32_t old[] = {1u << 31, UINT32_MAX - 1000, UINT32_MAX};
+    dq_frame_t frame;
+    unsigned i, kind;
+
+    pair_open();
+    for (i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+        for (kind = 0; kind < DQ_FRAME_GONE; kind++) {
+            frame            = forger_frame(kind);
+            frame.epoch      = old[i];
+            frame.peer_epoch = old[i];
+            forger_say(&frame);
+        }
+    }
+    pair_close(0, 3 * DQ_FRAME_GONE);
+}
+END_TEST
+
+
+/* Who has no connection here answers nothing that was asked. */
+START_TEST(test_of_other_interfaces)
+{
+    dq_frame_t frame;
+    unsigned kind;
+
+    pair_open();
+    for (kind = DQ_FRAME_REP; kind < DQ_FRAME_LAST; kind++) {
+        frame          = forger_frame(kind);
+        frame.src.uuid = FORGER + 1 + kind;
+        forger_say(&frame);
+    }
+    pair_close(0, DQ_FRAME_LAST - 1);
+}
+END_TEST
+
+
+START_TEST(test_noise)
+{
+    uint8_t *bytes = &forger.memory[SLOT * RECVS];
+    unsigned i, length;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0xf0);
+    pair_open();
+    for (i = 0; i < 500; i++) {
+        length = t_rng_below(&rng, DQ_FRAME_BYTES + 20);
+        t_rng_fill(&rng, bytes, length);
+        forger_send(length);
+    }
+    pair_close(0, 0);
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_short") +
+                      t_stats_sum("frames_dropped_bad_magic"), 500);
+}
+END_TEST
+
+
+static Suite *suite_forged(void)
+{
+    Suite *suite = suite_create("forged");
+    TCase *tcase = t_uct_case("frames");
+
+    tcase_add_test(tcase, test_without_the_cookie);
+    tcase_add_test(tcase, test_in_the_peers_name);
+    tcase_add_test(tcase, test_of_old_epochs);
+    tcase_add_test(tcase, test_of_other_interfaces);
+    tcase_add_test(tcase, test_noise);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+T_UCT_MAIN(suite_forged)
