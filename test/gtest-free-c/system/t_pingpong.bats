@@ -18,7 +18,8 @@ setup()
 teardown()
 {
     for pid in "${running[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
+        # timeout passes it on; it could not pass on KILL.
+        kill -TERM "$pid" 2>/dev/null || true
     done
 }
 
