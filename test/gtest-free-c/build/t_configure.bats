@@ -106,6 +106,14 @@ refused()
         --with-ucx-source="$T_UCX_SOURCE"
 }
 
+@test "no JSON library" {
+    mkdir pc
+    cp "$real_pc"/*.pc "$(pkg-config --variable=pcfiledir check)"/*.pc pc/
+    rm pc/jansson.pc
+    export PKG_CONFIG_LIBDIR=$PWD/pc
+    refused 'jansson was not found' --with-ucx-source="$T_UCX_SOURCE"
+}
+
 @test "an unknown flavour" {
     refused 'knows release, debug, asan and tsan, not "fast"' \
         --enable-flavour=fast

@@ -215,10 +215,13 @@ killed_job()
     [ -x "$sweep" ] || skip 'there is no Open MPI'
     echo 'complete process=1 qp=rc status=RETRY_EXC_ERR n=300 times=1' > plan
     SOFTVERBS_FAULTS=@$PWD/plan SOFTVERBS_FAULTS_LOG=$PWD/log.%d \
-        UCX_DAQIRI_RECOVERY=$1 \
+        UCX_DAQIRI_RECOVERY=$1 UCX_LOG_FILE=$PWD/ucx.%p \
         run timeout 100 "$T_DAQIRI" run --device soft "$T_MPIRUN_OMPI" \
         --allow-run-as-root --oversubscribe -np 2 "$sweep" -t latency -T 3
     echo "$output"
+    # A starter may drop what ranks say last; a file does not (README.md).
+    cat ucx.* - <<<"$output" >said
+    cat ucx.*
     cat log.*
     [ "$(cat log.* | grep -c '^[0-9]')" -eq 1 ]
     grep -q '^1 qp=rc\.[0-9]* n=300 rule 1: complete ' log.1
@@ -227,13 +230,13 @@ killed_job()
 @test "a queue pair is killed in a running MPI job, which goes on over another one" {
     killed_job y
     [ "$status" -eq 0 ]
-    [ "$(grep -c '; lost, connecting again' <<<"$output")" -eq 2 ]
-    [ "$(grep -c 'daqiri: back, with' <<<"$output")" -eq 2 ]
+    [ "$(grep -c '; lost, connecting again' said)" -eq 2 ]
+    [ "$(grep -c 'daqiri: back, with' said)" -eq 2 ]
 }
 
 @test "a queue pair is killed in a running MPI job that may not recover, and it ends with the cause" {
     killed_job n
     [ "$status" -ne 0 ]
     [ "$status" -ne 124 ]
-    [[ $output == *'daqiri: '* ]]
+    grep 'daqiri: ' said
 }
