@@ -26,8 +26,8 @@ static const struct {
     const char *words; /* in the log                                         */
 } events[] = {
     {"QP_FATAL", RECOVERS, "a queue pair has failed (QP_FATAL)"},
-    {"QP_REQ_ERR", RECOVERS, "a queue pair has failed (QP_REQ_ERR)"},
-    {"QP_ACCESS_ERR", RECOVERS, "a queue pair has failed (QP_ACCESS_ERR)"},
+    {"QP_REQ_ERR", GOES_ON, NULL}, /* its cause is at the peer */
+    {"QP_ACCESS_ERR", GOES_ON, NULL},
     {"COMM_EST", GOES_ON, NULL},
     {"SQ_DRAINED", GOES_ON, NULL},
     {"PATH_MIG", GOES_ON, NULL},
