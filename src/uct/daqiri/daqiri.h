@@ -256,7 +256,8 @@ enum {
     UCT_DAQIRI_EVT_DEAD   = UCS_BIT(10),
     UCT_DAQIRI_EVT_REAPED = UCS_BIT(11),
     UCT_DAQIRI_EVT_LOST   = UCS_BIT(12), /* the peer has lost its QP         */
-    UCT_DAQIRI_EVT_ASYNC  = UCS_BIT(13) /* its own has died: conn->async     */
+    UCT_DAQIRI_EVT_ASYNC  = UCS_BIT(13), /* its own has died: conn->async    */
+    UCT_DAQIRI_EVT_MISSED = UCS_BIT(14) /* another QP could not be had       */
 };
 
 /* How a conn stands with its QP; daqiri_recover.c. */
@@ -888,6 +889,8 @@ ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn);
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts);
 /* The peer says that it has lost its QP. */
 void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn);
+/* The QP that was to replace the last one could not be made or connected. */
+void uct_daqiri_recover_on_missed(uct_daqiri_conn_t *conn);
 /* The lost QP has nothing more to say. Zero: wait a little, all the same. */
 int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn);
 void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn);

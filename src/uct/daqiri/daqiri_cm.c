@@ -263,7 +263,8 @@ void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event)
     }
     if (event & UCT_DAQIRI_EVT_QP) {
         /* these were of the QP before */
-        conn->events &= ~(UCT_DAQIRI_EVT_UP | UCT_DAQIRI_EVT_LOST);
+        conn->events &= ~(UCT_DAQIRI_EVT_UP | UCT_DAQIRI_EVT_LOST |
+                          UCT_DAQIRI_EVT_MISSED);
     }
     conn->events |= event;
     __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);

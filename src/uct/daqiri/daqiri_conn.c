@@ -185,6 +185,9 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
         if (events & UCT_DAQIRI_EVT_LOST) {
             uct_daqiri_recover_on_peer_lost(conn);
         }
+        if (events & UCT_DAQIRI_EVT_MISSED) {
+            uct_daqiri_recover_on_missed(conn);
+        }
         if (events & UCT_DAQIRI_EVT_ASYNC) {
             uct_daqiri_async_on_lose(conn);
         }

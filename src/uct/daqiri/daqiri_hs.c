@@ -214,7 +214,8 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_early_post(conn);
         break;
     case DQ_ACT_TELL_LOST:
-        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_LOST);
+        uct_daqiri_cm_tell(conn, conn->hs.is_missed ? UCT_DAQIRI_EVT_MISSED
+                                                    : UCT_DAQIRI_EVT_LOST);
         break;
     case DQ_ACT_TELL_DEAD:
         uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_DEAD);

@@ -161,11 +161,21 @@ void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
 {
     dq_facts_t facts;
 
-    uct_daqiri_tx_facts(conn, conn->hs.is_missed ? DQ_CAUSE_QP_MISSED
-                                                 : DQ_CAUSE_PEER_LOST, &facts);
+    if (conn->life == UCT_DAQIRI_LIVE) {
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_PEER_LOST, &facts);
+        uct_daqiri_recover(conn, &facts);
+    }
+}
+
+
+void uct_daqiri_recover_on_missed(uct_daqiri_conn_t *conn)
+{
+    dq_facts_t facts;
+
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_QP_MISSED, &facts);
     if (conn->life == UCT_DAQIRI_LIVE) {
         uct_daqiri_recover(conn, &facts);
-    } else if ((conn->life == UCT_DAQIRI_WAITING) && conn->hs.is_missed) {
+    } else if (conn->life == UCT_DAQIRI_WAITING) {
         uct_daqiri_recover_once_more(conn, &facts);
     }
 }

@@ -30,7 +30,7 @@ static const fault_t faults[] = {
     {"post qp=rc p=0.2 times=200", QUICK},
     {"post qp=rc p=0.01 errno=EINVAL", QUICK " SQ_DEPTH=8 RX_WINDOW=8"},
     {"post qp=rc n=1 times=2", QUICK},
-    {"post qp=rc n=1 position=1 times=2", QUICK},
+    {"post qp=rc position=1 times=2", QUICK " TX_CHAIN=on"},
     {"post qp=rc p=0.01", QUICK " TX_CHAIN=on"},
     {"post qp=rc p=0.1 position=1", QUICK " TX_CHAIN=on"},
     {"post qp=rc p=0.1 position=4", QUICK " TX_CHAIN=on TX_HOLD=1ms"},
