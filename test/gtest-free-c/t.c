@@ -323,3 +323,34 @@ int t_main(const t_suite_func_t *suites, size_t count)
     t_stop_printer(printer);
     return (failed == 0) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+static char *t_read_all(FILE *file)
+{
+    char *text    = NULL;
+    size_t length = 0;
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(getdelim(&text, &length, '\0', file), 0);
+    fclose(file);
+    return text;
+}
+
+void t_check_page(const char *path, void (*print)(FILE *out),
+                  const char *target)
+{
+    char *printed = NULL;
+    size_t length = 0;
+    FILE *memory  = open_memstream(&printed, &length);
+    char *page;
+
+    ck_assert_ptr_nonnull(memory);
+    print(memory);
+    fclose(memory);
+    page = t_read_all(fopen(path, "r"));
+    ck_assert_msg(strcmp(page, printed) == 0,
+                  "%s is not what the table says: run "
+                  "`make -C test/gtest-free-c/unit %s` and look at "
+                  "the difference", path, target);
+    free(page);
+    free(printed);
+}

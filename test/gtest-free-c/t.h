@@ -34,6 +34,7 @@
 #include <check.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 typedef Suite *(*t_suite_func_t)(void);
 
@@ -110,6 +111,11 @@ uint64_t t_rng_range(t_rng_t *rng, uint64_t first, uint64_t last);
 int t_rng_once_in(t_rng_t *rng, uint64_t times);
 
 void t_rng_fill(t_rng_t *rng, void *buffer, size_t length);
+
+/* The page at @a path is what @a print writes; if not, the message names the
+ * target of unit's make that prints it. */
+void t_check_page(const char *path, void (*print)(FILE *out),
+                  const char *target);
 
 /* FNV-1a, to compare what arrived with what was sent. */
 uint64_t t_checksum(const void *buffer, size_t length);

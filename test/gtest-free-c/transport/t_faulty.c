@@ -106,15 +106,6 @@ static unsigned plan_count(void)
 
 /* ---- What goes on meanwhile ---- */
 
-static void send_some(t_link_t *link, t_rng_t *rng)
-{
-    t_how_t how         = t_some_how(link, rng);
-    ucs_status_t status = t_try_send(link, how, t_some_length(link, how, 4, rng));
-
-    ck_assert((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE));
-}
-
-
 START_TEST(test_fault)
 {
     const fault_t *fault = &faults[_i];
@@ -138,7 +129,7 @@ START_TEST(test_fault)
     while ((link[0]->sent < count) || (link[1]->sent < count)) {
         i = t_rng_below(&rng, 2);
         if (link[i]->sent < count) {
-            send_some(link[i], &rng);
+            t_try_some(link[i], &rng);
         }
         if (t_rng_once_in(&rng, 5)) {
             t_progress();

@@ -924,6 +924,15 @@ size_t t_some_length(const t_link_t *link, t_how_t how, unsigned long_every,
 }
 
 
+void t_try_some(t_link_t *link, t_rng_t *rng)
+{
+    t_how_t how         = t_some_how(link, rng);
+    ucs_status_t status = t_try_send(link, how, t_some_length(link, how, 4, rng));
+
+    ck_assert((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE));
+}
+
+
 const char *t_how_name(t_how_t how)
 {
     static const char *const names[T_HOW_LAST] = {

@@ -212,6 +212,9 @@ int t_can_send(const t_link_t *link, t_how_t how, size_t length);
 t_how_t t_some_how(const t_link_t *link, t_rng_t *rng);
 size_t t_some_length(const t_link_t *link, t_how_t how, unsigned long_every,
                      t_rng_t *rng);
+/* Tries to send some message, mostly short, some way. It goes, or there is no
+ * room for it now. */
+void t_try_some(t_link_t *link, t_rng_t *rng);
 const char *t_how_name(t_how_t how);
 
 /* From now on @a end takes messages of @a id. The stream is the caller's and

@@ -65,35 +65,9 @@ static void print_table(FILE *out)
 }
 
 
-static char *read_all(FILE *file)
-{
-    char *text    = NULL;
-    size_t length = 0;
-
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(getdelim(&text, &length, '\0', file), 0);
-    fclose(file);
-    return text;
-}
-
-
 START_TEST(test_states_md)
 {
-    char *printed = NULL;
-    size_t length = 0;
-    FILE *memory  = open_memstream(&printed, &length);
-    char *page;
-
-    ck_assert_ptr_nonnull(memory);
-    print_table(memory);
-    fclose(memory);
-    page = read_all(fopen(T_STATES_MD, "r"));
-    ck_assert_msg(strcmp(page, printed) == 0,
-                  "docs/states.md is not what the table says: run "
-                  "`make -C test/gtest-free-c/unit print-states` and look at "
-                  "the difference");
-    free(page);
-    free(printed);
+    t_check_page(T_STATES_MD, print_table, "print-states");
 }
 END_TEST
 
