@@ -90,10 +90,35 @@ static int tcp_stream_client(daqiri_tcp_t *test)
     return 0;
 }
 
+/* recv() has failed: waits a while for more, unless there was another reason
+ * than that nothing is there. The peer's time begins when *deadline_p is 0. */
+static int tcp_wait(daqiri_tcp_t *test, uint64_t *deadline_p)
+{
+    struct pollfd event = {.fd = test->fd, .events = POLLIN};
+
+    if ((errno != EAGAIN) && (errno != EINTR)) {
+        return daqiri_fail(&test->failure, DAQIRI_CLASS_PEER_GONE, "the "
+                           "connection to the peer broke: %s",
+                           strerror(errno));
+    }
+    if (*deadline_p == 0) {
+        *deadline_p = tcp_patience(test);
+    }
+    if (daqiri_stop_asked()) {
+        return daqiri_fail(&test->failure, DAQIRI_CLASS_INTERRUPTED,
+                           "interrupted in the middle of a test");
+    }
+    if (daqiri_now_ns() >= *deadline_p) {
+        return daqiri_fail(&test->failure, DAQIRI_CLASS_TIMEOUT, "nothing "
+                           "came from the peer within %.4g s", test->timeout);
+    }
+    poll(&event, 1, 100);
+    return 0;
+}
+
 /* Whatever comes, to its end. */
 static int tcp_stream_server(daqiri_tcp_t *test)
 {
-    struct pollfd event = {.fd = test->fd, .events = POLLIN};
     uint64_t deadline_ns = tcp_patience(test);
     ssize_t ret;
 
@@ -107,24 +132,9 @@ static int tcp_stream_server(daqiri_tcp_t *test)
             deadline_ns     = 0;
             continue;
         }
-        if ((errno != EAGAIN) && (errno != EINTR)) {
-            return daqiri_fail(&test->failure, DAQIRI_CLASS_PEER_GONE, "the "
-                               "connection to the peer broke: %s",
-                               strerror(errno));
+        if (tcp_wait(test, &deadline_ns) != 0) {
+            return -1;
         }
-        if (deadline_ns == 0) {
-            deadline_ns = tcp_patience(test);
-        }
-        if (daqiri_stop_asked()) {
-            return daqiri_fail(&test->failure, DAQIRI_CLASS_INTERRUPTED,
-                               "interrupted in the middle of a test");
-        }
-        if (daqiri_now_ns() >= deadline_ns) {
-            return daqiri_fail(&test->failure, DAQIRI_CLASS_TIMEOUT, "nothing "
-                               "came from the peer within %.4g s",
-                               test->timeout);
-        }
-        poll(&event, 1, 100);
     }
 }
 
@@ -161,7 +171,6 @@ static int tcp_echo_client(daqiri_tcp_t *test)
 /* Whether the peer has closed its half; waits for one or the other. */
 static int tcp_is_end(daqiri_tcp_t *test, int *is_end)
 {
-    struct pollfd event  = {.fd = test->fd, .events = POLLIN};
     uint64_t deadline_ns = tcp_patience(test);
     ssize_t ret;
     char byte;
@@ -172,21 +181,9 @@ static int tcp_is_end(daqiri_tcp_t *test, int *is_end)
             *is_end = (ret == 0);
             return 0;
         }
-        if ((errno != EAGAIN) && (errno != EINTR)) {
-            return daqiri_fail(&test->failure, DAQIRI_CLASS_PEER_GONE, "the "
-                               "connection to the peer broke: %s",
-                               strerror(errno));
+        if (tcp_wait(test, &deadline_ns) != 0) {
+            return -1;
         }
-        if (daqiri_stop_asked()) {
-            return daqiri_fail(&test->failure, DAQIRI_CLASS_INTERRUPTED,
-                               "interrupted in the middle of a test");
-        }
-        if (daqiri_now_ns() >= deadline_ns) {
-            return daqiri_fail(&test->failure, DAQIRI_CLASS_TIMEOUT, "nothing "
-                               "came from the peer within %.4g s",
-                               test->timeout);
-        }
-        poll(&event, 1, 100);
     }
 }
 
