@@ -128,6 +128,14 @@ verdict()
     [[ $stderr == *'--sizes wants numbers'* ]]
     run -2 --separate-stderr "$grid" --repeats ''
     [[ $stderr == *'--repeats wants numbers'* ]]
+    run -2 --separate-stderr "$grid" --repeats 5,6
+    [[ $stderr == *'--repeats wants one number'* ]]
+    run -2 --separate-stderr "$grid" --repeats 0
+    [[ $stderr == *'--repeats wants one number'* ]]
+    run -2 --separate-stderr "$grid" --windows 1K
+    [[ $stderr == *'--windows wants numbers'* ]]
+    run -2 --separate-stderr "$grid" --paces 10K
+    [[ $stderr == *'--paces wants numbers'* ]]
     run -2 --separate-stderr "$grid" --nonsense
     [[ $stderr == *'unknown option'* ]]
     run -2 --separate-stderr "$grid" --sizes
