@@ -350,28 +350,38 @@ static void ring_bandwidth(unsigned count)
 
 /* ---- the same through verbs ---- */
 
-/* The answer goes out before a new RECV comes in: there are enough. */
+/* As raw as line_latency(): the requests are made beforehand, and each side
+ * answers before it does anything else. There are RECVs enough for that. */
 static void send_latency(const char *name, double unit, unsigned count)
 {
-    unsigned i, flags;
+    struct ibv_sge from     = {(uintptr_t)buf, 8, mr->lkey};
+    struct ibv_sge to       = {(uintptr_t)buf + LONG, 8, mr->lkey};
+    struct ibv_send_wr send = {.sg_list = &from, .num_sge = 1,
+                               .opcode = IBV_WR_SEND,
+                               .send_flags = IBV_SEND_INLINE};
+    struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1};
+    struct ibv_send_wr *bad_send;
+    struct ibv_recv_wr *bad_recv;
     double start;
+    unsigned i;
 
     for (i = 0; i < 64; ++i) {
         post_recv_on(qp, 8);
     }
     meet();
     start = now();
+    if (me == 0) {
+        MUST(ibv_post_send(qp, &send, &bad_send) == 0);
+    }
     for (i = 0; i < count; ++i) {
-        flags = IBV_SEND_INLINE | ((i % 16) ? 0 : IBV_SEND_SIGNALED);
-        if (me == 0) {
-            post_on(qp, IBV_WR_SEND, 8, flags);
-        }
+        send.send_flags = IBV_SEND_INLINE |
+                          ((i % 16) ? 0 : IBV_SEND_SIGNALED);
         take_one(recv_cq);
-        if (me == 1) {
-            post_on(qp, IBV_WR_SEND, 8, flags);
+        if ((me == 1) || (i + 1 < count)) {
+            MUST(ibv_post_send(qp, &send, &bad_send) == 0);
         }
         if (i + 64 < count) {
-            post_recv_on(qp, 8);
+            MUST(ibv_post_recv(qp, &recv, &bad_recv) == 0);
         }
         if (i % 16 == 0) {
             take_one(send_cq);

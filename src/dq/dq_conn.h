@@ -63,7 +63,7 @@ typedef enum {
     DQ_EV_REP,       /* an answer to our REQ                                 */
     DQ_EV_RTU,       /* the peer's QP is ready; or data came on ours         */
     DQ_EV_REFUSE,    /* the peer will not                                    */
-    DQ_EV_GONE,      /* the peer's interface is closed                       */
+    DQ_EV_GONE,      /* the peer has ended it                                */
     DQ_EV_STALE,     /* any frame of, or about, an attempt that is over      */
     DQ_EV_TICK,      /* the retry timer ran out                              */
     DQ_EV_EXPIRE,    /* it ran out, and so did the time limit                */

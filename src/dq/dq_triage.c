@@ -16,7 +16,8 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_NONE]     = {DQ_CLASS_UNKNOWN, 0, "no error"},
     [DQ_CAUSE_LOC_LEN]  = {DQ_CLASS_LOCAL, 0,
                            "a message was longer than its buffer"},
-    [DQ_CAUSE_LOC_QP_OP] = {DQ_CLASS_LOCAL, 0,
+    /* a port with no way out, too, on devices that ask for each packet */
+    [DQ_CAUSE_LOC_QP_OP] = {DQ_CLASS_LOCAL, 1,
                             "the device could not execute a work request"},
     [DQ_CAUSE_LOC_EEC_OP] = {DQ_CLASS_LOCAL, 0,
                              "the device could not execute a work request "
@@ -80,7 +81,7 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_REFUSED]     = {DQ_CLASS_PEER, 0,
                               "the peer refused the connection"},
     [DQ_CAUSE_PEER_GONE]   = {DQ_CLASS_PEER, 0,
-                              "the peer has closed its interface"},
+                              "the peer has ended the connection"},
     [DQ_CAUSE_PEER_FORGOT] = {DQ_CLASS_PEER, 0,
                               "the peer no longer knows this connection"},
     [DQ_CAUSE_LEFT]        = {DQ_CLASS_LOCAL, 1,
@@ -121,6 +122,9 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
                               "has failed"},
     [DQ_CAUSE_DEVICE_FATAL] = {DQ_CLASS_LOCAL, 0,
                                "the device reports that it has failed"},
+    [DQ_CAUSE_PEER_MUTE]    = {DQ_CLASS_PEER, 1,
+                               "the peer's device answers, but its process does "
+                               "not"},
 };
 
 /* A message under construction: text that does not fit is cut. */
@@ -225,6 +229,7 @@ const char *dq_cause_name(dq_cause_t cause)
         [DQ_CAUSE_CQ_BROKEN] = "CQ_BROKEN",
         [DQ_CAUSE_SRQ_BROKEN] = "SRQ_BROKEN",
         [DQ_CAUSE_DEVICE_FATAL] = "DEVICE_FATAL",
+        [DQ_CAUSE_PEER_MUTE] = "PEER_MUTE",
     };
 
     return (((unsigned)cause < DQ_CAUSE_LAST) && (names[cause] != NULL))
@@ -344,8 +349,10 @@ static void dq_triage_check_path(const dq_facts_t *facts, dq_text_t *text)
 static void dq_triage_check_counters(const dq_facts_t *facts, dq_text_t *text)
 {
     if (facts->hw_changes != NULL) {
-        dq_text_add(text, "\n  counters of the port since this interface was "
-                    "opened: %s", facts->hw_changes);
+        dq_text_add(text, "\n  counters of the port since this %s: %s",
+                    facts->hw_since_up ? "connection was up"
+                                       : "interface was opened",
+                    facts->hw_changes);
     }
 }
 
@@ -356,6 +363,17 @@ static void dq_triage_check_peer(const dq_facts_t *facts, dq_text_t *text)
         dq_text_add(text, "\n  check that pid %u still runs on %s: of a process "
                     "that ends, the memory may go before its queue pairs do",
                     facts->peer_pid, facts->peer_host);
+    }
+}
+
+
+static void dq_triage_check_mute(const dq_facts_t *facts, dq_text_t *text)
+{
+    if (facts->peer_host != NULL) {
+        dq_text_add(text, "\n  check whether pid %u on %s is stopped (SIGSTOP, a "
+                    "debugger), or its machine far too busy "
+                    "(UCX_DAQIRI_KEEPALIVE)", facts->peer_pid,
+                    facts->peer_host);
     }
 }
 
@@ -399,6 +417,9 @@ static void dq_triage_checks(const dq_facts_t *facts, dq_text_t *text)
         break;
     case DQ_CAUSE_REM_OP:
         dq_triage_check_peer(facts, text);
+        break;
+    case DQ_CAUSE_PEER_MUTE:
+        dq_triage_check_mute(facts, text);
         break;
     case DQ_CAUSE_RNR_RETRY_EXC:
         if (facts->rnr_timer_ms != 0) {
@@ -450,14 +471,29 @@ char *dq_triage_message(const dq_facts_t *facts, char *buf, size_t size)
 }
 
 
-char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size)
+/* What a queue pair died of, in a line, and what comes of it. */
+static char *dq_triage_line(const dq_facts_t *facts, const char *outcome,
+                            char *buf, size_t size)
 {
     dq_text_t text = dq_text_begin(buf, size);
 
     dq_triage_fact(facts, &text);
     dq_triage_numbers(facts, &text);
-    dq_text_add(&text, "; lost, connecting again");
+    dq_text_add(&text, "; %s", outcome);
     return buf;
+}
+
+
+char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size)
+{
+    return dq_triage_line(facts, "lost, connecting again", buf, size);
+}
+
+
+char *dq_triage_carrier(const dq_facts_t *facts, char *buf, size_t size)
+{
+    return dq_triage_line(facts, "of the handshake, and ready again", buf,
+                          size);
 }
 
 

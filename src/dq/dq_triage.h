@@ -62,7 +62,7 @@ typedef enum {
     DQ_CAUSE_POST,           /* ibv_post_send() refused what the ledger let  */
     DQ_CAUSE_NO_ANSWER,      /* the handshake ran out of time                */
     DQ_CAUSE_REFUSED,        /* the peer refused                             */
-    DQ_CAUSE_PEER_GONE,      /* the peer closed its interface                */
+    DQ_CAUSE_PEER_GONE,      /* the peer ended the connection                */
     DQ_CAUSE_PEER_FORGOT,    /* the peer opened anew what was open           */
     DQ_CAUSE_LEFT,           /* an endpoint was destroyed with sends under way */
     DQ_CAUSE_UCX_VERSION,    /* a UCX that this was not built for            */
@@ -78,6 +78,7 @@ typedef enum {
     DQ_CAUSE_CQ_BROKEN,      /* ... that a completion queue has              */
     DQ_CAUSE_SRQ_BROKEN,     /* ... the shared receive queue                 */
     DQ_CAUSE_DEVICE_FATAL,   /* ... the device                               */
+    DQ_CAUSE_PEER_MUTE,      /* the peer's device answers, its process not   */
     DQ_CAUSE_LAST
 } dq_cause_t;
 
@@ -105,7 +106,8 @@ typedef struct {
     uint64_t    memlock_limit; /* bytes; UINT64_MAX for no limit             */
     const char  *port;         /* our own, DEVICE:NUMBER                     */
     const char  *gid, *peer_gid; /* of the two ends                          */
-    const char  *hw_changes;   /* of the port's error counters, in words     */
+    const char  *hw_changes;   /* of the port's error counters, in words ... */
+    int         hw_since_up;   /* ... since the connection was up            */
 } dq_facts_t;
 
 dq_class_t dq_triage_class(dq_cause_t cause);
@@ -135,6 +137,8 @@ typedef struct {
  * back. Always terminated. Return @a buf. */
 char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size);
 char *dq_triage_back(const dq_return_t *back, char *buf, size_t size);
+/* One line: the handshake's own queue pair had failed, and works again. */
+char *dq_triage_carrier(const dq_facts_t *facts, char *buf, size_t size);
 
 /* A connection on which nothing moves. Zero or NULL: not known. */
 typedef struct {

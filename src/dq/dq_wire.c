@@ -195,6 +195,7 @@ const char *dq_frame_kind_name(unsigned kind)
         [DQ_FRAME_RTU]    = "RTU",
         [DQ_FRAME_REFUSE] = "REFUSE",
         [DQ_FRAME_GONE]   = "GONE",
+        [DQ_FRAME_HEARD]  = "HEARD",
     };
 
     return (kind < DQ_FRAME_LAST) ? names[kind] : "?";

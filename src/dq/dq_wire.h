@@ -85,7 +85,8 @@ typedef enum {
     DQ_FRAME_REP,    /* agreed: my QP                                        */
     DQ_FRAME_RTU,    /* my QP is ready to receive: you may send              */
     DQ_FRAME_REFUSE, /* I cannot, and asking again will not help             */
-    DQ_FRAME_GONE,   /* this interface closes: nothing you send will arrive  */
+    DQ_FRAME_GONE,   /* it is over here: nothing you send will arrive        */
+    DQ_FRAME_HEARD,  /* that it is over for you, I know                      */
     DQ_FRAME_LAST
 } dq_frame_kind_t;
 

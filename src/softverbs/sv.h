@@ -129,6 +129,7 @@ struct sv_rq {
     struct sv_cq     *taker;
     bool              contended;
     _Atomic uint32_t  freed;      /* advanced by polling */
+    _Atomic uint32_t  freed_at_once; /* others, under rx_lock of `taker` */
     atomic_bool       starved;    /* a message waits for a RECV */
     _Atomic uint32_t *shm_posted; /* what senders see */
     _Atomic uint32_t *shm_min_len;
@@ -191,6 +192,9 @@ struct sv_cq {
     unsigned          scan_start;
     unsigned          scan_waste; /* looks since the last sweep */
     struct sv_bells  *bells;      /* NULL: never had many QPs */
+    struct ibv_wc    *direct;     /* under rx_lock: where in the array of who
+                                   * polls the next completion may be made */
+    unsigned          direct_room; /* how many; 0 when rx_lock is free */
     unsigned          num_batch;  /* under rx_lock, empty when it is free */
     enum sv_notify    batch_notify;
     struct sv_cqe     batch[SV_BATCH];
@@ -228,7 +232,9 @@ enum sv_wait {
 enum sv_stage {
     SV_STAGE_NEW,
     SV_STAGE_CLAIMED, /* a RECV of the peer is ours */
+    SV_STAGE_DECLINED, /* to be pushed after all, into the RECV claimed */
     SV_STAGE_SENT,    /* in the ring, waiting for the verdict */
+    SV_STAGE_OFFERED, /* as SENT, but the receiver has to fetch it */
     SV_STAGE_SILENT   /* done, and its acknowledgement lost on purpose */
 };
 
@@ -266,6 +272,7 @@ struct sv_swqe {
 /* Send side of a QP. All under lock but `freed`. */
 struct sv_tx {
     struct sv_spin     lock;
+    uint32_t           lock_id; /* of the node: who is `busy` over there */
     uint8_t           *wqes;
     uint32_t           stride;
     uint32_t           mask;
@@ -292,6 +299,7 @@ struct sv_tx {
     uint32_t           claimed; /* RECVs used of the peer's own queue */
     uint32_t           credit;  /* RECVs known to be posted there */
     uint32_t           min_len; /* shortest of those */
+    bool               declined; /* the receiver fetches nothing */
 
     bool               drain_event; /* tell when SQD has drained */
     enum sv_wait       wait;
@@ -430,8 +438,8 @@ int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
                        const struct ibv_sge *sge, uint32_t num_sge, int access,
                        struct ibv_sge *out);
 
-/* Whether pieces that were resolved are still registered. */
-bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
+/* Whether pieces of a process that were resolved are still registered. */
+bool sv_sge_is_registered(struct sv_peer *owner, const struct ibv_sge *sge,
                           uint32_t num_sge);
 
 /* Address in the peer behind (rkey, addr), or 0: access denied. */
@@ -515,6 +523,32 @@ void sv_rq_attach(struct sv_rq *rq, struct sv_cq *cq);
 void sv_rq_abandon(struct sv_rq *rq);
 /* Copies the oldest RECV; false: there is none. */
 bool sv_rq_take(struct sv_rq *rq, struct sv_rwqe *wqe);
+/* The oldest RECV in its place. NULL: none, or others may take it. */
+static inline const struct sv_rwqe *sv_rq_oldest(const struct sv_rq *rq)
+{
+    uint32_t taken = atomic_load_explicit(&rq->taken, memory_order_relaxed);
+
+    return (rq->contended ||
+            (atomic_load_explicit(&rq->ready, memory_order_acquire) == taken)) ?
+                   NULL :
+                   (const struct sv_rwqe*)(rq->wqes +
+                                           (size_t)(taken & rq->mask) *
+                                                   rq->stride);
+}
+
+/* It is taken, and its completion polled. */
+static inline void sv_rq_finish(struct sv_rq *rq)
+{
+    atomic_store_explicit(&rq->taken,
+                          atomic_load_explicit(&rq->taken,
+                                               memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&rq->freed_at_once,
+                          atomic_load_explicit(&rq->freed_at_once,
+                                               memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
 int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
                  struct ibv_recv_wr **bad);
 int sv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
@@ -538,6 +572,9 @@ void sv_tx_flush(struct sv_qp *qp);
 /* In SQD: raises the event that was asked for once nothing is under way. Needs
  * tx.lock. */
 void sv_tx_drained(struct sv_qp *qp);
+/* No message is offered any more: its memory may be used for something else
+ * once this returns. Needs tx.lock. */
+void sv_tx_withdraw(struct sv_qp *qp);
 /* Lets go of the peers. Needs tx.lock. */
 void sv_tx_disconnect(struct sv_qp *qp);
 /* Puts a QP with work left on the stuck list. Needs tx.lock. */
@@ -554,6 +591,15 @@ void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher);
 void sv_tx_unlist(struct sv_qp *qp);
 
 /* Receiving; all need rx_lock of the receive CQ. */
+enum sv_fetched {
+    SV_FETCHED,
+    SV_FETCH_DECLINED, /* may not: the sender will push the message */
+    SV_FETCH_GONE,     /* the sender does not stand behind it any more */
+    SV_FETCH_FAULT     /* some of the memory is not mapped */
+};
+
+/* Takes the message that a record offers into the RECV. */
+enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec);
 /* Receives up to `limit` messages and returns how many. notify: this is not
  * the program polling, so completions are worth an event. */
 unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify);
@@ -567,6 +613,10 @@ void sv_rx_open(struct sv_qp *qp);
 int sv_rx_close(struct sv_qp *qp, bool deliver);
 /* Completes all RECVs of the QP with FLUSH_ERR. */
 void sv_rx_flush(struct sv_qp *qp);
+/* Receives a short message the short way; false: nothing was done. */
+bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec);
+void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
+                   enum ibv_wc_status status, const struct sv_rec *rec);
 /* A completion of this QP was lost to an overrun. */
 void sv_rx_lost(struct sv_qp *qp);
 /* Both of these if the send side said that they are due (rx_flush_due). */

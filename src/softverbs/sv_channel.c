@@ -163,28 +163,25 @@ static int sv_peer_pipe(struct sv_peer *peer, const struct sv_shm_cq *shm)
     return fd;
 }
 
-/* The slow half: the CQ is armed. Only the one who disarms it writes. */
+/* The slow half: the CQ is armed. Only the one who disarms it writes.
+ *
+ * Under the lock, which whoever destroys the CQ takes, too: before its channel is
+ * closed, and the descriptor perhaps another file's, all have written. What the
+ * event names is read last: it must not be a former CQ at this entry whose
+ * successor has just been disarmed. */
 static void sv_cq_fire(struct sv_node *node, struct sv_peer *peer,
                        struct sv_shm_cq *shm, uint32_t armed)
 {
     struct sv_wakeup wakeup;
-    int fd;
-
-    wakeup.index  = shm - sv_peer_cq(peer, 0);
-    wakeup.cookie = shm->cookie;
-    if (!atomic_compare_exchange_strong(&shm->armed, &armed, SV_ARMED_NO)) {
-        return;
-    }
-
-    if (peer->self) {
-        fd = shm->pipe_fd;
-        (void)!write(fd, &wakeup, sizeof(wakeup));
-        return;
-    }
+    int fd = -1;
 
     pthread_mutex_lock(&node->lock);
-    fd = sv_peer_pipe(peer, shm);
+    if (atomic_compare_exchange_strong(&shm->armed, &armed, SV_ARMED_NO)) {
+        fd = peer->self ? (int)shm->pipe_fd : sv_peer_pipe(peer, shm);
+    }
     if (fd >= 0) {
+        wakeup.index  = shm - sv_peer_cq(peer, 0);
+        wakeup.cookie = shm->cookie;
         (void)!write(fd, &wakeup, sizeof(wakeup));
     }
     pthread_mutex_unlock(&node->lock);

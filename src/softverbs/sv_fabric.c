@@ -83,10 +83,11 @@ void sv_table_give(struct sv_table *table, uint32_t index)
     }
 }
 
-int sv_ring_reserve(struct sv_peer *peer, uint32_t index, uint32_t bytes)
+int sv_ring_reserve(struct sv_peer *peer, uint32_t index)
 {
     int ret = fallocate(peer->fd, 0,
-                        SV_OFF_RING + (uint64_t)index * SV_RING_BYTES, bytes);
+                        SV_OFF_RING + (uint64_t)index * SV_RING_BYTES,
+                        SV_RING_BYTES);
 
     /* A sender that cannot have the large ring makes do with the small one. */
     if ((ret != 0) && peer->self) {

@@ -63,6 +63,7 @@ struct sv_node {
     struct sv_table         cq_table;
     struct sv_table         srq_table;
     struct sv_table         mr_table;
+    struct sv_table         small_table; /* small rings, as the QP entries */
     uint32_t                serial;    /* of the next QP number */
     uint16_t               *mr_gen;    /* generation of each MR entry's key */
     struct sv_cq          **cqs;       /* by index of CQ entry */
@@ -140,8 +141,8 @@ int sv_table_take_at(struct sv_node *node, struct sv_table *table,
                      uint32_t index);
 void sv_table_give(struct sv_table *table, uint32_t index);
 
-/* Makes bytes of a ring block safe to touch. 0, or -1: no room. */
-int sv_ring_reserve(struct sv_peer *peer, uint32_t index, uint32_t bytes);
+/* Makes a large ring safe to touch. 0, or -1: no room. */
+int sv_ring_reserve(struct sv_peer *peer, uint32_t index);
 void sv_ring_release(struct sv_node *node, uint32_t index);
 
 static inline struct sv_shm_qp *sv_peer_qp(struct sv_peer *peer, uint32_t index)
@@ -183,8 +184,16 @@ static inline uint8_t *sv_peer_ring(struct sv_peer *peer, uint32_t index)
     return peer->base + SV_OFF_RING + (uint64_t)index * SV_RING_BYTES;
 }
 
+static inline uint8_t *sv_peer_small_ring(struct sv_peer *peer, uint32_t index)
+{
+    return peer->base + SV_OFF_SMALL + (uint64_t)index * SV_RING_SMALL;
+}
+
 /* Tells a peer that there is something for a QP that it does not look at. */
 void sv_peer_ring_bell(struct sv_peer *peer, uint32_t index);
+
+/* Who a process is in locks between processes; never 0. */
+uint32_t sv_lock_id(const struct sv_shm_head *head);
 
 /* Lock between processes. False after 20 ms in which its living holder did not
  * give it back: it may be stopped. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a datagram waits to be overtaken if nothing comes. */
+/* How long a datagram waits to be overtaken at most. */
 #define SV_HOLD_NS    20000000u
 
 /* ---- for whom ---- */

@@ -58,8 +58,9 @@ static const struct sv_transition sv_transitions[] = {
     {SV_UD, IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 
     {SV_RC, IBV_QPS_SQD, IBV_QPS_SQD, 0,
-     IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-     IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+     IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT |
+     IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
     {SV_UD, IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
 
     {SV_UD, IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY}
@@ -74,7 +75,7 @@ static bool sv_transition_is_legal(enum ibv_qp_type type, unsigned from,
 
     mask &= ~IBV_QP_STATE;
     if ((to == IBV_QPS_RESET) || (to == IBV_QPS_ERR)) {
-        return ((mask & ~IBV_QP_CUR_STATE) == 0) &&
+        return (mask == 0) &&
                ((from != IBV_QPS_RESET) || (to != IBV_QPS_ERR));
     }
 

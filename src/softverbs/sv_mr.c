@@ -247,15 +247,14 @@ int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
     return total;
 }
 
-bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
+bool sv_sge_is_registered(struct sv_peer *owner, const struct ibv_sge *sge,
                           uint32_t num_sge)
 {
     uint32_t i;
 
     for (i = 0; i < num_sge; ++i) {
         if ((sge[i].length > 0) &&
-            (atomic_load_explicit(&sv_peer_mr(node->self,
-                                              sge[i].lkey >> 16)->key,
+            (atomic_load_explicit(&sv_peer_mr(owner, sge[i].lkey >> 16)->key,
                                   memory_order_acquire) != sge[i].lkey)) {
             return false;
         }

@@ -41,7 +41,9 @@ static int sv_node_tables(struct sv_node *node)
         (sv_table_init(&node->srq_table, SV_OFF_SRQ, sizeof(struct sv_shm_srq),
                        SV_SRQ_MAX, head->srq_pages) != 0) ||
         (sv_table_init(&node->mr_table, SV_OFF_MR, sizeof(struct sv_shm_mr),
-                       SV_MR_MAX, head->mr_pages) != 0)) {
+                       SV_MR_MAX, head->mr_pages) != 0) ||
+        (sv_table_init(&node->small_table, SV_OFF_SMALL, SV_RING_SMALL,
+                       SV_QP_MAX, head->small_pages) != 0)) {
         errno = ENOMEM;
         return -1;
     }
@@ -56,6 +58,7 @@ static void sv_node_free(struct sv_node *node)
     free(node->cq_table.taken);
     free(node->srq_table.taken);
     free(node->mr_table.taken);
+    free(node->small_table.taken);
     free(node->mr_gen);
     free(node->qps);
     free(node->cqs);
@@ -80,7 +83,7 @@ static int sv_node_fill_head(struct sv_node *node)
     }
 
     node->self->fence = (head->needs_fence != 0);
-    node->lock_id     = (node->slot << 20) | (head->start_time & 0xfffff);
+    node->lock_id     = sv_lock_id(head);
     return 0;
 }
 

@@ -163,6 +163,16 @@ void sv_peer_put(struct sv_node *node, struct sv_peer *peer)
 
 /* ---- waiting ---- */
 
+/* Start time and pid both grow: who has a slot later has another number, also
+ * if it started within the same clock tick. 0 means unlocked. */
+uint32_t sv_lock_id(const struct sv_shm_head *head)
+{
+    uint32_t id = (head->slot << 20) |
+                  ((uint32_t)(head->start_time + head->pid) & 0xfffff);
+
+    return (id != 0) ? id : 1;
+}
+
 /* Whether the process that wrote this lock_id can still unlock. */
 static bool sv_lock_id_lives(struct sv_node *node, uint32_t lock_id)
 {
@@ -174,8 +184,7 @@ static bool sv_lock_id_lives(struct sv_node *node, uint32_t lock_id)
         return false;
     }
 
-    lives = sv_peer_alive(peer) &&
-            ((peer->head->start_time & 0xfffff) == (lock_id & 0xfffff));
+    lives = sv_peer_alive(peer) && (sv_lock_id(peer->head) == lock_id);
     sv_peer_put(node, peer);
     return lives;
 }
@@ -221,16 +230,14 @@ bool sv_busy_wait(struct sv_node *node, struct sv_shm_qp *shm,
                   uint64_t limit_ns)
 {
     uint64_t deadline = 0;
-    struct sv_peer *peer;
-    bool lives;
+    uint32_t sender;
 
-    while (atomic_load_explicit(&shm->busy, memory_order_acquire) != 0) {
-        peer  = sv_peer_get(node, sv_qpn_slot(atomic_load(&shm->dest_qpn)));
-        lives = (peer != NULL) && sv_peer_alive(peer);
-        if (peer != NULL) {
-            sv_peer_put(node, peer);
+    for (;;) {
+        sender = atomic_load_explicit(&shm->busy, memory_order_acquire);
+        if (sender == 0) {
+            return true;
         }
-        if (!lives) {
+        if (!sv_lock_id_lives(node, sender)) {
             atomic_store(&shm->busy, 0);
             return true;
         }
@@ -242,7 +249,6 @@ bool sv_busy_wait(struct sv_node *node, struct sv_shm_qp *shm,
         }
         sched_yield();
     }
-    return true;
 }
 
 void sv_peer_ring_bell(struct sv_peer *peer, uint32_t index)

@@ -7,12 +7,15 @@
  * many QPs only at those that are in use, see sv_scan.c).
  * What it receives is collected in `batch` and goes from there to the caller;
  * what the caller has no room for goes into the completion ring, and so does
- * everything that completes while nobody polls.
+ * everything that completes while nobody polls. A short message that nothing
+ * must come before is completed in the caller's array at once (`direct`).
  *
  *     send side ---------------------> ring ---+
  *                                       ^      +--> caller
- *     rings of QPs ---> batch ----------+------+
- *                      (rx_lock)      (lock)
+ *     rings of QPs -+-> batch ----------+------+      ^
+ *                   |                 (lock)          |
+ *                   +-> direct -----------------------+
+ *                      (rx_lock)
  *
  * Polling also frees the slots of the send and receive queues, as the drivers
  * of real devices do: a WR occupies its slot until its completion, or a later
@@ -250,13 +253,20 @@ static unsigned sv_cq_appetite(struct sv_cq *cq, int room)
  * armed the CQ, relies on finding; so this waits for the lock. */
 static int sv_cq_receive_and_take(struct sv_cq *cq, int num, struct ibv_wc *wc)
 {
-    int n = 0;
+    unsigned appetite;
+    int n;
 
     sv_spin_lock(&cq->rx_lock);
-    sv_cq_receive(cq, sv_cq_appetite(cq, num), false);
-    if ((cq->num_batch > 0) || (sv_cq_count(cq) > 0)) {
+    appetite        = sv_cq_appetite(cq, num);
+    cq->direct      = wc;
+    cq->direct_room = ((sv_cq_count(cq) == 0) && (appetite != UINT_MAX) &&
+                       !sv_cq_is_dead(cq)) ? num : 0;
+    sv_cq_receive(cq, appetite, false);
+    n               = cq->direct - wc;
+    cq->direct_room = 0;
+    if ((cq->num_batch > 0) || ((n < num) && (sv_cq_count(cq) > 0))) {
         sv_spin_lock(&cq->lock);
-        n = sv_cq_hand_out(cq, num, wc, true);
+        n += sv_cq_hand_out(cq, num - n, wc + n, true);
         sv_spin_unlock(&cq->lock);
     }
     sv_cq_rx_unlock(cq);

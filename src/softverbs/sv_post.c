@@ -7,6 +7,7 @@
  * are answered by a completion.
  */
 #include "sv_fault.h"
+#include "sv_tx.h"
 
 #include <errno.h>
 #include <string.h>
@@ -124,20 +125,6 @@ static void sv_send_copy_target(struct sv_qp *qp, struct sv_swqe *wqe,
     wqe->rdma.rkey = wr->wr.rdma.rkey;
 }
 
-static uint16_t sv_send_rec_flags(const struct ibv_send_wr *wr)
-{
-    uint16_t flags = 0;
-
-    if ((wr->opcode == IBV_WR_SEND_WITH_IMM) ||
-        (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)) {
-        flags |= SV_REC_IMM;
-    }
-    if ((wr->send_flags & IBV_SEND_SOLICITED) != 0) {
-        flags |= SV_REC_SOLICITED;
-    }
-    return flags;
-}
-
 static inline __attribute__((always_inline)) void
 sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -164,6 +151,12 @@ sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
     for (i = 0; i < wr->num_sge; ++i) {
         wqe->sge[i] = wr->sg_list[i];
     }
+}
+
+struct sv_swqe *sv_send_queue(struct sv_qp *qp, const struct ibv_send_wr *wr)
+{
+    sv_send_copy(qp, wr);
+    return sv_tx_wqe(&qp->tx, qp->tx.posted - 1);
 }
 
 /* What follows a post, in the state in which the QP then is. Needs tx.lock. */
@@ -238,13 +231,20 @@ int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
                  struct ibv_send_wr **bad)
 {
     struct sv_qp *qp = sv_qp(ibqp);
-    int ret;
+    int ret = 0;
 
     sv_spin_lock(&qp->tx.lock);
-    ret = sv_unlikely(qp->faults != NULL) ?
-                  sv_send_chain_faulty(qp, wr, bad) :
-                  sv_send_chain(qp, wr, NULL, bad);
-    sv_send_go(qp);
+    while ((wr != NULL) && sv_tx_short(qp, wr)) {
+        wr = wr->next;
+    }
+    if (wr != NULL) {
+        ret = sv_unlikely(qp->faults != NULL) ?
+                      sv_send_chain_faulty(qp, wr, bad) :
+                      sv_send_chain(qp, wr, NULL, bad);
+    }
+    if (qp->tx.done != qp->tx.posted) {
+        sv_send_go(qp);
+    }
     sv_spin_unlock(&qp->tx.lock);
 
     if (sv_unlikely(atomic_load_explicit(&qp->rx_flush_due,

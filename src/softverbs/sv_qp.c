@@ -12,6 +12,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Programs print that they could not create a QP, and not why. Once: some only
+ * ask what there is. */
+static void sv_qp_say_type(enum ibv_qp_type type)
+{
+    static atomic_bool said;
+
+    if (!atomic_exchange(&said, true)) {
+        sv_say("a queue pair of type %d%s cannot be created: this device has "
+               "RC and UD", type, (type == IBV_QPT_UC) ? " (UC)" : "");
+    }
+}
+
 /* 0, or why such a QP cannot be: an errno. */
 static int sv_qp_refuse(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 {
@@ -22,6 +34,7 @@ static int sv_qp_refuse(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
         return EIO;
     }
     if ((init->qp_type != IBV_QPT_RC) && (init->qp_type != IBV_QPT_UD)) {
+        sv_qp_say_type(init->qp_type);
         return EOPNOTSUPP;
     }
 
@@ -38,10 +51,12 @@ static int sv_qp_refuse(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
 }
 
 /* Inline data are one piece of a list, so there is always room for one. */
-static int sv_tx_init(struct sv_tx *tx, const struct ibv_qp_cap *cap)
+static int sv_tx_init(struct sv_tx *tx, const struct sv_node *node,
+                      const struct ibv_qp_cap *cap)
 {
     uint32_t room = sv_roundup_pow2(cap->max_send_wr);
 
+    tx->lock_id    = node->lock_id;
     tx->mask       = room - 1;
     tx->depth      = cap->max_send_wr;
     tx->max_sge    = (cap->max_send_sge > 0) ? cap->max_send_sge : 1;
@@ -53,10 +68,28 @@ static int sv_tx_init(struct sv_tx *tx, const struct ibv_qp_cap *cap)
     return (tx->wqes == NULL) ? -1 : 0;
 }
 
-/* A number, its entry, and the first piece of its ring. Needs node->lock. */
+/* The ring that a QP has from the beginning. 0 or -1. Needs node->lock. */
+static int sv_qp_take_ring(struct sv_node *node, struct sv_qp *qp,
+                           uint32_t index)
+{
+    if (qp->base.qp_type == IBV_QPT_UD) {
+        return sv_ring_reserve(node->self, index);
+    }
+    return (sv_table_take_at(node, &node->small_table, index) < 0) ? -1 : 0;
+}
+
+/* Needs node->lock. */
+static void sv_qp_give_number(struct sv_node *node, struct sv_qp *qp)
+{
+    if (qp->base.qp_type != IBV_QPT_UD) {
+        sv_table_give(&node->small_table, qp->index);
+    }
+    sv_table_give(&node->qp_table, qp->index);
+}
+
+/* A number, its entry, and its first ring. Needs node->lock. */
 static int sv_qp_take_number(struct sv_node *node, struct sv_qp *qp)
 {
-    bool is_ud = (qp->base.qp_type == IBV_QPT_UD);
     uint32_t serial, index, tries;
 
     for (tries = 0; tries < SV_QP_MAX; ++tries) {
@@ -68,8 +101,7 @@ static int sv_qp_take_number(struct sv_node *node, struct sv_qp *qp)
         if (sv_table_take_at(node, &node->qp_table, index) < 0) {
             return -1;
         }
-        if (sv_ring_reserve(node->self, index,
-                            is_ud ? SV_RING_BYTES : SV_RING_SMALL) != 0) {
+        if (sv_qp_take_ring(node, qp, index) != 0) {
             sv_table_give(&node->qp_table, index);
             errno = ENOMEM;
             return -1;
@@ -196,7 +228,8 @@ static int sv_qp_queues(struct sv_qp *qp, struct ibv_qp_init_attr *init)
 
     qp->rx.cur = calloc(1, sizeof(*qp->rx.cur) +
                                    max_sge * sizeof(struct ibv_sge));
-    if ((qp->rx.cur == NULL) || (sv_tx_init(&qp->tx, &init->cap) != 0)) {
+    if ((qp->rx.cur == NULL) ||
+        (sv_tx_init(&qp->tx, qp->node, &init->cap) != 0)) {
         return -1;
     }
     if (init->srq != NULL) {
@@ -255,7 +288,7 @@ err_number:
     sv_qp_disenroll(qp);
     atomic_store(&qp->shm->qpn, 0);
     pthread_mutex_lock(&node->lock);
-    sv_table_give(&node->qp_table, qp->index);
+    sv_qp_give_number(node, qp);
     pthread_mutex_unlock(&node->lock);
 err_nomem:
     sv_qp_free(qp);
@@ -308,7 +341,7 @@ SV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     if (clean) {
         sv_ring_release(node, qp->index);
         pthread_mutex_lock(&node->lock);
-        sv_table_give(&node->qp_table, qp->index);
+        sv_qp_give_number(node, qp);
         pthread_mutex_unlock(&node->lock);
     }
 

@@ -7,9 +7,17 @@
 
 #include <errno.h>
 
-/* The receiver's QP does not survive a request that it must deny. */
-static int sv_tx_denied(struct sv_tx *tx, enum ibv_wc_status status)
+/* The receiver's QP does not survive a request that it must deny. A receiver
+ * that has closed its QP meanwhile, and taken its memory away, denies nothing:
+ * it does not wait for a sender that was stopped (sv_tx_is_shut_out). */
+static int sv_tx_denied(struct sv_qp *qp, enum ibv_wc_status status)
 {
+    struct sv_tx *tx = &qp->tx;
+
+    if (sv_tx_is_shut_out(tx)) {
+        return sv_tx_no_answer(qp);
+    }
+
     atomic_store(&tx->rem->fault, status);
     atomic_store(&tx->peer->head->faults, 1);
     sv_keeper_ring(tx->peer->head);
@@ -75,7 +83,7 @@ static int sv_tx_write_entered(struct sv_qp *qp, struct sv_swqe *wqe)
                                     wqe->rdma.addr, wqe->total,
                                     IBV_ACCESS_REMOTE_WRITE) : 0;
         if (addr == 0) {
-            return sv_tx_denied(tx, IBV_WC_REM_ACCESS_ERR);
+            return sv_tx_denied(qp, IBV_WC_REM_ACCESS_ERR);
         }
         if (sv_peer_write(tx->peer, addr, wqe->sge, wqe->num_sge) != 0) {
             return sv_tx_copy_failed(qp);
@@ -118,7 +126,7 @@ static int sv_tx_read_entered(struct sv_qp *qp, struct sv_swqe *wqe)
                                 wqe->rdma.addr, wqe->total,
                                 IBV_ACCESS_REMOTE_READ) : 0;
     if (addr == 0) {
-        return sv_tx_denied(tx, IBV_WC_REM_ACCESS_ERR);
+        return sv_tx_denied(qp, IBV_WC_REM_ACCESS_ERR);
     }
     if (sv_peer_read(tx->peer, addr, wqe->sge, wqe->num_sge) != 0) {
         return sv_tx_copy_failed(qp);
@@ -175,7 +183,7 @@ static int sv_tx_atomic_entered(struct sv_qp *qp, struct sv_swqe *wqe)
     int ret;
 
     if ((wqe->rdma.addr % sizeof(uint64_t)) != 0) {
-        return sv_tx_denied(tx, IBV_WC_REM_INV_REQ_ERR);
+        return sv_tx_denied(qp, IBV_WC_REM_INV_REQ_ERR);
     }
 
     addr = (atomic_load(&tx->rem->access) & IBV_ACCESS_REMOTE_ATOMIC) ?
@@ -183,7 +191,7 @@ static int sv_tx_atomic_entered(struct sv_qp *qp, struct sv_swqe *wqe)
                                 wqe->rdma.addr, sizeof(uint64_t),
                                 IBV_ACCESS_REMOTE_ATOMIC) : 0;
     if (addr == 0) {
-        return sv_tx_denied(tx, IBV_WC_REM_ACCESS_ERR);
+        return sv_tx_denied(qp, IBV_WC_REM_ACCESS_ERR);
     }
     if (!sv_shm_lock(qp->node, &tx->peer->head->atomic_lock)) {
         return sv_tx_wait(tx, SV_WAIT_RING);

@@ -44,6 +44,7 @@ void sv_rq_reset(struct sv_rq *rq)
     atomic_store(&rq->taken, 0);
     atomic_store(&rq->ready, 0);
     atomic_store(&rq->freed, 0);
+    atomic_store(&rq->freed_at_once, 0);
     atomic_store(&rq->starved, false);
     atomic_store(rq->shm_posted, 0);
     atomic_store(rq->shm_min_len, UINT32_MAX);
@@ -75,7 +76,8 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
 
     sv_spin_lock(&rq->post_lock);
     for (; wr != NULL; wr = wr->next) {
-        freed = atomic_load_explicit(&rq->freed, memory_order_acquire);
+        freed = atomic_load_explicit(&rq->freed, memory_order_acquire) +
+                atomic_load_explicit(&rq->freed_at_once, memory_order_acquire);
         if (rq->posted - freed == rq->depth) {
             ret = ENOMEM;
             break;

@@ -17,46 +17,53 @@ enum sv_rx_result {
     SV_RX_PART,    /* a record, more of the message to come */
     SV_RX_MESSAGE, /* a completion was made */
     SV_RX_STALLED, /* no RECV: the record stays where it is */
-    SV_RX_FAILED   /* the QP is in ERR now */
+    SV_RX_FAILED,  /* the QP is in ERR now */
+    SV_RX_GONE     /* the sender has failed: nothing comes any more */
 };
+
+void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
+                   enum ibv_wc_status status, const struct sv_rec *rec)
+{
+    *wc = (struct ibv_wc){
+        .wr_id  = wr_id,
+        .status = status,
+        .opcode = IBV_WC_RECV,
+        .qp_num = qp->base.qp_num
+    };
+    if (rec == NULL) {
+        return;
+    }
+
+    wc->byte_len = rec->total;
+    wc->src_qp   = rec->src_qpn;
+    wc->slid     = SV_LID;
+    wc->sl       = rec->sl;
+    if ((rec->flags & SV_REC_WRITE) != 0) {
+        wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+    }
+    if ((rec->flags & SV_REC_IMM) != 0) {
+        wc->wc_flags |= IBV_WC_WITH_IMM;
+        wc->imm_data  = rec->imm;
+    }
+    if ((rec->flags & SV_REC_GRH) != 0) {
+        wc->wc_flags |= IBV_WC_GRH;
+    }
+    if (qp->base.qp_type == IBV_QPT_UD) {
+        wc->byte_len += SV_GRH_BYTES;
+    }
+}
 
 static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
                            const struct sv_rec *rec, enum sv_notify notify)
 {
     struct sv_cqe *cqe = sv_cq_next(sv_cq(qp->base.recv_cq), notify);
-    struct ibv_wc *wc  = &cqe->wc;
 
-    *cqe = (struct sv_cqe){
-        .qp     = qp,
-        .kind   = SV_CQE_RECV,
-        .notify = ((status != IBV_WC_SUCCESS) || (rec->flags &
+    sv_rx_fill_wc(qp, &cqe->wc, qp->rx.cur->wr_id, status, rec);
+    cqe->qp     = qp;
+    cqe->kind   = SV_CQE_RECV;
+    cqe->notify = ((status != IBV_WC_SUCCESS) || (rec->flags &
                                                   SV_REC_SOLICITED)) ?
-                          SV_NOTIFY_SOLICITED : SV_NOTIFY_NEXT
-    };
-    wc->wr_id  = qp->rx.cur->wr_id;
-    wc->status = status;
-    wc->qp_num = qp->base.qp_num;
-    wc->opcode = IBV_WC_RECV;
-    if (rec != NULL) {
-        wc->byte_len = rec->total;
-        wc->src_qp   = rec->src_qpn;
-        wc->slid     = SV_LID;
-        wc->sl       = rec->sl;
-        if ((rec->flags & SV_REC_WRITE) != 0) {
-            wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-        }
-        if ((rec->flags & SV_REC_IMM) != 0) {
-            wc->wc_flags |= IBV_WC_WITH_IMM;
-            wc->imm_data  = rec->imm;
-        }
-        if ((rec->flags & SV_REC_GRH) != 0) {
-            wc->wc_flags |= IBV_WC_GRH;
-        }
-        if (qp->base.qp_type == IBV_QPT_UD) {
-            wc->byte_len += SV_GRH_BYTES;
-        }
-    }
-
+                          SV_NOTIFY_SOLICITED : SV_NOTIFY_NEXT;
     qp->rx.busy = false;
 }
 
@@ -153,7 +160,8 @@ void sv_rx_open(struct sv_qp *qp)
     bool is_ud            = (qp->base.qp_type == IBV_QPT_UD);
 
     rx->key        = sv_random();
-    rx->ring       = sv_peer_ring(qp->node->self, qp->index);
+    rx->ring       = is_ud ? sv_peer_ring(qp->node->self, qp->index) :
+                             sv_peer_small_ring(qp->node->self, qp->index);
     rx->ring_bytes = is_ud ? SV_RING_BYTES : 0;
     rx->pos        = 0;
     rx->published  = 0;
@@ -170,6 +178,7 @@ void sv_rx_open(struct sv_qp *qp)
     atomic_store(&shm->tail, 0);
     atomic_store(&shm->jam_head, 0);
     atomic_store(&shm->nak, SV_NAK_NONE);
+    atomic_store(&shm->declined, 0);
     atomic_store(&shm->ring_bytes, rx->ring_bytes);
     atomic_store(&shm->claims, 0);
     atomic_store(&shm->fault, 0);
@@ -349,6 +358,25 @@ static enum sv_rx_result sv_rx_begin(struct sv_qp *qp, const struct sv_rec *rec)
     return SV_RX_PART;
 }
 
+/* MESSAGE: it is in the RECV. PART: its fragments will follow. */
+static enum sv_rx_result sv_rx_accept_offer(struct sv_qp *qp,
+                                            const struct sv_rec *rec)
+{
+    switch (sv_rx_fetch(qp, rec)) {
+    case SV_FETCHED:
+        return SV_RX_MESSAGE;
+    case SV_FETCH_DECLINED:
+        return SV_RX_PART;
+    case SV_FETCH_FAULT:
+        return sv_rx_fail(qp, IBV_WC_LOC_PROT_ERR, SV_NAK_OPERATIONAL);
+    default:
+        /* The RECV has been begun, and stays so until the QP is flushed. */
+        qp->rx.pos = UINT64_MAX;
+        sv_scan_stop(sv_cq(qp->base.recv_cq), qp);
+        return SV_RX_GONE;
+    }
+}
+
 static enum sv_rx_result
 sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, bool notify)
 {
@@ -359,13 +387,18 @@ sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, bool notify)
         if (result != SV_RX_PART) {
             return result;
         }
-    } else if (!sv_sge_is_registered(qp->node, qp->rx.cur->sge,
+    } else if (!sv_sge_is_registered(qp->node->self, qp->rx.cur->sge,
                                      qp->rx.cur->num_sge)) {
         return sv_rx_fail(qp, IBV_WC_LOC_PROT_ERR, SV_NAK_OPERATIONAL);
     }
 
-    if ((rec->flags & SV_REC_WRITE) == 0) {
+    if (sv_likely((rec->flags & (SV_REC_WRITE | SV_REC_OFFER)) == 0)) {
         sv_rx_place(&qp->rx, (const uint8_t*)(rec + 1), rec->bytes);
+    } else if ((rec->flags & SV_REC_OFFER) != 0) {
+        result = sv_rx_accept_offer(qp, rec);
+        if (result != SV_RX_MESSAGE) {
+            return result;
+        }
     }
     if ((rec->flags & SV_REC_LAST) == 0) {
         return SV_RX_PART;
@@ -400,6 +433,15 @@ static inline void sv_rx_publish(struct sv_qp *qp, uint32_t step)
     }
 }
 
+/* The first record of a connection: which ring has its sender chosen? */
+static void sv_rx_learn_ring(struct sv_qp *qp)
+{
+    qp->rx.ring_bytes = atomic_load(&qp->shm->ring_bytes);
+    if (qp->rx.ring_bytes == SV_RING_BYTES) {
+        qp->rx.ring = sv_peer_ring(qp->node->self, qp->index);
+    }
+}
+
 unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
 {
     struct sv_rx *rx  = &qp->rx;
@@ -427,19 +469,20 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
         }
 
         if (sv_unlikely(rx->ring_bytes == 0)) {
-            rx->ring_bytes = atomic_load(&qp->shm->ring_bytes);
+            sv_rx_learn_ring(qp);
         }
         if ((rec->flags & SV_REC_PAD) != 0) {
             rx->pos += rx->ring_bytes - offset;
             continue;
         }
 
-        result = sv_rx_record(qp, rec, notify);
-        if (result == SV_RX_FAILED) {
-            return messages + 1;
-        }
-        if (result == SV_RX_STALLED) {
-            break;
+        result = sv_rx_short(qp, rec) ? SV_RX_MESSAGE :
+                                        sv_rx_record(qp, rec, notify);
+        if (sv_unlikely(result >= SV_RX_STALLED)) {
+            if (result == SV_RX_STALLED) {
+                break;
+            }
+            return messages + (result == SV_RX_FAILED);
         }
 
         rx->pos  += sv_rec_span(rec->bytes);

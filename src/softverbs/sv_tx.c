@@ -17,7 +17,8 @@ int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access)
     if (wqe->resolved) {
         /* inline, or it had to wait, and its memory may be gone */
         return ((wqe->flags & IBV_SEND_INLINE) ||
-                sv_sge_is_registered(qp->node, wqe->sge, wqe->num_sge)) ?
+                sv_sge_is_registered(qp->node->self, wqe->sge,
+                                     wqe->num_sge)) ?
                        0 : IBV_WC_LOC_PROT_ERR;
     }
 
@@ -133,10 +134,8 @@ static void sv_tx_lost(struct sv_qp *qp)
     }
 }
 
-/* The oldest WR is over. Good ones are reported if they asked for it, bad ones
- * always. */
-static void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
-                         enum ibv_wc_status status)
+void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
+                  enum ibv_wc_status status)
 {
     struct sv_cqe cqe;
 
@@ -166,6 +165,7 @@ void sv_tx_flush(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
+    sv_tx_withdraw(qp);
     while (tx->done != tx->posted) {
         sv_tx_retire(qp, sv_tx_wqe(tx, tx->done), IBV_WC_WR_FLUSH_ERR);
     }
@@ -180,6 +180,7 @@ static void sv_tx_fail(struct sv_qp *qp, const struct sv_swqe *wqe,
                (status != IBV_WC_WR_FLUSH_ERR);
 
     atomic_store(&qp->state, sqe ? IBV_QPS_SQE : IBV_QPS_ERR);
+    sv_tx_withdraw(qp);
     sv_tx_retire(qp, wqe, status);
     sv_tx_flush(qp);
     if (!sqe) {
@@ -226,6 +227,7 @@ void sv_tx_disconnect(struct sv_qp *qp)
     struct sv_tx *tx = &qp->tx;
     unsigned i;
 
+    sv_tx_withdraw(qp);
     if (tx->peer != NULL) {
         sv_peer_put(qp->node, tx->peer);
         tx->peer = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside of the send engine, shared by sv_tx.c (the queue), sv_rc.c (connection
- * and SEND), sv_rdma.c (WRITE, READ, atomics) and sv_ud.c (datagrams).
+ * and SEND), sv_offer.c (long SENDs), sv_rdma.c (WRITE, READ, atomics) and
+ * sv_ud.c (datagrams).
  *
  * Each WR is executed by a function that answers
  *     0          done
@@ -26,7 +27,8 @@ static inline void sv_tx_leave(struct sv_tx *tx)
 /* False: nobody there who takes packets from this QP. */
 static inline bool sv_tx_enter(struct sv_tx *tx)
 {
-    atomic_store_explicit(&tx->rem->busy, 1, memory_order_relaxed);
+    atomic_store_explicit(&tx->rem->busy, tx->lock_id,
+                          memory_order_relaxed);
     sv_light_barrier(tx->peer->fence);
     if (sv_likely((atomic_load_explicit(&tx->rem->accept,
                                         memory_order_acquire) == tx->epoch) &&
@@ -46,6 +48,26 @@ static inline void sv_tx_ring_bell(struct sv_peer *peer, struct sv_shm_qp *rem)
                     0)) {
         sv_peer_ring_bell(peer, rem - sv_peer_qp(peer, 0));
     }
+}
+
+/* The receiver closed while we were inside: it waits a while for us to leave,
+ * but not for ever, for we may have been stopped. Then it has taken what it saw,
+ * and whether that was all of this message cannot be told: no acknowledgement.
+ * After a barrier. */
+static inline bool sv_tx_is_shut_out(const struct sv_tx *tx)
+{
+    return atomic_load_explicit(&tx->rem->accept, memory_order_relaxed) !=
+           tx->epoch;
+}
+
+/* A receiver that keeps up polls the line where the next record will begin,
+ * so that the store there would wait for it to come over from the other core.
+ * Asked for one line ahead it is here in time: 12.1 -> 18.2 M messages/s of 8
+ * bytes (Xeon, two cores; further ahead is worth less). */
+static inline void sv_tx_fetch_ahead(const struct sv_tx *tx)
+{
+    sv_prefetch_write(tx->ring +
+                      ((tx->tail + SV_CACHE_LINE) & (tx->ring_bytes - 1)));
 }
 
 static inline int sv_tx_wait(struct sv_tx *tx, enum sv_wait wait)
@@ -76,6 +98,37 @@ int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access);
 /* Everything of a record but its tag: `bytes` of the message from `sent` on. */
 void sv_tx_fill_record(struct sv_qp *qp, struct sv_rec *rec,
                        const struct sv_swqe *wqe, uint32_t bytes);
+
+/* Whether the message is for the receiver to fetch; puts the offer into the
+ * ring, and answers false if there is no room now. */
+bool sv_tx_may_offer(const struct sv_tx *tx, const struct sv_swqe *wqe);
+bool sv_tx_offer(struct sv_qp *qp, struct sv_swqe *wqe);
+
+/* The oldest WR is over. Good ones are reported if they asked for it, bad ones
+ * always. */
+void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
+                  enum ibv_wc_status status);
+
+static inline uint16_t sv_send_rec_flags(const struct ibv_send_wr *wr)
+{
+    uint16_t flags = 0;
+
+    if ((wr->opcode == IBV_WR_SEND_WITH_IMM) ||
+        (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)) {
+        flags |= SV_REC_IMM;
+    }
+    if ((wr->send_flags & IBV_SEND_SOLICITED) != 0) {
+        flags |= SV_REC_SOLICITED;
+    }
+    return flags;
+}
+
+/* A queue entry for a WR that was checked. */
+struct sv_swqe *sv_send_queue(struct sv_qp *qp, const struct ibv_send_wr *wr);
+
+/* Sends a WR if it is a short message and nothing is in its way; false:
+ * nothing was done. */
+bool sv_tx_short(struct sv_qp *qp, const struct ibv_send_wr *wr);
 
 /* The executing functions. */
 int sv_tx_send(struct sv_qp *qp, struct sv_swqe *wqe);

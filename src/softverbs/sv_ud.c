@@ -9,6 +9,9 @@
 /* A datagram waits this long for room in a ring that is not emptied. Dropping
  * at once would be legal, and ruin every protocol above. */
 #define SV_ROOM_WAIT_NS    20000000u
+/* A receiver that waits for a processor, as far as one can see, cannot look: it
+ * is waited for so many times as long. It may be one that computes. */
+#define SV_ROOM_WAITS      50u
 
 /* The segment behind a QP number; a few are kept at hand. */
 static struct sv_peer *sv_tx_ud_peer(struct sv_qp *qp, uint32_t qpn)
@@ -100,8 +103,19 @@ static int sv_tx_ud_locked(struct sv_qp *qp, struct sv_swqe *wqe,
     return 0;
 }
 
+static bool sv_tx_ud_is_runnable(const struct sv_peer *peer)
+{
+    uint64_t start_time;
+    char state;
+
+    return !peer->self &&
+           (sv_process_stat(peer->head->pid, &state, &start_time) == 0) &&
+           (state == 'R');
+}
+
 /* No room: wait for it, but only once as long as nothing moves. */
-static int sv_tx_ud_full(struct sv_tx *tx, struct sv_shm_qp *rem)
+static int sv_tx_ud_full(struct sv_tx *tx, const struct sv_peer *peer,
+                         struct sv_shm_qp *rem)
 {
     uint64_t jam = atomic_load(&rem->head) | 1;
 
@@ -109,10 +123,15 @@ static int sv_tx_ud_full(struct sv_tx *tx, struct sv_shm_qp *rem)
         return 0;
     }
     if (tx->wait != SV_WAIT_ROOM) {
+        tx->tries    = 0;
         tx->deadline = sv_now_ns() + SV_ROOM_WAIT_NS;
         return sv_tx_wait(tx, SV_WAIT_ROOM);
     }
     if (sv_now_ns() < tx->deadline) {
+        return SV_AGAIN;
+    }
+    if ((++tx->tries < SV_ROOM_WAITS) && sv_tx_ud_is_runnable(peer)) {
+        tx->deadline = sv_now_ns() + SV_ROOM_WAIT_NS;
         return SV_AGAIN;
     }
 
@@ -143,7 +162,7 @@ int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
     ret = sv_tx_ud_locked(qp, wqe, peer, rem);
     sv_shm_unlock(&rem->lock);
     if (ret == SV_AGAIN) {
-        return sv_tx_ud_full(&qp->tx, rem);
+        return sv_tx_ud_full(&qp->tx, peer, rem);
     }
 
     sv_cq_notify(qp->node, peer, sv_peer_cq(peer, rem->cq),

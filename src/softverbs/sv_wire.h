@@ -12,7 +12,8 @@
  *     ..       CQ table    is anybody waiting on this CQ, and where to wake him
  *     ..       SRQ table   how many RECVs are posted, how many are spoken for
  *     ..       MR table    what a remote key may reach
- *     ..       rings       one block for each QP entry: what senders write
+ *     ..       small rings one for each QP entry: what its sender writes
+ *     ..       rings       one large block for each QP entry, once it is used
  *
  * Only pages that the owner has reserved with fallocate() may be touched, by
  * anybody: a store into a hole of a full tmpfs is a SIGBUS. The head says which
@@ -39,7 +40,7 @@
 #include <stdint.h>
 
 #define SV_MAGIC      0x7362726576746673ull /* "sftverbs" in memory */
-#define SV_VERSION    2u
+#define SV_VERSION    4u
 #define SV_LINE       64u
 #define SV_PAGE       4096u
 
@@ -59,10 +60,13 @@ enum {
 };
 
 /* Ring sizes were measured: 128 KiB with 16 KiB fragments is the knee of the
- * curve. An RC ring starts with one reserved page; its sender reserves the
- * rest before its first record, and makes do with the page if it cannot. */
+ * curve. A connection begins in the small ring, which a QP has from birth, so
+ * that an idle one costs little. Its sender reserves the large ring, and says
+ * so by a first record that is nothing but padding: position SV_RING_BYTES, the
+ * next, is in the large one. If there is no room for that, it makes do with
+ * the small. Datagrams have the large ring from the beginning. */
 #define SV_RING_BYTES    (128u << 10)
-#define SV_RING_SMALL    SV_PAGE
+#define SV_RING_SMALL    2048u
 #define SV_FRAG_MAX      (16u << 10)
 
 /* struct sv_shm_head.life: the thread id of the owner's keeper thread while it
@@ -92,6 +96,7 @@ struct sv_shm_head {
     _Atomic uint64_t cq_pages[SV_PAGE_WORDS(SV_CQ_MAX, 64)];
     _Atomic uint64_t srq_pages[SV_PAGE_WORDS(SV_SRQ_MAX, 128)];
     _Atomic uint64_t mr_pages[SV_PAGE_WORDS(SV_MR_MAX, 64)];
+    _Atomic uint64_t small_pages[SV_PAGE_WORDS(SV_QP_MAX, SV_RING_SMALL)];
 
     /* Read by every sender for every message, written when the owner dies. */
     _Alignas(SV_LINE) uintptr_t robust_next; /* kernel's list, owner's memory */
@@ -153,7 +158,8 @@ struct sv_shm_qp {
     _Atomic uint32_t waiting;     /* sender sleeps: ring when there is room */
     _Atomic uint32_t hot;         /* the owner looks; if not, ring its bell */
 
-    /* Line 1: the sender's. busy brackets all that it does to the owner. */
+    /* Line 1: the sender's. busy brackets all that it does to the owner, and
+     * names it as locks do, for the entry's dest_qpn may name a successor. */
     _Alignas(SV_LINE) _Atomic uint32_t busy;
     _Atomic uint32_t ring_bytes;  /* 0 until the first record */
     _Atomic uint32_t claims;      /* SRQ: RECVs claimed for this QP */
@@ -164,6 +170,10 @@ struct sv_shm_qp {
     _Atomic uint32_t posted;      /* RECVs posted on the QP's own queue */
     _Atomic uint32_t min_len;     /* shortest of all RECVs posted so far */
     _Atomic uint32_t nak;         /* enum sv_nak */
+    _Atomic uint64_t declined;    /* ring position behind the last offer that
+                                   * the owner could not take */
+    _Atomic uint64_t offer;       /* what the owner itself offers to the other
+                                   * end (sv_offer.c), 0: nothing */
 
     /* Line 3: all UD senders', under lock. */
     _Alignas(SV_LINE) _Atomic uint32_t lock;
@@ -211,7 +221,8 @@ enum sv_rec_flags {
     SV_REC_SOLICITED = 1 << 3,
     SV_REC_WRITE     = 1 << 4, /* the notice of a WRITE_WITH_IMM, no payload */
     SV_REC_GRH       = 1 << 5, /* UD: sent with a global route */
-    SV_REC_PAD       = 1 << 6  /* nothing up to the end of the ring */
+    SV_REC_PAD       = 1 << 6, /* nothing up to the end of the ring */
+    SV_REC_OFFER     = 1 << 7  /* the message's pieces, for who fetches it */
 };
 
 struct sv_rec {
@@ -239,7 +250,8 @@ _Static_assert(sizeof(struct sv_shm_control) % SV_PAGE == 0, "whole pages");
 #define SV_OFF_CQ      (SV_OFF_QP + SV_QP_MAX * sizeof(struct sv_shm_qp))
 #define SV_OFF_SRQ     (SV_OFF_CQ + SV_CQ_MAX * sizeof(struct sv_shm_cq))
 #define SV_OFF_MR      (SV_OFF_SRQ + SV_SRQ_MAX * sizeof(struct sv_shm_srq))
-#define SV_OFF_RING    (SV_OFF_MR + SV_MR_MAX * sizeof(struct sv_shm_mr))
+#define SV_OFF_SMALL   (SV_OFF_MR + SV_MR_MAX * sizeof(struct sv_shm_mr))
+#define SV_OFF_RING    (SV_OFF_SMALL + (uint64_t)SV_QP_MAX * SV_RING_SMALL)
 #define SV_SEG_BYTES   (SV_OFF_RING + (uint64_t)SV_QP_MAX * SV_RING_BYTES)
 
 static inline uint32_t sv_qpn_slot(uint32_t qpn)

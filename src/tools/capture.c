@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CAPTURE_TICK_MS 250
+
 static void capture_child(char *const *command,
                           const daqiri_settings_t *settings, int fd)
 {
@@ -34,37 +36,63 @@ static void capture_child(char *const *command,
     _exit(127);
 }
 
-/* Until the end of all who have the pipe, or the deadline. */
-static void capture_read(daqiri_capture_t *capture, int fd,
-                         uint64_t deadline_ns)
+/* Asked to stop: the program may end by itself, if it is given time for that.
+ * Returns until when. */
+static uint64_t capture_ask(pid_t pid, uint64_t deadline_ns,
+                            const daqiri_capture_wait_t *wait)
 {
-    struct pollfd event = {.fd = fd, .events = POLLIN};
+    uint64_t end_ns = daqiri_now_ns() + (uint64_t)(wait->grace * 1e9);
+
+    if (wait->grace > 0) {
+        kill(-pid, SIGINT);
+    }
+    return (end_ns < deadline_ns) ? end_ns : deadline_ns;
+}
+
+/* What there is to be read. Returns 0 at the end. */
+static int capture_take(daqiri_capture_t *capture, int fd, size_t *used_p)
+{
     char rest[4096];
-    size_t used = 0;
-    uint64_t now_ns;
     ssize_t ret;
 
+    ret = (*used_p < sizeof(capture->text) - 1) ?
+          read(fd, capture->text + *used_p,
+               sizeof(capture->text) - 1 - *used_p) :
+          read(fd, rest, sizeof(rest));
+    if ((ret > 0) && (*used_p < sizeof(capture->text) - 1)) {
+        *used_p += (size_t)ret;
+    }
+    return (ret > 0) || ((ret < 0) && (errno == EINTR));
+}
+
+/* Until the end of all who have the pipe, or the deadline. */
+static void capture_read(daqiri_capture_t *capture, int fd, pid_t pid,
+                         uint64_t deadline_ns,
+                         const daqiri_capture_wait_t *wait)
+{
+    struct pollfd event = {.fd = fd, .events = POLLIN};
+    size_t used         = 0;
+    int is_asked        = 0;
+    uint64_t now_ns, left_ms;
+
     for (;;) {
+        if (daqiri_stop_asked() && !is_asked) {
+            is_asked    = 1;
+            deadline_ns = capture_ask(pid, deadline_ns, wait);
+        }
         now_ns = daqiri_now_ns();
-        if ((now_ns >= deadline_ns) || daqiri_stop_asked()) {
+        if (now_ns >= deadline_ns) {
             capture->is_timeout = 1;
             break;
         }
-        if (poll(&event, 1, (int)((deadline_ns - now_ns) / 1000000) + 1) <= 0) {
-            continue;
+        if (wait->tick != NULL) {
+            wait->tick(wait->arg);
         }
-        ret = (used < sizeof(capture->text) - 1) ?
-              read(fd, capture->text + used,
-                   sizeof(capture->text) - 1 - used) :
-              read(fd, rest, sizeof(rest));
-        if (ret == 0) {
+        left_ms = (deadline_ns - now_ns) / 1000000 + 1;
+        left_ms = (left_ms < CAPTURE_TICK_MS) ? left_ms : CAPTURE_TICK_MS;
+        if ((poll(&event, 1, (int)left_ms) > 0) &&
+            !capture_take(capture, fd, &used)) {
             break;
-        }
-        if ((ret < 0) && (errno != EINTR)) {
-            break;
-        }
-        if ((ret > 0) && (used < sizeof(capture->text) - 1)) {
-            used += (size_t)ret;
         }
     }
     capture->text[used] = '\0';
@@ -89,6 +117,16 @@ static void capture_wait(daqiri_capture_t *capture, pid_t pid,
 int daqiri_capture_run(daqiri_capture_t *capture, char *const *command,
                        const daqiri_settings_t *settings, double timeout)
 {
+    static const daqiri_capture_wait_t at_once = {0};
+
+    return daqiri_capture_run_while(capture, command, settings, timeout,
+                                    &at_once);
+}
+
+int daqiri_capture_run_while(daqiri_capture_t *capture, char *const *command,
+                             const daqiri_settings_t *settings, double timeout,
+                             const daqiri_capture_wait_t *wait)
+{
     uint64_t deadline_ns = daqiri_now_ns() + (uint64_t)(timeout * 1e9);
     int fds[2];
     pid_t pid;
@@ -105,7 +143,7 @@ int daqiri_capture_run(daqiri_capture_t *capture, char *const *command,
     capture->error = (pid < 0) ? errno : 0;
     close(fds[1]);
     if (pid > 0) {
-        capture_read(capture, fds[0], deadline_ns);
+        capture_read(capture, fds[0], pid, deadline_ns, wait);
         capture_wait(capture, pid, deadline_ns);
     }
     close(fds[0]);

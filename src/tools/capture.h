@@ -23,6 +23,19 @@ typedef struct daqiri_capture {
 int daqiri_capture_run(daqiri_capture_t *capture, char *const *command,
                        const daqiri_settings_t *settings, double timeout);
 
+/* How to wait: tick, or NULL, is called at least twice a second; a signal that
+ * asks to stop is passed on as SIGINT, and the program has `grace` seconds to
+ * end by itself. */
+typedef struct daqiri_capture_wait {
+    double grace;
+    void   (*tick)(void *arg);
+    void   *arg;
+} daqiri_capture_wait_t;
+
+int daqiri_capture_run_while(daqiri_capture_t *capture, char *const *command,
+                             const daqiri_settings_t *settings, double timeout,
+                             const daqiri_capture_wait_t *wait);
+
 /* The first line that begins with this, without it; NULL when there is none.
  * The text is cut at the end of that line. */
 char *daqiri_capture_line(daqiri_capture_t *capture, const char *beginning);

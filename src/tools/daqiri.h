@@ -26,6 +26,8 @@ int daqiri_probe(int argc, char **argv);
 int daqiri_pingpong(int argc, char **argv);
 int daqiri_serve(int argc, char **argv);
 int daqiri_tcp(int argc, char **argv);
+int daqiri_sweep(int argc, char **argv);
+int daqiri_drop_curve(int argc, char **argv);
 int daqiri_stats(int argc, char **argv);
 
 #endif

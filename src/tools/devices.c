@@ -110,6 +110,19 @@ int daqiri_devices_list(daqiri_device_t **devices_p, size_t *count_p)
     return 0;
 }
 
+const daqiri_device_t *daqiri_devices_usable(const daqiri_device_t *devices,
+                                             size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        if (devices[i].state == DAQIRI_DEVICE_USABLE) {
+            return &devices[i];
+        }
+    }
+    return NULL;
+}
+
 void daqiri_device_why_not(const daqiri_device_t *device, char *text,
                            size_t length)
 {

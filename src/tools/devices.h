@@ -37,6 +37,10 @@ typedef struct daqiri_device {
  * no array), or an errno. */
 int daqiri_devices_list(daqiri_device_t **devices_p, size_t *count_p);
 
+/* The first that is usable, or NULL. */
+const daqiri_device_t *daqiri_devices_usable(const daqiri_device_t *devices,
+                                             size_t count);
+
 /* One clause that says why a device is not usable, such as
  * "its port 1 is down, not active". */
 void daqiri_device_why_not(const daqiri_device_t *device, char *text,

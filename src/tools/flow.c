@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * daqiri-flow: see flow.h. Started by contrib/grid, in the environment that
- * `daqiri run` makes:
+ * daqiri-flow: see flow.h. Started by `daqiri sweep` and `daqiri drop-curve`, in
+ * the environment that `daqiri run` makes:
  *
- *     daqiri run --device soft daqiri-flow -size 64K -gbps 10 -csv
+ *     daqiri run --device soft daqiri-flow -size 64K -gbps 10 -json
  *
- * Message k is due at k * size / pace after the start, whenever the ones before
- * it went: who was late catches up, so the pace is kept over all bytes. It is
- * judged where messages arrive, from the first one to the last.
+ * With -first or -second it is one end, and the socket of that number leads to
+ * the other one.
  */
 
 #include "args.h"
@@ -22,263 +21,101 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FLOW_LAST     (1ull << 63) /* in the serial of the last fragment */
-#define FLOW_WARM_UP  1000         /* messages that are not measured, at most */
-#define FLOW_COUNT_MIN 64          /* messages that are */
+#define FLOW_SYSFS "/sys"
 
-/* What the receiver has seen. */
-typedef struct flow_result {
-    uint64_t messages;
-    uint64_t first_ns, last_ns; /* arrivals of measured messages */
-    uint64_t disorder;          /* fragments that were not the next one */
-    double   cpu;               /* s, of that process */
-} flow_result_t;
+static const char *const flow_patterns[] = {
+    [FLOW_STREAM]   = "stream",
+    [FLOW_DUPLEX]   = "duplex",
+    [FLOW_PINGPONG] = "pingpong"
+};
 
-typedef struct flow_end {
-    flow_link_t       link;
-    const flow_opts_t *opts;
-    uint64_t          warm_up;   /* messages before those that are measured */
-    uint64_t          fragments; /* of a message */
-    uint64_t          next;      /* serial of the next fragment */
-    uint64_t          acked;     /* sender: messages; receiver: told of */
-    uint64_t          arrived;   /* receiver: messages */
-    int               is_over;
-    flow_result_t     result;
-} flow_end_t;
+#define FLOW_NUM_PATTERNS (sizeof(flow_patterns) / sizeof(flow_patterns[0]))
 
-static double flow_cpu(void)
+/* ---- the report ---- */
+
+static double flow_seconds(const flow_side_t *side)
 {
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+    return (double)(side->last_ns - side->first_ns) * 1e-9;
 }
 
-/* ---- receiver ---- */
-
-static ucs_status_t flow_on_data(void *arg, void *data, size_t length,
-                                 unsigned flags)
+/* Of the messages that this side has received, from the first on. */
+static double flow_rate(const flow_side_t *side)
 {
-    flow_end_t *end = arg;
-    uint64_t serial;
-
-    (void)flags;
-    if (length < sizeof(serial)) {
-        flow_die("a message of %zu bytes has come", length);
-    }
-    memcpy(&serial, data, sizeof(serial));
-    end->result.disorder += (serial & ~FLOW_LAST) != end->next;
-    end->next             = (serial & ~FLOW_LAST) + 1;
-    if ((end->next % end->fragments) != 0) {
-        return UCS_OK;
-    }
-
-    ++end->arrived;
-    if (end->arrived > end->warm_up) {
-        end->result.last_ns = daqiri_now_ns();
-        if (end->arrived == end->warm_up + 1) {
-            end->result.first_ns = end->result.last_ns;
-        }
-        ++end->result.messages;
-    }
-    end->is_over = (serial & FLOW_LAST) != 0;
-    return UCS_OK;
+    return ((side->received > 1) && (side->last_ns > side->first_ns)) ?
+           (double)(side->received - 1) / flow_seconds(side) : 0;
 }
 
-/* A quarter of the window at a time, and all at the end and after the warm-up,
- * which the sender waits for. */
-static void flow_ack(flow_end_t *end)
+/* In both directions. Who asks knows when the first one began. */
+static double flow_rate_all(const flow_opts_t *opts, const flow_side_t *tx,
+                            const flow_side_t *rx)
 {
-    uint64_t some = (end->opts->window + 3) / 4;
-
-    if ((end->arrived - end->acked < some) && !end->is_over &&
-        (end->arrived != end->warm_up)) {
-        return;
-    }
-    if (uct_ep_am_short(end->link.ep, FLOW_AM_ACK, end->arrived, NULL, 0) ==
-        UCS_OK) {
-        end->acked = end->arrived;
-    }
+    return (opts->pattern == FLOW_PINGPONG) ?
+           (double)(tx->sent + tx->received) / flow_seconds(tx) :
+           flow_rate(tx) + flow_rate(rx);
 }
 
-static void flow_receive(flow_end_t *end)
+static double flow_cpu_percent(const flow_side_t *side)
 {
-    while (!end->is_over || (end->acked < end->arrived)) {
-        flow_progress(&end->link);
-        if (end->acked < end->arrived) {
-            flow_ack(end);
-        }
-    }
+    return (side->elapsed_ns > 0) ?
+           (double)side->cpu_ns / (double)side->elapsed_ns * 100 : 0;
 }
 
-/* ---- sender ---- */
-
-static ucs_status_t flow_on_ack(void *arg, void *data, size_t length,
-                                unsigned flags)
+static json_t *flow_counters(flow_end_t *end)
 {
-    flow_end_t *end = arg;
+    json_t *counters = json_object();
 
-    (void)flags;
-    if (length != sizeof(end->acked)) {
-        flow_die("an acknowledgement of %zu bytes has come", length);
-    }
-    memcpy(&end->acked, data, sizeof(end->acked));
-    return UCS_OK;
+    end->link->count(end->link, counters);
+    daqiri_report_int(counters, "preempted", (long long)end->side.preempted);
+    return counters;
 }
 
-static uint64_t flow_in_flight(const flow_end_t *end)
+static void flow_report_rates(json_t *report, const flow_opts_t *opts,
+                              const flow_side_t *tx, const flow_side_t *rx)
 {
-    return end->next / end->fragments - end->acked;
-}
+    double rate = flow_rate_all(opts, tx, rx);
+    double gbps = rate * (double)opts->size * 8e-9;
 
-static void flow_send_message(flow_end_t *end, int is_last)
-{
-    const size_t room = end->link.most - FLOW_SERIAL_SIZE;
-    size_t left       = end->opts->size - FLOW_SERIAL_SIZE * end->fragments;
-    uint64_t serial, i;
-    ucs_status_t status;
-    size_t length;
-
-    for (i = 1; i <= end->fragments; ++i) {
-        length  = (left < room) ? left : room;
-        left   -= length;
-        serial  = end->next | ((is_last && (i == end->fragments)) ?
-                               FLOW_LAST : 0);
-        do {
-            status = end->link.send(&end->link, serial,
-                                    length + FLOW_SERIAL_SIZE);
-            if (status == UCS_ERR_NO_RESOURCE) {
-                flow_progress(&end->link);
-            }
-        } while (status == UCS_ERR_NO_RESOURCE);
-        if (status != UCS_OK) {
-            flow_die("a message cannot be sent: %s", ucs_status_string(status));
-        }
-        ++end->next;
-    }
-}
-
-static void flow_await(flow_end_t *end, uint64_t in_flight)
-{
-    while (flow_in_flight(end) > in_flight) {
-        flow_progress(&end->link);
-    }
-}
-
-static void flow_warm_up(flow_end_t *end)
-{
-    uint64_t i;
-
-    for (i = 0; i < end->warm_up; ++i) {
-        flow_await(end, end->opts->window - 1);
-        flow_send_message(end, 0);
-    }
-    flow_await(end, 0);
-}
-
-/* When message k is due, in ns after the start. */
-static double flow_due(const flow_opts_t *opts, uint64_t k)
-{
-    return (double)k * (double)opts->size * 8 / opts->gbps;
-}
-
-/* A pace that cannot be kept is given up after half as long again, and a
- * second for a machine that is busy. */
-static int flow_is_last(const flow_opts_t *opts, uint64_t k, uint64_t past_ns)
-{
-    const double limit = (opts->gbps > 0) ? opts->seconds * 1.5e9 + 1e9 :
-                                            opts->seconds * 1e9;
-
-    if (daqiri_stop_asked() || ((double)past_ns >= limit)) {
-        return 1;
-    }
-    return (opts->gbps > 0) && (k + 1 >= FLOW_COUNT_MIN) &&
-           (flow_due(opts, k + 1) > opts->seconds * 1e9);
-}
-
-static uint64_t flow_send(flow_end_t *end)
-{
-    const flow_opts_t *opts = end->opts;
-    uint64_t start, past, k;
-    int is_last = 0;
-
-    flow_warm_up(end);
-    start = daqiri_now_ns();
-    for (k = 0; !is_last; ++k) {
-        flow_await(end, opts->window - 1);
-        past = daqiri_now_ns() - start;
-        while ((opts->gbps > 0) && ((double)past < flow_due(opts, k))) {
-            flow_progress(&end->link);
-            past = daqiri_now_ns() - start;
-        }
-        is_last = flow_is_last(opts, k, past);
-        flow_send_message(end, is_last);
-    }
-    flow_await(end, 0);
-    return k;
-}
-
-/* ---- both ---- */
-
-static void flow_end_open(flow_end_t *end, const flow_opts_t *opts, int fd)
-{
-    size_t room;
-
-    memset(end, 0, sizeof(*end));
-    end->opts = opts;
-    flow_link_open(&end->link, opts, fd, flow_on_data, flow_on_ack, end);
-    room           = end->link.most;
-    end->fragments = (opts->size + room - 1) / room;
-    end->warm_up   = 2 * opts->window;
-    if (end->warm_up > FLOW_WARM_UP) {
-        end->warm_up = FLOW_WARM_UP;
-    }
-}
-
-static void flow_receiver(const flow_opts_t *opts, int fd)
-{
-    flow_end_t end;
-    double cpu;
-
-    flow_end_open(&end, opts, fd);
-    cpu = flow_cpu();
-    flow_receive(&end);
-    end.result.cpu = flow_cpu() - cpu;
-    flow_tell(fd, &end.result, sizeof(end.result));
-    flow_link_close(&end.link, fd);
-}
-
-static json_t *flow_report(const flow_opts_t *opts, uint64_t sent,
-                           const flow_result_t *result, double cpu)
-{
-    double seconds = (double)(result->last_ns - result->first_ns) * 1e-9;
-    double rate    = (seconds > 0) ? (double)(result->messages - 1) / seconds :
-                                     0;
-    double gbps    = rate * (double)opts->size * 8e-9;
-    json_t *report = daqiri_report_new("flow");
-
-    daqiri_report_text(report, "tl", opts->tl);
-    daqiri_report_text(report, "device", opts->device);
-    daqiri_report_int(report, "size", (long long)opts->size);
-    daqiri_report_int(report, "window", (long long)opts->window);
-    daqiri_report_set(report, "target_gbps", (opts->gbps > 0) ?
-                      json_real(opts->gbps) : json_null());
     daqiri_report_real(report, "gbps", gbps);
     daqiri_report_real(report, "messages_per_s", rate);
     daqiri_report_set(report, "deviation_percent", (opts->gbps > 0) ?
                       json_real((gbps / opts->gbps - 1) * 100) : json_null());
-    daqiri_report_int(report, "sent", (long long)sent);
-    daqiri_report_int(report, "received", (long long)result->messages);
-    daqiri_report_int(report, "disorder", (long long)result->disorder);
-    daqiri_report_real(report, "seconds", seconds);
-    daqiri_report_real(report, "cpu_tx_s", cpu);
-    daqiri_report_real(report, "cpu_rx_s", result->cpu);
+    daqiri_report_int(report, "sent", (long long)(tx->sent + rx->sent));
+    daqiri_report_int(report, "received",
+                      (long long)(tx->received + rx->received));
+    daqiri_report_int(report, "disorder",
+                      (long long)(tx->disorder + rx->disorder));
+    daqiri_report_real(report, "seconds", flow_seconds(
+                           (opts->pattern == FLOW_PINGPONG) ? tx : rx));
+}
+
+static json_t *flow_report(flow_end_t *end, const flow_side_t *rx,
+                           json_t *rx_counters)
+{
+    const flow_opts_t *opts = end->opts;
+    const flow_side_t *tx   = &end->side;
+    json_t *report          = daqiri_report_new("flow");
+    json_t *counters        = json_object();
+
+    daqiri_report_text(report, "tl", opts->tl);
+    daqiri_report_text(report, "device", opts->device);
+    daqiri_report_text(report, "pattern", flow_patterns[opts->pattern]);
+    daqiri_report_int(report, "size", (long long)opts->size);
+    daqiri_report_int(report, "window", (opts->pattern == FLOW_PINGPONG) ? 1 :
+                      (long long)end->window);
+    daqiri_report_set(report, "target_gbps", (opts->gbps > 0) ?
+                      json_real(opts->gbps) : json_null());
+    flow_report_rates(report, opts, tx, rx);
+    daqiri_report_real(report, "cpu_tx_percent", flow_cpu_percent(tx));
+    daqiri_report_real(report, "cpu_rx_percent", flow_cpu_percent(rx));
+    daqiri_report_set(report, "latency", (end->hist.count > 0) ?
+                      daqiri_hist_report(&end->hist) : json_null());
+    daqiri_report_set(counters, "tx", flow_counters(end));
+    daqiri_report_set(counters, "rx", rx_counters);
+    daqiri_report_set(report, "counters", counters);
     return report;
 }
 
@@ -295,44 +132,144 @@ static const daqiri_column_t flow_columns[] = {
     {"received", "received", DAQIRI_UNIT_NONE},
     {"disorder", "out of order", DAQIRI_UNIT_NONE},
     {"seconds", "time", DAQIRI_UNIT_SEC},
-    {"cpu_tx_s", "CPU of the sender", DAQIRI_UNIT_SEC},
-    {"cpu_rx_s", "CPU of the receiver", DAQIRI_UNIT_SEC}
+    {"cpu_tx_percent", "CPU of the sender", DAQIRI_UNIT_PERCENT},
+    {"cpu_rx_percent", "CPU of the receiver", DAQIRI_UNIT_PERCENT},
+    {"latency.p50_us", "round trip, median", DAQIRI_UNIT_USEC},
+    {"latency.p99_us", "round trip, 99 %", DAQIRI_UNIT_USEC},
+    {"latency.max_us", "round trip, most", DAQIRI_UNIT_USEC}
 };
 
 static const daqiri_section_t flow_section = {
     NULL, NULL, DAQIRI_COLUMNS(flow_columns)
 };
 
-/* Returns an exit status: lost or disordered messages are a failure. */
-static int flow_sender(const flow_opts_t *opts, int fd, daqiri_format_t format)
+/* ---- what they tell each other ---- */
+
+static const daqiri_peer_pattern_t flow_peer_patterns[] = {
+    [FLOW_STREAM]   = DAQIRI_PEER_STREAM,
+    [FLOW_DUPLEX]   = DAQIRI_PEER_DUPLEX,
+    [FLOW_PINGPONG] = DAQIRI_PEER_ECHO
+};
+
+static void flow_tell_terms(const flow_opts_t *opts, int fd)
 {
-    flow_result_t result;
+    daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_FLOW_TERMS};
+
+    snprintf(frame.flow_terms.transport, sizeof(frame.flow_terms.transport),
+             "%s", opts->tl);
+    frame.flow_terms.pattern     = flow_peer_patterns[opts->pattern];
+    frame.flow_terms.size        = opts->size;
+    frame.flow_terms.window      = opts->window;
+    frame.flow_terms.duration_ns = (uint64_t)(opts->seconds * 1e9 + 0.5);
+    frame.flow_terms.pace        = (uint64_t)(opts->gbps * 1e9 + 0.5);
+    flow_tell(fd, &frame);
+}
+
+static void flow_tell_side(const flow_side_t *side, int fd)
+{
+    daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_FLOW_SIDE};
+
+    frame.flow_side.sent       = side->sent;
+    frame.flow_side.received   = side->received;
+    frame.flow_side.disorder   = side->disorder;
+    frame.flow_side.first_ns   = side->first_ns;
+    frame.flow_side.last_ns    = side->last_ns;
+    frame.flow_side.elapsed_ns = side->elapsed_ns;
+    frame.flow_side.cpu_ns     = side->cpu_ns;
+    frame.flow_side.preempted  = side->preempted;
+    flow_tell(fd, &frame);
+}
+
+static void flow_hear_side(flow_side_t *side, int fd)
+{
+    daqiri_peer_frame_t frame;
+
+    flow_hear(fd, DAQIRI_PEER_FLOW_SIDE, &frame);
+    side->sent       = frame.flow_side.sent;
+    side->received   = frame.flow_side.received;
+    side->disorder   = frame.flow_side.disorder;
+    side->first_ns   = frame.flow_side.first_ns;
+    side->last_ns    = frame.flow_side.last_ns;
+    side->elapsed_ns = frame.flow_side.elapsed_ns;
+    side->cpu_ns     = frame.flow_side.cpu_ns;
+    side->preempted  = frame.flow_side.preempted;
+}
+
+/* ---- the two ends ---- */
+
+/* What daqiri serve wants to know. */
+static json_t *flow_second_report(const flow_end_t *end)
+{
+    const flow_side_t *side = &end->side;
+    json_t *report          = json_object();
+
+    daqiri_report_int(report, "messages",
+                      (long long)(side->sent + side->received));
+    daqiri_report_real(report, "elapsed_s", flow_seconds(side));
+    daqiri_report_real(report, "cpu_percent", flow_cpu_percent(side));
+    daqiri_report_bool(report, "interrupted",
+                       daqiri_stop_asked() || end->is_stopped);
+    return report;
+}
+
+/* Returns the report, for who is not the child of the other end. */
+static json_t *flow_second(const flow_opts_t *opts, int fd)
+{
     flow_end_t end;
-    uint64_t sent;
     json_t *report;
-    double cpu;
+
+    flow_end_open(&end, opts, fd, 0);
+    flow_end_run(&end, 0);
+    flow_stage("result");
+    flow_tell_side(&end.side, fd);
+    flow_tell_counters(fd, flow_counters(&end));
+    report = flow_second_report(&end);
+    end.link->close(end.link, fd);
+    return report;
+}
+
+/* Lost or disordered messages are a failure. */
+static int flow_judge(const flow_side_t *one, const flow_side_t *other)
+{
+    if ((one->sent == other->received) && (other->sent == one->received) &&
+        (one->disorder + other->disorder == 0)) {
+        return DAQIRI_EXIT_OK;
+    }
+    fprintf(stderr, "daqiri-flow: %llu messages were sent, %llu have arrived, "
+            "%llu out of order\n",
+            (unsigned long long)(one->sent + other->sent),
+            (unsigned long long)(one->received + other->received),
+            (unsigned long long)(one->disorder + other->disorder));
+    return DAQIRI_EXIT_FAILED;
+}
+
+/* Returns an exit status. */
+static int flow_first(const flow_opts_t *opts, int fd, daqiri_format_t format)
+{
+    flow_side_t other;
+    json_t *port, *port_after, *report;
+    flow_end_t end;
     int error;
 
-    flow_end_open(&end, opts, fd);
-    cpu  = flow_cpu();
-    sent = flow_send(&end);
-    cpu  = flow_cpu() - cpu;
-    flow_hear(fd, &result, sizeof(result));
-    flow_link_close(&end.link, fd);
+    port = flow_count_port(FLOW_SYSFS, opts->device);
+    flow_end_open(&end, opts, fd, 1);
+    flow_end_run(&end, 1);
+    flow_stage("result");
+    flow_hear_side(&other, fd);
+    report     = flow_report(&end, &other, flow_hear_counters(fd));
+    port_after = flow_count_port(FLOW_SYSFS, opts->device);
+    daqiri_report_set(json_object_get(report, "counters"), "port",
+                      flow_count_change(port, port_after));
+    end.link->close(end.link, fd);
 
-    report = flow_report(opts, sent, &result, cpu);
-    error  = daqiri_report_print(report, format, &flow_section, 1, stdout);
+    error = daqiri_report_print(report, format, &flow_section, 1, stdout);
     json_decref(report);
+    json_decref(port);
+    json_decref(port_after);
     if (error != 0) {
         flow_die("the report cannot be written: %s", strerror(error));
     }
-    if ((result.messages != sent) || (result.disorder != 0)) {
-        flow_die("%llu messages were sent, %llu have arrived, %llu out of "
-                 "order", (unsigned long long)sent,
-                 (unsigned long long)result.messages,
-                 (unsigned long long)result.disorder);
-    }
-    return DAQIRI_EXIT_OK;
+    return flow_judge(&end.side, &other);
 }
 
 /* ---- options ---- */
@@ -345,20 +282,33 @@ typedef struct flow_arguments {
 enum {
     FLOW_OPT_TL = DAQIRI_ARGS_OWN,
     FLOW_OPT_DEVICE,
+    FLOW_OPT_PATTERN,
     FLOW_OPT_SIZE,
     FLOW_OPT_WINDOW,
     FLOW_OPT_TIME,
-    FLOW_OPT_GBPS
+    FLOW_OPT_GBPS,
+    FLOW_OPT_FIRST,
+    FLOW_OPT_SECOND,
+    FLOW_OPT_PATIENCE
 };
 
 static const struct argp_option flow_options[] = {
-    {"tl", FLOW_OPT_TL, "NAME", 0, "Transport (daqiri)"},
-    {"device", FLOW_OPT_DEVICE, "NAME:PORT", 0, "Device (softverbs0:1)"},
+    {"tl", FLOW_OPT_TL, "NAME", 0,
+     "verbs (raw), tcp (a socket), or one of UCX's, uct:NAME or NAME (daqiri)"},
+    {"device", FLOW_OPT_DEVICE, "NAME:PORT", 0,
+     "Device (the one in UCX_NET_DEVICES, or softverbs0:1)"},
+    {"pattern", FLOW_OPT_PATTERN, "NAME", 0,
+     "stream, duplex or pingpong (stream)"},
     {"size", FLOW_OPT_SIZE, "SIZE", 0, "Bytes of a message, 8 or more (64)"},
     {"window", FLOW_OPT_WINDOW, "N", 0,
      "Most messages that are not acknowledged by the receiver (64)"},
     {"time", FLOW_OPT_TIME, "TIME", 0, "How long (1s)"},
     {"gbps", FLOW_OPT_GBPS, "N", 0, "Pace in Gb/s (as fast as it goes)"},
+    {"first", FLOW_OPT_FIRST, "FD", 0,
+     "Be the end that sends first; the other one is at this socket"},
+    {"second", FLOW_OPT_SECOND, "FD", 0, "Be the other end"},
+    {"patience", FLOW_OPT_PATIENCE, "TIME", 0,
+     "With these: how long nothing may come (5s)"},
     {NULL}
 };
 
@@ -377,6 +327,16 @@ static double flow_parse_gbps(struct argp_state *state, const char *text)
     return value;
 }
 
+static void flow_parse_end(struct argp_state *state, const char *name,
+                           const char *arg, int is_second)
+{
+    flow_arguments_t *arguments = state->input;
+
+    arguments->opts.fd        = (int)daqiri_args_count(state, name, arg, 3,
+                                                       1u << 20);
+    arguments->opts.is_second = is_second;
+}
+
 static error_t flow_parse(int key, char *arg, struct argp_state *state)
 {
     flow_arguments_t *arguments = state->input;
@@ -392,6 +352,11 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
     case FLOW_OPT_DEVICE:
         opts->device = arg;
         return 0;
+    case FLOW_OPT_PATTERN:
+        opts->pattern = (flow_pattern_t)
+            daqiri_args_word(state, "pattern", arg, flow_patterns,
+                             FLOW_NUM_PATTERNS);
+        return 0;
     case FLOW_OPT_SIZE:
         opts->size = daqiri_args_size(state, "size", arg, FLOW_SERIAL_SIZE,
                                       1u << 30);
@@ -405,6 +370,20 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
     case FLOW_OPT_GBPS:
         opts->gbps = flow_parse_gbps(state, arg);
         return 0;
+    case FLOW_OPT_FIRST:
+        flow_parse_end(state, "first", arg, 0);
+        return 0;
+    case FLOW_OPT_SECOND:
+        flow_parse_end(state, "second", arg, 1);
+        return 0;
+    case FLOW_OPT_PATIENCE:
+        opts->patience = daqiri_args_duration(state, "patience", arg);
+        return 0;
+    case ARGP_KEY_END:
+        if ((opts->gbps > 0) && (opts->pattern != FLOW_STREAM)) {
+            argp_error(state, "-gbps is for the pattern stream");
+        }
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -416,8 +395,8 @@ static const struct argp_child flow_children[] = {
 
 static const struct argp flow_argp = {
     flow_options, flow_parse, NULL,
-    "Sends messages from one process to another over one of UCX's transports, "
-    "at a pace, and counts what arrives. Started by daqiri run.\v"
+    "Sends messages between two processes over one transport, at a pace, and "
+    "counts what arrives. Started by daqiri run.\v"
     "Exit status: 0, 1 when messages were lost or the transport failed, 2 for "
     "a mistake in the options.",
     flow_children
@@ -453,7 +432,8 @@ static int flow_fork_receiver(const flow_opts_t *opts)
     int fds[2];
     pid_t child;
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+                   fds) != 0) {
         flow_die("socketpair: %s", strerror(errno));
     }
     sigaction(SIGCHLD, &action, NULL);
@@ -465,11 +445,39 @@ static int flow_fork_receiver(const flow_opts_t *opts)
         signal(SIGCHLD, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(fds[0]);
-        flow_receiver(opts, fds[1]);
+        json_decref(flow_second(opts, fds[1]));
         exit(DAQIRI_EXIT_OK);
     }
     close(fds[1]);
     return fds[0];
+}
+
+static int flow_here(const flow_arguments_t *arguments)
+{
+    int fd     = flow_fork_receiver(&arguments->opts);
+    int status = flow_first(&arguments->opts, fd, arguments->format);
+
+    while (!flow_receiver_ended) {
+        usleep(1000); /* how it ends is seen by flow_on_child() */
+    }
+    return status;
+}
+
+static int flow_between_hosts(const flow_arguments_t *arguments)
+{
+    const flow_opts_t *opts = &arguments->opts;
+    json_t *report;
+
+    flow_pair_is_remote(opts->fd, opts->patience, opts->is_second);
+    if (!opts->is_second) {
+        flow_tell_terms(opts, opts->fd);
+        return flow_first(opts, opts->fd, arguments->format);
+    }
+    report = flow_second(opts, opts->fd);
+    json_dumpf(report, stdout, JSON_INDENT(1));
+    printf("\n");
+    json_decref(report);
+    return DAQIRI_EXIT_OK;
 }
 
 int main(int argc, char **argv)
@@ -477,16 +485,16 @@ int main(int argc, char **argv)
     flow_arguments_t arguments = {
         DAQIRI_FORMAT_TABLE,
         {.tl = "daqiri", .device = "softverbs0:1", .size = 64, .window = 64,
-         .seconds = 1}
+         .seconds = 1, .fd = -1, .patience = 5}
     };
-    int status, fd;
+    const char *device = getenv("UCX_NET_DEVICES");
 
+    if ((device != NULL) && (strchr(device, ',') == NULL)) {
+        arguments.opts.device = device;
+    }
     daqiri_args_parse(&flow_argp, argc, argv, &arguments);
     daqiri_stop_catch();
-    fd     = flow_fork_receiver(&arguments.opts);
-    status = flow_sender(&arguments.opts, fd, arguments.format);
-    while (!flow_receiver_ended) {
-        usleep(1000); /* how it ends is seen by flow_on_child() */
-    }
-    return status;
+    daqiri_stop_own(); /* a message that is under way is finished */
+    return (arguments.opts.fd < 0) ? flow_here(&arguments) :
+                                     flow_between_hosts(&arguments);
 }

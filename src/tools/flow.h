@@ -1,73 +1,190 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * daqiri-flow: messages from one process to another over one of UCX's
- * transports, at a pace. This is one end: opening the transport and being
- * connected, by the public UCT API (flow_link.c), and sending or receiving
- * (flow.c). The ends are two processes that a socket pair joins; what goes over
- * that is for the start and the end, never for a message.
+ * daqiri-flow: messages between two processes over one transport, as fast as
+ * they go or at a pace, and what became of them. The ends are joined by a
+ * socket, and what goes over that is for the start and the end, never for a
+ * message: frames of peer.h.
  *
- * One thread. An end that cannot go on says so in a sentence and ends its
- * process.
+ * Without further options the second end is a child of the first, and the
+ * socket a pair. Between two hosts each is started with its end of a TCP
+ * connection, on which both sides have said who they are: by `daqiri sweep`,
+ * and by `daqiri serve`.
+ *
+ *   flow.c        options, the two processes, the report
+ *   flow_end.c    one end: when to send, what has come, the windows
+ *   flow_uct.c    any of UCX's transports, by the public UCT API
+ *   flow_verbs.c  a queue pair on raw verbs
+ *   flow_tcp.c    a TCP connection
+ *   flow_count.c  counters that explain a figure
+ *   flow_pair.c   the socket
+ *
+ * The three transports do no more than move a message and say when one has
+ * come, so that all figures are made by the same code.
+ *
+ * One thread in each process. An end that cannot go on says so in a sentence,
+ * to the other host, too, and ends its process.
  */
 
 #ifndef DAQIRI_FLOW_H
 #define DAQIRI_FLOW_H
 
+#include "failure.h"
+#include "hist.h"
+#include "peer.h"
+
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <uct/api/uct.h>
 
 #define FLOW_SERIAL_SIZE sizeof(uint64_t) /* in front of each fragment */
+#define FLOW_UCT_PREFIX  "uct:" /* in front of a transport: UCX's, surely */
+#define FLOW_LAST        (1ull << 63) /* in the serial of the last fragment */
 
-enum {
-    FLOW_AM_DATA,
-    FLOW_AM_ACK
-};
+typedef enum flow_pattern {
+    FLOW_STREAM,   /* one way; the receiver acknowledges */
+    FLOW_DUPLEX,   /* that in both directions at once */
+    FLOW_PINGPONG  /* each message is answered by one of the same size */
+} flow_pattern_t;
 
 typedef struct flow_opts {
-    const char *tl;
-    const char *device; /* as UCX writes it: mlx5_0:1 */
-    size_t     size;    /* bytes of a message */
-    uint64_t   window;  /* most messages that are not acknowledged */
-    double     seconds;
-    double     gbps;    /* 10^9 bits a second; 0: as fast as it goes */
+    const char     *tl;
+    const char     *device; /* as UCX writes it: mlx5_0:1 */
+    flow_pattern_t pattern;
+    size_t         size;    /* bytes of a message */
+    uint64_t       window;  /* most messages that are not acknowledged */
+    double         seconds;
+    double         gbps;    /* 10^9 bits a second; 0: as fast as it goes */
+    int            fd;      /* to another host; -1: both ends are here */
+    int            is_second;
+    double         patience; /* s without anything from the other host */
 } flow_opts_t;
 
-typedef struct flow_link {
-    ucs_async_context_t *async;
-    uct_worker_h        worker;
-    uct_md_h            md;
-    uct_iface_h         iface;
-    uct_iface_attr_t    attr;
-    uct_ep_h            ep;
-    uct_mem_h           memh;   /* of the data, if the transport wants one */
-    char                *data;  /* of one fragment */
-    size_t              most;   /* bytes of a fragment, its serial included */
-    ucs_status_t        (*send)(struct flow_link *link, uint64_t serial,
-                                size_t length);
-    uct_completion_t    unused; /* a fragment's memory never changes */
-} flow_link_t;
+/* ---- the socket ---- */
+
+/* The other end is on another host: nothing of it is waited for longer than
+ * `patience` seconds. With is_second the sentence of flow_die() is told in JSON,
+ * too, for `daqiri serve`. */
+void flow_pair_is_remote(int fd, double patience, int is_second);
+int flow_pair_remote(void);
 
 /* Ends this process with status 1 after a sentence on stderr. */
 void flow_die(const char *format, ...)
     __attribute__((noreturn, format(printf, 1, 2)));
 
-/* What goes over the socket pair, in pieces of any length. */
-void flow_tell(int fd, const void *data, size_t length);
-void flow_hear(int fd, void *data, size_t length);
+/* The same with a class. */
+void flow_die_as(daqiri_class_t class_id, const char *format, ...)
+    __attribute__((noreturn, format(printf, 2, 3)));
 
-/* Opens the transport and is connected to the other end of fd. `on_data` and
- * `on_ack` are called from flow_progress(). */
-void flow_link_open(flow_link_t *link, const flow_opts_t *opts, int fd,
-                    uct_am_callback_t on_data, uct_am_callback_t on_ack,
-                    void *arg);
+/* Until when (daqiri_now_ns()) the other end is waited for outside of the
+ * messages. */
+uint64_t flow_deadline(void);
 
-/* Both ends have stopped sending. */
-void flow_link_close(flow_link_t *link, int fd);
+/* Which part of the work a failure belongs to, from now on. */
+void flow_stage(const char *name);
 
-/* Returns whether something happened. Lets others have the CPU when nothing
- * does for long: both ends may have to share one. */
-int flow_progress(flow_link_t *link);
+void flow_tell(int fd, const daqiri_peer_frame_t *frame);
+
+/* The next frame, which is of this kind. That the other end was asked to stop
+ * may come at any time and is passed over. */
+void flow_hear(int fd, daqiri_peer_kind_t kind, daqiri_peer_frame_t *frame);
+
+/* Both tell and hear a frame of this kind. */
+void flow_swap(int fd, const daqiri_peer_frame_t *mine,
+               daqiri_peer_frame_t *theirs);
+
+/* Goes on when both ends are here. */
+void flow_meet(int fd);
+
+/* The counters of an end; tell gives the object away. */
+void flow_tell_counters(int fd, json_t *counters);
+json_t *flow_hear_counters(int fd);
+
+/* Whether the other host has been asked to stop; does not wait. */
+int flow_peer_stopped(int fd);
+
+/* ---- a transport ---- */
+
+/* Called from flow_link_t's poll(). Nothing may be sent from here. */
+typedef struct flow_sink {
+    void (*on_data)(void *arg, uint64_t serial);
+    void (*on_ack)(void *arg, uint64_t count);
+    void *arg;
+} flow_sink_t;
+
+typedef struct flow_link flow_link_t;
+struct flow_link {
+    flow_sink_t sink;
+    size_t      most;       /* bytes of a fragment, its serial included */
+    uint64_t    window_max; /* messages that it can have on their way */
+    /* These two return 1, or 0: again after poll(). */
+    int (*send)(flow_link_t *link, uint64_t serial, size_t length);
+    int (*ack)(flow_link_t *link, uint64_t count);
+    /* Returns whether something happened. */
+    int (*poll)(flow_link_t *link);
+    /* Adds what this end has counted. */
+    void (*count)(flow_link_t *link, json_t *counters);
+    /* Both ends call it when nothing is on its way; frees the link. */
+    void (*close)(flow_link_t *link, int fd);
+};
+
+/* Each returns a link that is connected to the other end of fd. */
+flow_link_t *flow_uct_open(const flow_opts_t *opts, int fd,
+                           const flow_sink_t *sink);
+flow_link_t *flow_verbs_open(const flow_opts_t *opts, int fd,
+                             const flow_sink_t *sink);
+flow_link_t *flow_tcp_open(const flow_opts_t *opts, int fd,
+                           const flow_sink_t *sink, int is_server);
+
+/* ---- an end ---- */
+
+/* What one end has seen, its warm-up left out. */
+typedef struct flow_side {
+    uint64_t sent, received;
+    uint64_t disorder;          /* fragments that were not the next one */
+    uint64_t first_ns, last_ns; /* arrivals; of who asks: since it asked */
+    uint64_t elapsed_ns;        /* the warm-up included, like the two below */
+    uint64_t cpu_ns;            /* of this process */
+    uint64_t preempted;         /* times that another wanted this CPU */
+} flow_side_t;
+
+typedef struct flow_end {
+    flow_link_t       *link;
+    const flow_opts_t *opts;
+    int               fd;        /* of the socket */
+    uint64_t          window;
+    uint64_t          warm_up;   /* messages before those that are measured */
+    uint64_t          fragments; /* of a message */
+    uint64_t          next_out;  /* serial of the next fragment */
+    uint64_t          acked;     /* messages of ours that have arrived */
+    uint64_t          next_in;   /* serial of the fragment that is awaited */
+    uint64_t          arrived;   /* messages */
+    uint64_t          told;      /* of which the other end knows */
+    int               is_over;   /* the last message has come */
+    int               has_told_stop, is_stopped; /* we, or the other host */
+    unsigned          idle, turns; /* polls that found nothing; all */
+    int               has_moved; /* something happened since event_ns */
+    uint64_t          event_ns;
+    daqiri_hist_t     hist;      /* round trips, of who asks */
+    flow_side_t       side;
+} flow_end_t;
+
+/* Both ends of fd; is_first tells them apart. */
+void flow_end_open(flow_end_t *end, const flow_opts_t *opts, int fd,
+                   int is_first);
+
+/* The whole of the pattern; end->side is complete afterwards. */
+void flow_end_run(flow_end_t *end, int is_first);
+
+/* ---- counters ---- */
+
+/* Adds the counters of the interfaces that this process has open (daqiri's),
+ * those that are zero left out. */
+void flow_count_stats(json_t *counters);
+
+/* What the port of a device, NAME:PORT, counts: an object, empty if it does
+ * not; and how much more it is by now, what has not changed left out. */
+json_t *flow_count_port(const char *sysfs, const char *device);
+json_t *flow_count_change(const json_t *before, const json_t *after);
 
 #endif

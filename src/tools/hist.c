@@ -79,20 +79,27 @@ uint64_t daqiri_hist_share(const daqiri_hist_t *hist, double share)
     return (value > hist->max_ns) ? hist->max_ns : value;
 }
 
-json_t *daqiri_hist_report(const daqiri_hist_t *hist)
+json_t *daqiri_hist_report_in(const daqiri_hist_t *hist, double unit_ns)
 {
+    static const struct {
+        const char *name;
+        double     share;
+    } shares[] = {
+        {"min_us", 0}, {"p50_us", 0.5}, {"p90_us", 0.9}, {"p95_us", 0.95},
+        {"p99_us", 0.99}, {"p999_us", 0.999}, {"max_us", 1}
+    };
     json_t *report = json_object();
+    size_t i;
 
     daqiri_report_int(report, "count", (long long)hist->count);
-    daqiri_report_real(report, "min_us",
-                       (double)daqiri_hist_share(hist, 0) / 1e3);
-    daqiri_report_real(report, "p50_us",
-                       (double)daqiri_hist_share(hist, 0.5) / 1e3);
-    daqiri_report_real(report, "p95_us",
-                       (double)daqiri_hist_share(hist, 0.95) / 1e3);
-    daqiri_report_real(report, "p99_us",
-                       (double)daqiri_hist_share(hist, 0.99) / 1e3);
-    daqiri_report_real(report, "max_us",
-                       (double)daqiri_hist_share(hist, 1) / 1e3);
+    for (i = 0; i < sizeof(shares) / sizeof(shares[0]); ++i) {
+        daqiri_report_real(report, shares[i].name, unit_ns / 1e3 *
+                           (double)daqiri_hist_share(hist, shares[i].share));
+    }
     return report;
+}
+
+json_t *daqiri_hist_report(const daqiri_hist_t *hist)
+{
+    return daqiri_hist_report_in(hist, 1);
 }

@@ -34,7 +34,11 @@ void daqiri_hist_add(daqiri_hist_t *hist, uint64_t ns);
  * median. 0 when there are none. In ns. */
 uint64_t daqiri_hist_share(const daqiri_hist_t *hist, double share);
 
-/* {"count", "min_us", "p50_us", "p95_us", "p99_us", "max_us"}. */
+/* {"count", "min_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us",
+ * "max_us"}. */
 json_t *daqiri_hist_report(const daqiri_hist_t *hist);
+
+/* The same of times that were counted in something else, so many ns long. */
+json_t *daqiri_hist_report_in(const daqiri_hist_t *hist, double unit_ns);
 
 #endif

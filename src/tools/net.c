@@ -311,15 +311,6 @@ int daqiri_net_is_readable(int fd)
 
 /* ---- frames ---- */
 
-int daqiri_net_send_frame(int fd, const daqiri_peer_frame_t *frame,
-                          uint64_t deadline_ns, daqiri_failure_t *failure)
-{
-    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
-
-    return daqiri_net_send(fd, bytes, daqiri_peer_pack(frame, bytes),
-                           deadline_ns, failure);
-}
-
 static int net_recv_header(int fd, daqiri_peer_header_t *header,
                            uint64_t deadline_ns, daqiri_failure_t *failure)
 {
@@ -370,6 +361,34 @@ int daqiri_net_recv_frame(int fd, daqiri_peer_frame_t *frame,
     return 0;
 }
 
+/* Who takes nothing any more has often said why before it went. */
+static void net_blame(int fd, daqiri_failure_t *failure)
+{
+    daqiri_failure_t peer = {.stage = failure->stage};
+    daqiri_peer_frame_t frame;
+
+    while (daqiri_net_recv_frame(fd, &frame, daqiri_now_ns() + NET_ABORT_NS,
+                                 &peer) == 0) {
+    }
+    if (peer.class_id == DAQIRI_CLASS_PEER_FAILED) {
+        *failure = peer;
+    }
+}
+
+int daqiri_net_send_frame(int fd, const daqiri_peer_frame_t *frame,
+                          uint64_t deadline_ns, daqiri_failure_t *failure)
+{
+    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    int ret;
+
+    ret = daqiri_net_send(fd, bytes, daqiri_peer_pack(frame, bytes),
+                          deadline_ns, failure);
+    if ((ret != 0) && (failure->class_id == DAQIRI_CLASS_PEER_GONE)) {
+        net_blame(fd, failure);
+    }
+    return ret;
+}
+
 int daqiri_net_expect(int fd, daqiri_peer_kind_t kind,
                       daqiri_peer_frame_t *frame, uint64_t deadline_ns,
                       daqiri_failure_t *failure)
@@ -382,26 +401,52 @@ int daqiri_net_expect(int fd, daqiri_peer_kind_t kind,
                        "%d where %d was to come", frame->kind, kind);
 }
 
-int daqiri_net_hello(int fd, daqiri_peer_service_t service, char *version,
-                     uint64_t deadline_ns, daqiri_failure_t *failure)
+static int net_send_hello(int fd, unsigned service, uint64_t deadline_ns,
+                          daqiri_failure_t *failure)
 {
     daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_HELLO};
 
     frame.hello.service = (uint16_t)service;
     snprintf(frame.hello.version, sizeof(frame.hello.version), "%s",
              DAQIRI_VERSION);
-    if ((daqiri_net_send_frame(fd, &frame, deadline_ns, failure) != 0) ||
+    return daqiri_net_send_frame(fd, &frame, deadline_ns, failure);
+}
+
+int daqiri_net_hello_any(int fd, daqiri_peer_service_t *service, char *version,
+                         uint64_t deadline_ns, daqiri_failure_t *failure)
+{
+    daqiri_peer_frame_t frame;
+
+    if (daqiri_net_expect(fd, DAQIRI_PEER_HELLO, &frame, deadline_ns,
+                          failure) != 0) {
+        return -1;
+    }
+    *service = frame.hello.service;
+    snprintf(version, DAQIRI_PEER_WORD_MAX, "%s", frame.hello.version);
+    return net_send_hello(fd, frame.hello.service, deadline_ns, failure);
+}
+
+static const char *const net_services[DAQIRI_PEER_SERVICE_LAST] = {
+    [DAQIRI_PEER_PINGPONG] = "pingpong",
+    [DAQIRI_PEER_TCP]      = "tcp",
+    [DAQIRI_PEER_FLOW]     = "sweep"
+};
+
+int daqiri_net_hello(int fd, daqiri_peer_service_t service, char *version,
+                     uint64_t deadline_ns, daqiri_failure_t *failure)
+{
+    daqiri_peer_frame_t frame;
+
+    if ((net_send_hello(fd, service, deadline_ns, failure) != 0) ||
         (daqiri_net_expect(fd, DAQIRI_PEER_HELLO, &frame, deadline_ns,
                            failure) != 0)) {
         return -1;
     }
     if (frame.hello.service != service) {
         return daqiri_fail(failure, DAQIRI_CLASS_PEER_REFUSED, "the peer is "
-                           "there for %s, not for %s",
-                           (frame.hello.service == DAQIRI_PEER_TCP) ?
-                           "daqiri tcp" : "daqiri pingpong",
-                           (service == DAQIRI_PEER_TCP) ?
-                           "daqiri tcp" : "daqiri pingpong");
+                           "there for daqiri %s, not for daqiri %s",
+                           net_services[frame.hello.service],
+                           net_services[service]);
     }
     snprintf(version, DAQIRI_PEER_WORD_MAX, "%s", frame.hello.version);
     return 0;

@@ -52,6 +52,11 @@ int daqiri_net_expect(int fd, daqiri_peer_kind_t kind,
 int daqiri_net_hello(int fd, daqiri_peer_service_t service, char *version,
                      uint64_t deadline_ns, daqiri_failure_t *failure);
 
+/* The same for who takes any service: waits for the peer's HELLO, and offers
+ * what it wants. */
+int daqiri_net_hello_any(int fd, daqiri_peer_service_t *service, char *version,
+                         uint64_t deadline_ns, daqiri_failure_t *failure);
+
 /* Tells the peer of our failure, if it listens; never fails itself. */
 void daqiri_net_abort(int fd, const daqiri_failure_t *failure);
 

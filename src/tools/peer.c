@@ -35,6 +35,13 @@ static void peer_put_text(peer_writer_t *writer, const char *text, size_t size)
     writer->next += length;
 }
 
+static void peer_put_blob(peer_writer_t *writer, const daqiri_peer_blob_t *blob)
+{
+    peer_put(writer, blob->length, 2);
+    memcpy(writer->next, blob->bytes, blob->length);
+    writer->next += blob->length;
+}
+
 static uint64_t peer_get(peer_reader_t *reader, unsigned length)
 {
     uint64_t value = 0;
@@ -77,6 +84,29 @@ static void peer_get_text(peer_reader_t *reader, char *text, size_t size)
     reader->next += length;
 }
 
+/* What becomes a word of a command line. */
+static void peer_get_name(peer_reader_t *reader, char *text, size_t size)
+{
+    peer_get_text(reader, text, size);
+    if ((text[0] == '\0') ||
+        (text[strspn(text, DAQIRI_PEER_TRANSPORT_LETTERS)] != '\0')) {
+        reader->is_bad = 1;
+    }
+}
+
+static void peer_get_blob(peer_reader_t *reader, daqiri_peer_blob_t *blob)
+{
+    size_t length = (size_t)peer_get_range(reader, 2, 0, DAQIRI_PEER_BLOB_MAX);
+
+    if (reader->is_bad || ((size_t)(reader->end - reader->next) < length)) {
+        reader->is_bad = 1;
+        return;
+    }
+    blob->length = (uint16_t)length;
+    memcpy(blob->bytes, reader->next, length);
+    reader->next += length;
+}
+
 /* ---- frames ---- */
 
 static void peer_pack_info(peer_writer_t *writer,
@@ -90,6 +120,45 @@ static void peer_pack_info(peer_writer_t *writer,
     peer_put(writer, (uint32_t)frame->info.gid_index, 4);
     memcpy(writer->next, frame->info.gid, sizeof(frame->info.gid));
     writer->next += sizeof(frame->info.gid);
+}
+
+static void peer_pack_flow(peer_writer_t *writer,
+                           const daqiri_peer_frame_t *frame)
+{
+    switch (frame->kind) {
+    case DAQIRI_PEER_FLOW_TERMS:
+        peer_put_text(writer, frame->flow_terms.transport,
+                      DAQIRI_PEER_WORD_MAX);
+        peer_put(writer, frame->flow_terms.pattern, 4);
+        peer_put(writer, frame->flow_terms.size, 8);
+        peer_put(writer, frame->flow_terms.window, 8);
+        peer_put(writer, frame->flow_terms.duration_ns, 8);
+        peer_put(writer, frame->flow_terms.pace, 8);
+        break;
+    case DAQIRI_PEER_FLOW_ADDRESS:
+        peer_put(writer, frame->flow_address.port, 2);
+        peer_put_blob(writer, &frame->flow_address.device);
+        peer_put_blob(writer, &frame->flow_address.iface);
+        peer_put_blob(writer, &frame->flow_address.ep);
+        break;
+    case DAQIRI_PEER_FLOW_SIDE:
+        peer_put(writer, frame->flow_side.sent, 8);
+        peer_put(writer, frame->flow_side.received, 8);
+        peer_put(writer, frame->flow_side.disorder, 8);
+        peer_put(writer, frame->flow_side.first_ns, 8);
+        peer_put(writer, frame->flow_side.last_ns, 8);
+        peer_put(writer, frame->flow_side.elapsed_ns, 8);
+        peer_put(writer, frame->flow_side.cpu_ns, 8);
+        peer_put(writer, frame->flow_side.preempted, 8);
+        break;
+    case DAQIRI_PEER_FLOW_COUNTER:
+        peer_put_text(writer, frame->flow_counter.name,
+                      DAQIRI_PEER_COUNTER_MAX);
+        peer_put(writer, frame->flow_counter.value, 8);
+        break;
+    default:
+        break;
+    }
 }
 
 static void peer_pack_payload(peer_writer_t *writer,
@@ -129,7 +198,8 @@ static void peer_pack_payload(peer_writer_t *writer,
         peer_put(writer, frame->tcp_result.messages, 8);
         peer_put(writer, frame->tcp_result.elapsed_ns, 8);
         break;
-    case DAQIRI_PEER_LAST:
+    default:
+        peer_pack_flow(writer, frame);
         break;
     }
 }
@@ -189,13 +259,70 @@ static void peer_parse_info(peer_reader_t *reader, daqiri_peer_frame_t *frame)
     }
 }
 
+static void peer_parse_flow_terms(peer_reader_t *reader,
+                                  daqiri_peer_frame_t *frame)
+{
+    peer_get_name(reader, frame->flow_terms.transport, DAQIRI_PEER_WORD_MAX);
+    frame->flow_terms.pattern = (uint32_t)peer_get_range(
+            reader, 4, DAQIRI_PEER_STREAM, DAQIRI_PEER_DUPLEX);
+    frame->flow_terms.size        = peer_get_range(reader, 8,
+                                                   DAQIRI_PEER_FLOW_SIZE_MIN,
+                                                   DAQIRI_PEER_FLOW_SIZE_MAX);
+    frame->flow_terms.window      = peer_get_range(reader, 8, 1,
+                                                   DAQIRI_PEER_FLOW_WINDOW_MAX);
+    frame->flow_terms.duration_ns = peer_get_range(reader, 8, 1,
+                                                   DAQIRI_PEER_NS_MAX);
+    frame->flow_terms.pace        = peer_get(reader, 8);
+}
+
+static void peer_parse_flow_side(peer_reader_t *reader,
+                                 daqiri_peer_frame_t *frame)
+{
+    frame->flow_side.sent       = peer_get(reader, 8);
+    frame->flow_side.received   = peer_get(reader, 8);
+    frame->flow_side.disorder   = peer_get(reader, 8);
+    frame->flow_side.first_ns   = peer_get(reader, 8);
+    frame->flow_side.last_ns    = peer_get_range(reader, 8,
+                                                 frame->flow_side.first_ns,
+                                                 UINT64_MAX);
+    frame->flow_side.elapsed_ns = peer_get(reader, 8);
+    frame->flow_side.cpu_ns     = peer_get(reader, 8);
+    frame->flow_side.preempted  = peer_get(reader, 8);
+}
+
+static void peer_parse_flow(peer_reader_t *reader, daqiri_peer_frame_t *frame)
+{
+    switch (frame->kind) {
+    case DAQIRI_PEER_FLOW_TERMS:
+        peer_parse_flow_terms(reader, frame);
+        break;
+    case DAQIRI_PEER_FLOW_ADDRESS:
+        frame->flow_address.port = (uint16_t)peer_get(reader, 2);
+        peer_get_blob(reader, &frame->flow_address.device);
+        peer_get_blob(reader, &frame->flow_address.iface);
+        peer_get_blob(reader, &frame->flow_address.ep);
+        break;
+    case DAQIRI_PEER_FLOW_SIDE:
+        peer_parse_flow_side(reader, frame);
+        break;
+    case DAQIRI_PEER_FLOW_COUNTER:
+        peer_get_text(reader, frame->flow_counter.name,
+                      DAQIRI_PEER_COUNTER_MAX);
+        frame->flow_counter.value = peer_get(reader, 8);
+        break;
+    default:
+        reader->is_bad = 1;
+        break;
+    }
+}
+
 static void peer_parse_payload(peer_reader_t *reader,
                                daqiri_peer_frame_t *frame)
 {
     switch (frame->kind) {
     case DAQIRI_PEER_HELLO:
         frame->hello.service = (uint16_t)peer_get_range(
-                reader, 2, DAQIRI_PEER_PINGPONG, DAQIRI_PEER_TCP);
+                reader, 2, DAQIRI_PEER_PINGPONG, DAQIRI_PEER_SERVICE_LAST - 1);
         peer_get_text(reader, frame->hello.version, DAQIRI_PEER_WORD_MAX);
         break;
     case DAQIRI_PEER_TERMS:
@@ -231,8 +358,8 @@ static void peer_parse_payload(peer_reader_t *reader,
         frame->tcp_result.messages   = peer_get(reader, 8);
         frame->tcp_result.elapsed_ns = peer_get(reader, 8);
         break;
-    case DAQIRI_PEER_LAST:
-        reader->is_bad = 1;
+    default:
+        peer_parse_flow(reader, frame);
         break;
     }
 }

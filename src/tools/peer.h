@@ -20,35 +20,52 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DAQIRI_PEER_VERSION 1
+#define DAQIRI_PEER_VERSION 2
 
 enum {
     DAQIRI_PEER_HEADER_LEN  = 16,
     DAQIRI_PEER_PAYLOAD_MAX = 1024,
     DAQIRI_PEER_TEXT_MAX    = 768, /* with the zero that ends it */
-    DAQIRI_PEER_WORD_MAX    = 32
+    DAQIRI_PEER_WORD_MAX    = 32,
+    DAQIRI_PEER_COUNTER_MAX = 64,  /* name of a counter */
+    DAQIRI_PEER_BLOB_MAX    = 256 /* of an address that only UCX reads */
 };
 
 /* Largest that a peer may ask for. */
 #define DAQIRI_PEER_SIZE_MAX  ((uint64_t)256 << 20)
 #define DAQIRI_PEER_ITERS_MAX ((uint64_t)1 << 40)
 #define DAQIRI_PEER_MS_MAX    ((uint64_t)7 * 24 * 3600 * 1000)
+#define DAQIRI_PEER_NS_MAX    (DAQIRI_PEER_MS_MAX * 1000000)
+
+/* What a transport's name is made of: it becomes a word of a command. */
+#define DAQIRI_PEER_TRANSPORT_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_:"
+
+/* Of a run of daqiri sweep: a serial is in front of each message. */
+#define DAQIRI_PEER_FLOW_SIZE_MIN   8u
+#define DAQIRI_PEER_FLOW_SIZE_MAX   (1u << 30)
+#define DAQIRI_PEER_FLOW_WINDOW_MAX (1u << 20)
 
 typedef enum daqiri_peer_kind {
     DAQIRI_PEER_HELLO = 1, /* the first frame of both sides */
     DAQIRI_PEER_TERMS,     /* of an RDMA ping-pong; from the client */
     DAQIRI_PEER_INFO,      /* where to connect to */
     DAQIRI_PEER_READY,     /* a barrier: this stage is behind me */
-    DAQIRI_PEER_DONE,      /* I have nothing more to send */
+    DAQIRI_PEER_DONE,      /* I have nothing more to send, or was asked to stop */
     DAQIRI_PEER_ABORT,     /* I failed */
     DAQIRI_PEER_TCP_TERMS, /* of a TCP test; from the client */
     DAQIRI_PEER_TCP_RESULT, /* what the server saw of it */
+    DAQIRI_PEER_FLOW_TERMS,   /* of a run of daqiri sweep; from the client */
+    DAQIRI_PEER_FLOW_ADDRESS, /* where UCX, or TCP, is to connect to */
+    DAQIRI_PEER_FLOW_SIDE,    /* what the server saw of it */
+    DAQIRI_PEER_FLOW_COUNTER, /* and has counted; as many as there are */
     DAQIRI_PEER_LAST
 } daqiri_peer_kind_t;
 
 typedef enum daqiri_peer_service {
     DAQIRI_PEER_PINGPONG = 1,
-    DAQIRI_PEER_TCP      = 2
+    DAQIRI_PEER_TCP      = 2,
+    DAQIRI_PEER_FLOW     = 3, /* daqiri sweep, daqiri drop-curve */
+    DAQIRI_PEER_SERVICE_LAST
 } daqiri_peer_service_t;
 
 typedef enum daqiri_peer_pattern {
@@ -63,6 +80,12 @@ typedef struct daqiri_peer_header {
     uint16_t kind;
     uint32_t length; /* <= DAQIRI_PEER_PAYLOAD_MAX */
 } daqiri_peer_header_t;
+
+/* Bytes that are nobody's business but of who asked for them. */
+typedef struct daqiri_peer_blob {
+    uint16_t length;
+    uint8_t  bytes[DAQIRI_PEER_BLOB_MAX]; /* zero behind the length */
+} daqiri_peer_blob_t;
 
 /* One frame; which member counts is said by the kind. */
 typedef struct daqiri_peer_frame {
@@ -107,6 +130,29 @@ typedef struct daqiri_peer_frame {
             uint64_t messages;
             uint64_t elapsed_ns;
         } tcp_result;
+        struct {
+            char     transport[DAQIRI_PEER_WORD_MAX]; /* a-z 0-9 _ : */
+            uint32_t pattern;
+            uint64_t size;        /* FLOW_SIZE_MIN to FLOW_SIZE_MAX */
+            uint64_t window;      /* 1 to FLOW_WINDOW_MAX */
+            uint64_t duration_ns; /* 1 to NS_MAX */
+            uint64_t pace;        /* bits a second; 0: none */
+        } flow_terms;
+        struct {
+            uint16_t           port; /* of TCP; 0: none */
+            daqiri_peer_blob_t device, iface, ep;
+        } flow_address;
+        struct {
+            uint64_t sent, received;
+            uint64_t disorder;
+            uint64_t first_ns, last_ns; /* on its own clock, in this order */
+            uint64_t elapsed_ns, cpu_ns;
+            uint64_t preempted;
+        } flow_side;
+        struct {
+            char     name[DAQIRI_PEER_COUNTER_MAX];
+            uint64_t value;
+        } flow_counter;
     };
 } daqiri_peer_frame_t;
 

@@ -26,6 +26,7 @@ enum {
     PINGPONG_GID,
     PINGPONG_SIZE,
     PINGPONG_ITERS,
+    PINGPONG_DURATION,
     PINGPONG_MTU,
     PINGPONG_UC,
     PINGPONG_SETUP,
@@ -38,9 +39,12 @@ static const struct argp_option pingpong_options[] = {
     {"addr", PINGPONG_ADDR, "HOST[:PORT]", 0, "Be the client of that server",
      1},
     {"by-hand", PINGPONG_HAND, "ROLE", 0,
-     "server or client, where there is no TCP: enter the values", 1},
+     "server or client: enter the values, without TCP", 1},
     {"size", PINGPONG_SIZE, "SIZE", 0, "Of a message; the client's (64)", 2},
-    {"iters", PINGPONG_ITERS, "N", 0, "Round trips; the client's (10000)", 2},
+    {"iters", PINGPONG_ITERS, "N", 0,
+     "Round trips; the client's (10000, or no bound with -duration)", 2},
+    {"duration", PINGPONG_DURATION, "TIME", 0,
+     "How long, at most; the client's", 2},
     {"uc", PINGPONG_UC, NULL, 0, "UC instead of RC; the client's", 2},
     {"device", PINGPONG_DEVICE, "NAME", 0,
      "auto, soft or an RDMA device (auto)", 3},
@@ -92,6 +96,17 @@ static void pingpong_judge(struct argp_state *state,
         argp_error(state, "one of -listen, -addr and -by-hand says how the "
                    "two sides meet");
     }
+    if ((opts->by_hand != NULL) && (opts->duration > 0)) {
+        argp_error(state, "-duration cannot be used by hand: nothing would "
+                   "tell the server that the time is over; use -iters");
+    }
+}
+
+static void pingpong_defaults(daqiri_pingpong_t *opts)
+{
+    if (opts->iters == 0) {
+        opts->iters = (opts->duration > 0) ? DAQIRI_PEER_ITERS_MAX : 10000;
+    }
 }
 
 static error_t pingpong_parse(int key, char *arg, struct argp_state *state)
@@ -121,6 +136,9 @@ static error_t pingpong_parse(int key, char *arg, struct argp_state *state)
         opts->iters = daqiri_args_count(state, "iters", arg, 1,
                                         DAQIRI_PEER_ITERS_MAX);
         return 0;
+    case PINGPONG_DURATION:
+        opts->duration = daqiri_args_duration(state, "duration", arg);
+        return 0;
     case PINGPONG_UC:
         opts->is_uc = 1;
         return 0;
@@ -133,6 +151,7 @@ static error_t pingpong_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         pingpong_judge(state, opts);
+        pingpong_defaults(opts);
         return 0;
     default:
         return pingpong_parse_path(key, arg, state);
@@ -154,13 +173,27 @@ static const struct argp pingpong_argp = {
 
 /* ---- the report ---- */
 
+void daqiri_pingpong_report_terms(json_t *report,
+                                  const daqiri_pingpong_t *opts)
+{
+    daqiri_report_text(report, "transport", opts->is_uc ? "UC" : "RC");
+    daqiri_report_int(report, "size", (long long)opts->size);
+    daqiri_report_set(report, "iterations",
+                      (opts->iters < DAQIRI_PEER_ITERS_MAX) ?
+                      json_integer((json_int_t)opts->iters) : json_null());
+    daqiri_report_set(report, "duration_s", (opts->duration > 0) ?
+                      json_real(opts->duration) : json_null());
+}
+
 json_t *daqiri_pingpong_report(const daqiri_pingpong_t *opts)
 {
     static const char *const unknown[] = {
-        "port", "peer_version", "local", "remote", "latency", "datapath"
+        "port", "local_addr", "remote_addr", "local", "remote", "latency",
+        "datapath"
     };
     json_t *report = daqiri_report_new("pingpong");
     int is_server  = (opts->listen_on != NULL) ||
+                     (opts->peer_version != NULL) ||
                      ((opts->by_hand != NULL) &&
                       (strcmp(opts->by_hand, "server") == 0));
     daqiri_failure_t none = {0};
@@ -168,12 +201,13 @@ json_t *daqiri_pingpong_report(const daqiri_pingpong_t *opts)
 
     daqiri_report_text(report, "role", is_server ? "server" : "client");
     daqiri_report_text(report, "device", opts->device);
-    daqiri_report_text(report, "transport", opts->is_uc ? "UC" : "RC");
-    daqiri_report_int(report, "size", (long long)opts->size);
-    daqiri_report_int(report, "iterations", (long long)opts->iters);
+    daqiri_report_text(report, "pattern", "pingpong");
+    daqiri_pingpong_report_terms(report, opts);
     for (i = 0; i < sizeof(unknown) / sizeof(unknown[0]); ++i) {
         daqiri_report_set(report, unknown[i], json_null());
     }
+    daqiri_report_text(report, "addr", opts->connect_to);
+    daqiri_report_text(report, "peer_version", opts->peer_version);
     daqiri_report_bool(report, "ok", 0);
     daqiri_report_bool(report, "interrupted", 0);
     daqiri_failure_report(&none, report);
@@ -184,6 +218,7 @@ json_t *daqiri_pingpong_report(const daqiri_pingpong_t *opts)
     daqiri_report_real(report, "bytes_per_s", 0);
     daqiri_report_real(report, "gbit_per_s", 0);
     daqiri_report_real(report, "messages_per_s", 0);
+    daqiri_report_real(report, "cpu_percent", 0);
     return report;
 }
 
@@ -199,6 +234,7 @@ static const daqiri_column_t pingpong_columns[] = {
     {"latency.p95_us", "round trip, 95 %", DAQIRI_UNIT_USEC},
     {"latency.p99_us", "round trip, 99 %", DAQIRI_UNIT_USEC},
     {"latency.max_us", "round trip, most", DAQIRI_UNIT_USEC},
+    {"cpu_percent", "processor, of one", DAQIRI_UNIT_PERCENT},
     {"stage", "stage"}, {"failure_class", "failure"}
 };
 
@@ -228,7 +264,7 @@ static const daqiri_section_t pingpong_bad[] = {
 
 static json_t *pingpong_child(void *arg, daqiri_watch_child_t *child)
 {
-    return daqiri_pingpong_run(arg, child);
+    return daqiri_pingpong_run(*(const daqiri_pingpong_t**)arg, child);
 }
 
 /* A report for a child that could not write one. */
@@ -244,7 +280,22 @@ static json_t *pingpong_wedged(const daqiri_pingpong_t *opts,
                 DAQIRI_CLASS_PROVIDER_TIMEOUT : DAQIRI_CLASS_PROVIDER_DIED,
                 "%s", text);
     daqiri_failure_report(&failure, report);
+    if (opts->peer_version != NULL) {
+        /* Who is wedged may keep the connection open. */
+        daqiri_net_abort(opts->fd, &failure);
+    }
     return report;
+}
+
+json_t *daqiri_pingpong_watched(const daqiri_pingpong_t *opts,
+                                int *is_wedged_p)
+{
+    daqiri_watch_t watch = {.timeout = opts->setup_timeout};
+
+    daqiri_watch_run(&watch, pingpong_child, &opts);
+    *is_wedged_p = (watch.end == DAQIRI_WATCH_TIMEOUT);
+    return (watch.end == DAQIRI_WATCH_DONE) ? watch.result :
+                                              pingpong_wedged(opts, &watch);
 }
 
 static int pingpong_show(const daqiri_pingpong_t *opts, const json_t *report)
@@ -278,13 +329,11 @@ int daqiri_pingpong(int argc, char **argv)
         .device        = "auto",
         .gid_index     = -1,
         .size          = 64,
-        .iters         = 10000,
         .setup_timeout = 5,
         .timeout       = 5
     };
-    daqiri_watch_t watch = {0};
     json_t *report;
-    int status;
+    int status, is_wedged;
 
     daqiri_args_parse(&pingpong_argp, argc, argv, &opts);
     status = daqiri_soft_settle(opts.device, argv, &opts.device);
@@ -292,11 +341,8 @@ int daqiri_pingpong(int argc, char **argv)
         return status;
     }
     daqiri_stop_catch();
-    watch.timeout = opts.setup_timeout;
-    daqiri_watch_run(&watch, pingpong_child, &opts);
-    report = (watch.end == DAQIRI_WATCH_DONE) ? watch.result :
-                                                pingpong_wedged(&opts, &watch);
+    report = daqiri_pingpong_watched(&opts, &is_wedged);
     status = pingpong_show(&opts, report);
     json_decref(report);
-    return (watch.end == DAQIRI_WATCH_TIMEOUT) ? DAQIRI_EXIT_WATCHDOG : status;
+    return is_wedged ? DAQIRI_EXIT_WATCHDOG : status;
 }

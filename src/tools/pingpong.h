@@ -18,19 +18,27 @@
 typedef struct daqiri_pingpong {
     daqiri_format_t format;
     const char      *speaker;       /* "daqiri pingpong" */
-    const char      *listen_on;     /* one of these three */
+    const char      *listen_on;     /* one of these four */
     const char      *connect_to;
     const char      *by_hand;       /* "server" or "client" */
+    const char      *peer_version;  /* or a client has come to the server ... */
+    int             fd;             /* ... here, and said this */
     const char      *device;
     unsigned        port;
     int             gid_index;
     size_t          size;           /* bytes of a message */
-    uint64_t        iters;
+    uint64_t        iters;          /* DAQIRI_PEER_ITERS_MAX: no bound */
+    double          duration;       /* s; 0: no bound */
     unsigned        mtu;
     int             is_uc;
     double          setup_timeout;  /* s, for each stage before the data */
     double          timeout;        /* s without any completion */
 } daqiri_pingpong_t;
+
+/* Runs all of it under the watchdog. Returns the report, also when that had to
+ * end it; *is_wedged_p says so. */
+json_t *daqiri_pingpong_watched(const daqiri_pingpong_t *opts,
+                                int *is_wedged_p);
 
 /* All stages, in the child of the watchdog. Returns the report. */
 json_t *daqiri_pingpong_run(const daqiri_pingpong_t *opts,
@@ -38,6 +46,10 @@ json_t *daqiri_pingpong_run(const daqiri_pingpong_t *opts,
 
 /* A report in which nothing has happened yet. */
 json_t *daqiri_pingpong_report(const daqiri_pingpong_t *opts);
+
+/* What is measured, as far as it is known: the server is told. */
+void daqiri_pingpong_report_terms(json_t *report,
+                                  const daqiri_pingpong_t *opts);
 
 /* What the other side has to know, as one word, and back; text is
  * DAQIRI_PINGPONG_WORD_MAX long. Parsing returns 0 or -1. */

@@ -21,6 +21,7 @@
 #include "hist.h"
 #include "net.h"
 #include "stop.h"
+#include "ticks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +36,16 @@
 /* What the watchdog gives on top of our own time-outs. */
 #define PINGPONG_GRACE 3.0
 
-#define PINGPONG_MESSAGES 2 /* receives posted */
+/* Polls between two looks at the clock, ticks between two at everything else:
+ * neither is for the time of a message. */
+#define PINGPONG_POLLS      256
+#define PINGPONG_LOOK_TICKS (1u << 20)
+
+/* As in perftest: one request of so many is signalled, and short messages go
+ * inline. */
+#define PINGPONG_DEPTH  64u
+#define PINGPONG_SIGNAL 16
+#define PINGPONG_INLINE 64u
 
 typedef struct pingpong {
     daqiri_pingpong_t    opts;
@@ -52,8 +62,16 @@ typedef struct pingpong {
     daqiri_hist_t        *hist;
     daqiri_progress_t    progress;
     uint64_t             done;       /* iterations */
-    uint64_t             start_ns, end_ns, step_ns;
+    daqiri_ticks_t       ticks;
+    uint64_t             start, end; /* ticks */
+    double               tick_ns;
+    uint64_t             start_ns, step_ns, look_ns;
+    double               cpu_percent;
     int                  peer_done;  /* the peer has said so */
+    unsigned             flags;      /* of each request */
+    int                  recvs;      /* completed, and not waited for yet */
+    int                  taken;      /* of those posted; to be posted again */
+    uint64_t             posted, retired; /* requests */
 } pingpong_t;
 
 /* ---- stages ---- */
@@ -146,12 +164,13 @@ static int pingpong_terms(pingpong_t *pp)
     return 0;
 }
 
-static int pingpong_control(pingpong_t *pp)
+/* A connection on which both have said who they are. */
+static int pingpong_meet(pingpong_t *pp)
 {
     char version[DAQIRI_PEER_WORD_MAX];
 
-    pingpong_stage(pp, "pre-resource-control", pp->opts.setup_timeout);
-    if (pp->opts.by_hand != NULL) {
+    if (pp->opts.peer_version != NULL) {
+        pp->fd = pp->opts.fd;
         return 0;
     }
     if (pp->is_client) {
@@ -166,7 +185,26 @@ static int pingpong_control(pingpong_t *pp)
         return -1;
     }
     daqiri_report_text(pp->report, "peer_version", version);
-    return pingpong_terms(pp);
+    return 0;
+}
+
+static int pingpong_control(pingpong_t *pp)
+{
+    char name[DAQIRI_NET_NAME_MAX];
+    int ret;
+
+    pingpong_stage(pp, "pre-resource-control", pp->opts.setup_timeout);
+    if (pp->opts.by_hand != NULL) {
+        return 0;
+    }
+    ret = pingpong_meet(pp);
+    if (pp->fd >= 0) {
+        daqiri_report_text(pp->report, "local_addr",
+                           daqiri_net_name(pp->fd, 0, name));
+        daqiri_report_text(pp->report, "remote_addr",
+                           daqiri_net_name(pp->fd, 1, name));
+    }
+    return (ret == 0) ? pingpong_terms(pp) : -1;
 }
 
 static int pingpong_open(pingpong_t *pp)
@@ -179,40 +217,30 @@ static int pingpong_open(pingpong_t *pp)
     opts.gid_index = pp->opts.gid_index;
     opts.mtu       = pp->opts.mtu;
     opts.is_uc     = pp->opts.is_uc;
-    opts.depth     = PINGPONG_MESSAGES;
+    opts.depth     = PINGPONG_DEPTH;
+    opts.max_inline = (pp->opts.size <= PINGPONG_INLINE) ? PINGPONG_INLINE : 0;
     if ((daqiri_rc_open(&pp->rc, &opts, &pp->failure) != 0) ||
         (daqiri_rc_create(&pp->rc, &pp->failure) != 0)) {
         return -1;
     }
+    pp->flags = (pp->opts.size <= pp->rc.cap.max_inline_data) ?
+                IBV_SEND_INLINE : 0;
     pingpong_stage(pp, "post-resource-control", pp->opts.setup_timeout);
     return (pp->fd < 0) ? 0 : pingpong_barrier(pp);
 }
 
 static int pingpong_info_tcp(pingpong_t *pp)
 {
-    const daqiri_rc_addr_t *local = &pp->rc.local;
-    daqiri_peer_frame_t frame     = {.kind = DAQIRI_PEER_INFO};
+    daqiri_peer_frame_t frame;
 
-    frame.info.lid       = local->lid;
-    frame.info.mtu       = local->mtu;
-    frame.info.is_global = local->is_global;
-    frame.info.qpn       = local->qpn;
-    frame.info.psn       = local->psn;
-    frame.info.gid_index = local->gid_index;
-    memcpy(frame.info.gid, local->gid.raw, sizeof(frame.info.gid));
+    daqiri_rc_addr_pack(&pp->rc.local, &frame);
     if ((daqiri_net_send_frame(pp->fd, &frame, pp->deadline_ns,
                                &pp->failure) != 0) ||
         (daqiri_net_expect(pp->fd, DAQIRI_PEER_INFO, &frame, pp->deadline_ns,
                            &pp->failure) != 0)) {
         return -1;
     }
-    pp->remote.lid       = frame.info.lid;
-    pp->remote.mtu       = frame.info.mtu;
-    pp->remote.is_global = frame.info.is_global;
-    pp->remote.qpn       = frame.info.qpn;
-    pp->remote.psn       = frame.info.psn;
-    pp->remote.gid_index = frame.info.gid_index;
-    memcpy(pp->remote.gid.raw, frame.info.gid, sizeof(frame.info.gid));
+    daqiri_rc_addr_take(&frame, &pp->remote);
     return 0;
 }
 
@@ -259,7 +287,7 @@ static int pingpong_post_recv(pingpong_t *pp)
 static int pingpong_connect(pingpong_t *pp)
 {
     pingpong_stage(pp, "connect-rdma", pp->opts.setup_timeout);
-    if ((pingpong_post_recv(pp) != 0) ||
+    if ((pingpong_post_recv(pp) != 0) || (pingpong_post_recv(pp) != 0) ||
         (daqiri_rc_rtr(&pp->rc, &pp->remote, &pp->failure) != 0) ||
         (daqiri_rc_rts(&pp->rc, &pp->failure) != 0)) {
         return -1;
@@ -282,24 +310,35 @@ static uint8_t pingpong_byte(size_t i)
 /* The number of a message is in its first bytes and in its last one. */
 static void pingpong_stamp(uint8_t *buffer, size_t size, uint64_t number)
 {
-    memcpy(buffer, &number, (size < sizeof(number)) ? size : sizeof(number));
+    if (size >= sizeof(number)) {
+        memcpy(buffer, &number, sizeof(number));
+    } else {
+        memcpy(buffer, &number, size);
+    }
     buffer[size - 1] = (uint8_t)number;
 }
 
+static int pingpong_has_stamp(const uint8_t *buffer, size_t size,
+                              uint64_t number)
+{
+    uint8_t expected[sizeof(number)];
+
+    if (size > sizeof(number)) {
+        return (memcmp(buffer, &number, sizeof(number)) == 0) &&
+               (buffer[size - 1] == (uint8_t)number);
+    }
+    pingpong_stamp(expected, size, number);
+    return memcmp(buffer, expected, size) == 0;
+}
+
+/* All of the first message, the stamp of the others. */
 static int pingpong_check(pingpong_t *pp, uint64_t number)
 {
     const uint8_t *buffer = daqiri_rc_recv_buffer(&pp->rc);
     size_t size           = pp->opts.size;
-    uint8_t expected[sizeof(number)];
     size_t i;
 
-    memcpy(expected, &number, sizeof(number));
-    if (size <= sizeof(number)) {
-        expected[size - 1] = (uint8_t)number;
-    }
-    if ((memcmp(buffer, expected, (size < sizeof(number)) ?
-                size : sizeof(number)) != 0) ||
-        (buffer[size - 1] != (uint8_t)number)) {
+    if (!pingpong_has_stamp(buffer, size, number)) {
         return daqiri_fail(&pp->failure, DAQIRI_CLASS_DATA_MISMATCH, "message "
                            "%llu did not arrive as it was sent",
                            (unsigned long long)number);
@@ -338,10 +377,16 @@ static void pingpong_tick(pingpong_t *pp, uint64_t now_ns)
         daqiri_watch_step(pp->child, "datapath",
                           pp->opts.timeout + PINGPONG_GRACE);
     }
-    if (daqiri_progress_is_due(&pp->progress, now_ns)) {
+    if (!daqiri_progress_is_due(&pp->progress, now_ns)) {
+        return;
+    }
+    if (pp->opts.iters < DAQIRI_PEER_ITERS_MAX) {
         daqiri_progress_show(&pp->progress, now_ns, "%llu of %llu round trips",
                              (unsigned long long)pp->done,
                              (unsigned long long)pp->opts.iters);
+    } else {
+        daqiri_progress_show(&pp->progress, now_ns, "%llu round trips",
+                             (unsigned long long)pp->done);
     }
 }
 
@@ -363,52 +408,88 @@ static int pingpong_blame(pingpong_t *pp)
     return -1;
 }
 
-/* Waits for `recvs` and `sends` completions. Returns 0, -1, or 1 when one of
- * us has been asked to stop and no message is under way to here. */
-static int pingpong_wait(pingpong_t *pp, int recvs, int sends)
+/* Nothing has come for some polls. Returns as pingpong_wait(). */
+static int pingpong_idle(pingpong_t *pp, uint64_t *deadline_ns)
 {
-    uint64_t now_ns      = daqiri_now_ns();
-    uint64_t deadline_ns = now_ns + (uint64_t)(pp->opts.timeout * 1e9);
-    struct ibv_wc wc;
-    int ret;
+    uint64_t now_ns = daqiri_now_ns();
 
-    while ((recvs > 0) || (sends > 0)) {
-        ret = daqiri_rc_wait(&pp->rc, &wc, now_ns + PINGPONG_LOOK_NS,
-                             &pp->failure);
-        if (ret < 0) {
-            return pingpong_blame(pp);
-        }
-        if (ret > 0) {
-            recvs -= (wc.opcode == IBV_WC_RECV);
-            sends -= (wc.opcode == IBV_WC_SEND);
-            continue;
-        }
-        now_ns = daqiri_now_ns();
+    if (*deadline_ns == 0) {
+        *deadline_ns = now_ns + (uint64_t)(pp->opts.timeout * 1e9);
+    }
+    if (now_ns - pp->look_ns >= PINGPONG_LOOK_NS) {
+        pp->look_ns = now_ns;
         pingpong_tick(pp, now_ns);
         if (pingpong_look(pp) != 0) {
             return -1;
         }
-        if (daqiri_stop_asked() || pp->peer_done) {
-            return 1;
+    }
+    if (daqiri_stop_asked() || pp->peer_done) {
+        return 1;
+    }
+    return (now_ns < *deadline_ns) ? 0 :
+           daqiri_fail(&pp->failure, DAQIRI_CLASS_TIMEOUT, "nothing completed "
+                       "within %.4g s, after %llu round trips",
+                       pp->opts.timeout, (unsigned long long)pp->done);
+}
+
+/*
+ * Waits for a message, and for room for another one. Returns 0, -1, or 1 when
+ * one of us has been asked to stop and no message is under way to here.
+ *
+ * Nothing orders the two queues: the peer's next message may complete before
+ * the answer to the last one does, and is then kept for the next call.
+ */
+static int pingpong_wait(pingpong_t *pp)
+{
+    uint64_t deadline_ns = 0;
+    struct ibv_wc wc;
+    int ret;
+
+    while ((pp->recvs == 0) ||
+           (pp->posted - pp->retired >= PINGPONG_DEPTH)) {
+        ret = daqiri_rc_poll(&pp->rc, &wc, PINGPONG_POLLS, &pp->failure);
+        if (ret < 0) {
+            return pingpong_blame(pp);
         }
-        if (now_ns >= deadline_ns) {
-            return daqiri_fail(&pp->failure, DAQIRI_CLASS_TIMEOUT, "nothing "
-                               "completed within %.4g s, after %llu round "
-                               "trips", pp->opts.timeout,
-                               (unsigned long long)pp->done);
+        if (ret == 0) {
+            ret = pingpong_idle(pp, &deadline_ns);
+            if (ret != 0) {
+                return ret;
+            }
+        } else if (wc.opcode == IBV_WC_RECV) {
+            ++pp->recvs;
+        } else {
+            pp->retired = wc.wr_id;
         }
     }
+    --pp->recvs;
+    ++pp->taken;
     return 0;
 }
 
+/* A buffer is stamped anew only after the answer to what was in it, so nobody
+ * needs that any more, whether its request has been retired or not. */
 static int pingpong_send(pingpong_t *pp, uint64_t number)
 {
+    unsigned flags = pp->flags;
     int ret;
 
+    ++pp->posted;
+    if (pp->posted % PINGPONG_SIGNAL == 0) {
+        flags |= IBV_SEND_SIGNALED;
+    }
     pingpong_stamp(daqiri_rc_send_buffer(&pp->rc), pp->opts.size, number);
-    ret = daqiri_rc_post_send(&pp->rc, 1, pp->opts.size, IBV_SEND_SIGNALED);
-    return (ret == 0) ? 0 : daqiri_fail_verb(&pp->failure, "ibv_post_send",
-                                             ret);
+    ret = daqiri_rc_post_send(&pp->rc, pp->posted, pp->opts.size, flags);
+    if (ret != 0) {
+        return daqiri_fail_verb(&pp->failure, "ibv_post_send", ret);
+    }
+    /* While that is on its way. There is another one for the answer. */
+    for (; pp->taken > 0; --pp->taken) {
+        if (pingpong_post_recv(pp) != 0) {
+            return -1;
+        }
+    }
+    return 0;
 }
 
 /* One round trip; number 0 is not counted. Returns as pingpong_wait(). */
@@ -416,30 +497,59 @@ static int pingpong_round(pingpong_t *pp, uint64_t number)
 {
     int ret;
 
-    if (pp->is_client) {
-        if (pingpong_send(pp, number) != 0) {
-            return -1;
-        }
-        ret = pingpong_wait(pp, 1, 1);
-    } else {
-        ret = pingpong_wait(pp, 1, 0);
+    if (pp->is_client && (pingpong_send(pp, number) != 0)) {
+        return -1;
     }
+    ret = pingpong_wait(pp);
     if (ret != 0) {
         return ret;
     }
     /* Before the answer, or the next message, can cause another. */
-    if ((pingpong_check(pp, number) != 0) || (pingpong_post_recv(pp) != 0)) {
+    if (pingpong_check(pp, number) != 0) {
         return -1;
     }
-    if (!pp->is_client) {
-        return (pingpong_send(pp, number) != 0) ? -1 : pingpong_wait(pp, 0, 1);
+    return pp->is_client ? 0 : pingpong_send(pp, number);
+}
+
+/* The time is the client's; the server is told. Either may be asked to stop,
+ * with nothing owed to the other: a message to a server that has stopped finds
+ * its receive, and is not answered. */
+static int pingpong_is_over(const pingpong_t *pp, uint64_t now_ns)
+{
+    return (pp->done == pp->opts.iters) || daqiri_stop_asked() ||
+           ((pp->opts.duration > 0) && (pp->done > 0) &&
+            ((double)(now_ns - pp->start_ns) >= pp->opts.duration * 1e9));
+}
+
+/* Round trips until it is over. Returns as pingpong_wait(). */
+static int pingpong_rounds(pingpong_t *pp)
+{
+    uint64_t looked = pp->start;
+    uint64_t now_ns = pp->start_ns;
+    uint64_t now;
+    int ret = 0;
+
+    while ((ret == 0) && !pingpong_is_over(pp, now_ns)) {
+        ret = pingpong_round(pp, pp->done + 1);
+        if (ret != 0) {
+            break;
+        }
+        now = daqiri_ticks_now(&pp->ticks);
+        daqiri_hist_add(pp->hist, now - pp->end);
+        pp->end = now;
+        ++pp->done;
+        if (now - looked > PINGPONG_LOOK_TICKS) {
+            looked = now;
+            now_ns = daqiri_now_ns();
+            pingpong_tick(pp, now_ns);
+        }
     }
-    return 0;
+    return ret;
 }
 
 static int pingpong_data(pingpong_t *pp)
 {
-    uint64_t now_ns, last_ns;
+    double cpu_s;
     size_t i;
     int ret;
 
@@ -449,24 +559,20 @@ static int pingpong_data(pingpong_t *pp)
         daqiri_rc_send_buffer(&pp->rc)[i] = pingpong_byte(i);
     }
     daqiri_progress_start(&pp->progress);
-    ret          = pingpong_round(pp, 0);
-    pp->start_ns = last_ns = pp->step_ns = daqiri_now_ns();
-    while ((ret == 0) && (pp->done < pp->opts.iters)) {
-        if (pp->is_client && daqiri_stop_asked()) {
-            break;
-        }
-        ret    = pingpong_round(pp, pp->done + 1);
-        now_ns = daqiri_now_ns();
-        if (ret == 0) {
-            ++pp->done;
-            daqiri_hist_add(pp->hist, now_ns - last_ns);
-        }
-        last_ns = now_ns;
-        if (now_ns - pp->step_ns > PINGPONG_STEP_NS) {
-            pingpong_tick(pp, now_ns);
-        }
+    if (pp->opts.peer_version != NULL) {
+        pp->progress.next_ns = UINT64_MAX; /* there are other clients, too */
     }
-    pp->end_ns = last_ns;
+    pp->look_ns = daqiri_now_ns();
+    daqiri_ticks_start(&pp->ticks);
+    ret          = pingpong_round(pp, 0);
+    cpu_s        = daqiri_cpu_s();
+    pp->start_ns = pp->step_ns = daqiri_now_ns();
+    pp->start    = pp->end = daqiri_ticks_now(&pp->ticks);
+    ret          = (ret == 0) ? pingpong_rounds(pp) : ret;
+    /* Not until the last one: a server has then waited for more. */
+    pp->cpu_percent = 100 * (daqiri_cpu_s() - cpu_s) /
+                      ((double)(daqiri_now_ns() - pp->start_ns) / 1e9);
+    pp->tick_ns     = daqiri_ticks_ns(&pp->ticks);
     daqiri_progress_end(&pp->progress);
     return (ret < 0) ? -1 : 0;
 }
@@ -494,13 +600,11 @@ static int pingpong_done(pingpong_t *pp)
 
 static void pingpong_measured(pingpong_t *pp)
 {
-    double seconds  = (double)(pp->end_ns - pp->start_ns) / 1e9;
+    double seconds  = (double)(pp->end - pp->start) * pp->tick_ns / 1e9;
     double messages = 2.0 * (double)pp->done;
     double bytes    = messages * (double)pp->opts.size;
 
-    daqiri_report_int(pp->report, "size", (long long)pp->opts.size);
-    daqiri_report_int(pp->report, "iterations", (long long)pp->opts.iters);
-    daqiri_report_text(pp->report, "transport", pp->opts.is_uc ? "UC" : "RC");
+    daqiri_pingpong_report_terms(pp->report, &pp->opts);
     if ((pp->done == 0) || (seconds <= 0)) {
         return;
     }
@@ -511,7 +615,9 @@ static void pingpong_measured(pingpong_t *pp)
     daqiri_report_real(pp->report, "bytes_per_s", bytes / seconds);
     daqiri_report_real(pp->report, "gbit_per_s", bytes * 8e-9 / seconds);
     daqiri_report_real(pp->report, "messages_per_s", messages / seconds);
-    daqiri_report_set(pp->report, "latency", daqiri_hist_report(pp->hist));
+    daqiri_report_real(pp->report, "cpu_percent", pp->cpu_percent);
+    daqiri_report_set(pp->report, "latency", daqiri_hist_report_in(pp->hist,
+                                                        pp->tick_ns));
 }
 
 static int pingpong_all(pingpong_t *pp)

@@ -110,8 +110,9 @@ static const struct argp probe_argp = {
 static json_t *probe_find_device(void *arg, daqiri_watch_child_t *child)
 {
     json_t *result = json_object();
+    const daqiri_device_t *device;
     daqiri_device_t *devices;
-    size_t count, i, best = 0;
+    size_t count;
     int error;
 
     (void)arg;
@@ -122,12 +123,11 @@ static json_t *probe_find_device(void *arg, daqiri_watch_child_t *child)
                              "%s", strerror(error));
         return result;
     }
-    for (i = count; i > 0; --i) {
-        if (devices[i - 1].state == DAQIRI_DEVICE_USABLE) {
-            best = i - 1;
-        }
+    device = daqiri_devices_usable(devices, count);
+    if ((device == NULL) && (count > 0)) {
+        device = &devices[0];
     }
-    daqiri_report_text(result, "name", (count > 0) ? devices[best].name :
+    daqiri_report_text(result, "name", (device != NULL) ? device->name :
                        daqiri_soft_is_loaded() ? DAQIRI_SOFT_DEVICE : NULL);
     free(devices);
     return result;
@@ -137,14 +137,22 @@ static json_t *probe_find_device(void *arg, daqiri_watch_child_t *child)
 static int probe_choose(const probe_opts_t *opts, json_t *rows, char *name,
                         size_t length)
 {
-    daqiri_watch_t watch = {.timeout = opts->timeout};
-    const char *found    = NULL;
-    const char *error    = NULL;
+    daqiri_progress_t progress;
+    daqiri_watch_t watch = {
+        .timeout  = opts->timeout,
+        .progress = &progress,
+        .what     = "the list of devices"
+    };
+    const char *found = NULL;
+    const char *error = NULL;
     char text[256];
     json_t *row;
+    int end;
 
-    if (daqiri_watch_run(&watch, probe_find_device, NULL) ==
-        DAQIRI_WATCH_DONE) {
+    daqiri_progress_start(&progress);
+    end = daqiri_watch_run(&watch, probe_find_device, NULL);
+    daqiri_progress_end(&progress);
+    if (end == DAQIRI_WATCH_DONE) {
         found = daqiri_report_find_text(watch.result, "name");
         error = daqiri_report_find_text(watch.result, "error");
     } else {
@@ -189,7 +197,7 @@ static const daqiri_column_t probe_ucx_columns[] = {
 
 static const daqiri_column_t probe_mpi_columns[] = {
     {"name", "MPI"}, {"result", "result"}, {"mpi_version", "version"},
-    {"starter", "starter"}, {"memlock_text", "a rank may lock"},
+    {"starter", "starter"}, {"memlock", "a rank may lock", DAQIRI_UNIT_SIZE},
     {"error", "error"}
 };
 
@@ -223,13 +231,11 @@ static void probe_for_people(json_t *report)
     for (i = 0; i < json_array_size(mpis); ++i) {
         mpi   = json_array_get(mpis, i);
         limit = daqiri_report_find(mpi, "memlock_bytes");
-        if (daqiri_report_find(mpi, "starter") != NULL) {
-            if (limit == NULL) {
-                daqiri_report_text(mpi, "memlock_text", "any amount");
-            } else {
-                daqiri_report_format(mpi, "memlock_text", "%lld KiB",
-                                     json_integer_value(limit) >> 10);
-            }
+        /* Who was not started has not told its limit. */
+        if (strcmp(daqiri_report_find_text(mpi, "result"), DAQIRI_PROBE_OK) ==
+            0) {
+            daqiri_report_set(mpi, "memlock", (limit == NULL) ?
+                              json_string("any amount") : json_incref(limit));
         }
         needs = json_object_get(mpi, "needs");
         for (j = 0; j < json_array_size(needs); ++j) {
@@ -311,7 +317,8 @@ int daqiri_probe(int argc, char **argv)
     char name[DAQIRI_DEVICE_NAME_MAX];
     const char *device = name;
     json_t *report, *steps;
-    int status = 0;
+    unsigned port = 0;
+    int status    = 0;
 
     daqiri_args_parse(&probe_argp, argc, argv, &opts);
     if (opts.child != NULL) {
@@ -334,24 +341,30 @@ int daqiri_probe(int argc, char **argv)
         daqiri_rc_opts_init(&rc, device, 4096);
         rc.port      = opts.port;
         rc.gid_index = opts.gid_index;
-        daqiri_probe_verbs(steps, &rc, opts.timeout);
+        port = daqiri_probe_verbs(steps, &rc, opts.timeout);
     }
     daqiri_report_text(report, "device", device);
     daqiri_report_set(report, "limits", daqiri_probe_limits());
     daqiri_report_set(report, "ucx", json_null());
     daqiri_report_array(report, "mpi");
     if (!opts.no_ucx && !daqiri_stop_asked()) {
-        daqiri_probe_ucx(report, device, (opts.port > 0) ? opts.port : 1,
-                         opts.timeout, argv[0]);
-        if (!opts.no_mpi) {
-            daqiri_probe_mpi(report, device, (opts.port > 0) ? opts.port : 1,
-                             opts.timeout, argv[0]);
+        daqiri_probe_ucx(report, device, port, opts.timeout, argv[0]);
+        if (!opts.no_mpi && !daqiri_stop_asked()) {
+            daqiri_probe_mpi(report, device, port, opts.timeout, argv[0]);
         }
     }
+    daqiri_report_bool(report, "interrupted", daqiri_stop_asked() != 0);
     status = probe_verdict(report);
+    if ((status == DAQIRI_EXIT_OK) && daqiri_stop_asked()) {
+        status = DAQIRI_EXIT_FAILED; /* what was not tried is not known */
+    }
     daqiri_report_bool(report, "usable", status == DAQIRI_EXIT_OK);
     if (probe_print(report, opts.format, argv[0]) != 0) {
         status = DAQIRI_EXIT_FAILED;
+    }
+    if (daqiri_stop_asked()) {
+        fprintf(stderr, "%s: interrupted: not everything was tried\n",
+                argv[0]);
     }
     json_decref(report);
     return status;

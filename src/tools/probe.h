@@ -24,9 +24,10 @@
 json_t *daqiri_probe_row(json_t *rows, const char *name, int is_needed);
 
 /* Tries everything on this device, each in a process of its own that may take
- * `timeout` s; appends a row for each. */
-void daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
-                        double timeout);
+ * `timeout` s; appends a row for each. Returns the port: the one asked for, or
+ * the first that is active. */
+unsigned daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
+                            double timeout);
 
 /* UCX with the plugin, and each MPI's starter, on that device (NULL: none). */
 void daqiri_probe_ucx(json_t *report, const char *device, unsigned port,

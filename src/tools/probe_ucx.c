@@ -12,6 +12,7 @@
 #include "daqiri.h"
 #include "report.h"
 #include "run_env.h"
+#include "stop.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -201,14 +202,46 @@ int daqiri_probe_child(const char *what)
 
 /* ---- in the parent ---- */
 
+typedef struct probe_wait {
+    daqiri_progress_t progress;
+    const char        *what;
+} probe_wait_t;
+
+static void probe_tick(void *arg)
+{
+    probe_wait_t *wait = arg;
+    uint64_t now_ns    = daqiri_now_ns();
+
+    if (daqiri_progress_is_due(&wait->progress, now_ns)) {
+        daqiri_progress_show(&wait->progress, now_ns, "waiting for %s",
+                             wait->what);
+    }
+}
+
+/* As daqiri_capture_run(), and a terminal sees what is waited for. */
+static int probe_run(daqiri_capture_t *capture, char *const *command,
+                     const daqiri_settings_t *settings, double timeout,
+                     const char *what)
+{
+    probe_wait_t progress            = {.what = what};
+    const daqiri_capture_wait_t wait = {0, probe_tick, &progress};
+    int ret;
+
+    daqiri_progress_start(&progress.progress);
+    ret = daqiri_capture_run_while(capture, command, settings, timeout, &wait);
+    daqiri_progress_end(&progress.progress);
+    return ret;
+}
+
 /* Runs a command that ends in `daqiri probe -child=...`; its report, which is
  * the caller's, or NULL. */
 static json_t *probe_ask(daqiri_capture_t *capture, char *const *command,
-                         const daqiri_settings_t *settings, double timeout)
+                         const daqiri_settings_t *settings, double timeout,
+                         const char *what)
 {
     const char *line;
 
-    daqiri_capture_run(capture, command, settings, timeout);
+    probe_run(capture, command, settings, timeout, what);
     line = daqiri_capture_line(capture, PROBE_MARK);
     return (line != NULL) ? json_loads(line, 0, NULL) : NULL;
 }
@@ -217,7 +250,9 @@ static json_t *probe_ask(daqiri_capture_t *capture, char *const *command,
 static void probe_no_answer(json_t *row, const daqiri_capture_t *capture,
                             double timeout)
 {
-    if (capture->is_timeout) {
+    if (daqiri_stop_asked()) {
+        daqiri_report_text(row, "error", "interrupted");
+    } else if (capture->is_timeout) {
         daqiri_report_format(row, "error", "it did not end within %.4g s",
                              timeout);
     } else if (capture->error != 0) {
@@ -334,7 +369,7 @@ void daqiri_probe_ucx(json_t *report, const char *device, unsigned port,
         daqiri_report_text(row, "error", "the plugin is not installed where "
                            "daqiri looks for it");
     } else {
-        answer = probe_ask(&capture, command, &settings, timeout);
+        answer = probe_ask(&capture, command, &settings, timeout, "UCX");
         probe_ucx_note(row, answer, &capture, device, port, timeout);
         json_decref(answer);
     }
@@ -377,7 +412,7 @@ static const char *probe_mpi_find(const probe_mpi_t *mpi, json_t *row,
 
     for (i = 0; (i < 3) && (mpi->starters[i] != NULL); ++i) {
         command[0] = (char*)mpi->starters[i];
-        if ((daqiri_capture_run(capture, command, NULL, timeout) == 0) &&
+        if ((probe_run(capture, command, NULL, timeout, mpi->name) == 0) &&
             (strstr(capture->text, mpi->mark) != NULL)) {
             probe_mpi_version(row, capture->text);
             return mpi->starters[i];
@@ -433,7 +468,7 @@ static void probe_mpi_start(const probe_mpi_t *mpi, const char *starter,
     command[used++] = (char*)"-child=limits";
     command[used]   = NULL;
 
-    answer = probe_ask(capture, command, settings, timeout);
+    answer = probe_ask(capture, command, settings, timeout, mpi->name);
     if (answer == NULL) {
         probe_no_answer(row, capture, timeout);
         daqiri_report_text(row, "result", DAQIRI_PROBE_FAILED);
@@ -458,7 +493,8 @@ void daqiri_probe_mpi(json_t *report, const char *device, unsigned port,
         (probe_settings(&settings, device, port, speaker) != 0)) {
         device = NULL;
     }
-    for (i = 0; i < sizeof(probe_mpis) / sizeof(probe_mpis[0]); ++i) {
+    for (i = 0; (i < sizeof(probe_mpis) / sizeof(probe_mpis[0])) &&
+                !daqiri_stop_asked(); ++i) {
         row = daqiri_report_row(rows);
         daqiri_report_text(row, "name", probe_mpis[i].name);
         daqiri_report_text(row, "result", DAQIRI_PROBE_ABSENT);
@@ -470,6 +506,10 @@ void daqiri_probe_mpi(json_t *report, const char *device, unsigned port,
         daqiri_report_array(row, "needs");
         starter = probe_mpi_find(&probe_mpis[i], row, &capture, timeout);
         if (starter == NULL) {
+            if (daqiri_stop_asked()) {
+                daqiri_report_text(row, "result", DAQIRI_PROBE_SKIPPED);
+                daqiri_report_text(row, "error", "interrupted");
+            }
             continue;
         }
         daqiri_report_text(row, "starter", starter);

@@ -576,6 +576,7 @@ static json_t *probe_child(void *arg, daqiri_watch_child_t *child)
                        (try->detail[0] != '\0') ? try->detail : NULL);
     daqiri_failure_report(&try->failure, result);
     daqiri_report_bool(result, "ok", ret == 0);
+    daqiri_report_int(result, "port", try->rc.port_num);
     daqiri_rc_close(&try->rc);
     return result;
 }
@@ -611,6 +612,16 @@ static void probe_note(json_t *row, const probe_step_t *step,
     json_decref(watch->result);
 }
 
+/* Of a step that came to have a port, or the one that is known so far. */
+static unsigned probe_port_of(const daqiri_watch_t *watch, unsigned known)
+{
+    json_int_t port = (watch->end != DAQIRI_WATCH_DONE) ? 0 :
+                      json_integer_value(json_object_get(watch->result,
+                                                         "port"));
+
+    return (port > 0) ? (unsigned)port : known;
+}
+
 /* Why a step is left out, or NULL. */
 static const char *probe_skip(const probe_step_t *step, unsigned missing,
                               const char *wedged)
@@ -628,18 +639,22 @@ static const char *probe_skip(const probe_step_t *step, unsigned missing,
     return NULL;
 }
 
-void daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
-                        double timeout)
+unsigned daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
+                            double timeout)
 {
+    unsigned port      = (opts->port > 0) ? opts->port : 1;
     const char *wedged = NULL;
     unsigned missing   = 0;
     const char *cause;
-    daqiri_watch_t watch;
+    daqiri_watch_t watch = {0};
+    daqiri_progress_t progress;
     probe_try_t try;
     uint64_t start_ns;
     json_t *row;
     size_t i;
 
+    daqiri_progress_start(&progress);
+    watch.progress = &progress;
     for (i = 0; i < PROBE_NUM_STEPS; ++i) {
         row   = daqiri_probe_row(rows, probe_steps[i].name,
                                  probe_steps[i].is_needed);
@@ -655,10 +670,12 @@ void daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
         try.step      = &probe_steps[i];
         try.opts      = opts;
         watch.timeout = timeout;
+        watch.what    = probe_steps[i].name;
         start_ns      = daqiri_now_ns();
         daqiri_watch_run(&watch, probe_child, &try);
         daqiri_report_real(row, "ms",
                            (double)(daqiri_now_ns() - start_ns) / 1e6);
+        port = probe_port_of(&watch, port);
         probe_note(row, &probe_steps[i], &watch);
         if (strcmp(daqiri_report_find_text(row, "result"),
                    DAQIRI_PROBE_OK) != 0) {
@@ -668,4 +685,6 @@ void daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
             wedged = probe_steps[i].name;
         }
     }
+    daqiri_progress_end(&progress);
+    return port;
 }

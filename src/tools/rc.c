@@ -46,6 +46,33 @@ void daqiri_rc_opts_init(daqiri_rc_opts_t *opts, const char *device,
     opts->rnr_timer = RC_RNR_TIMER;
 }
 
+/* ---- what is told of it ---- */
+
+void daqiri_rc_addr_pack(const daqiri_rc_addr_t *addr,
+                         daqiri_peer_frame_t *frame)
+{
+    frame->kind           = DAQIRI_PEER_INFO;
+    frame->info.lid       = addr->lid;
+    frame->info.mtu       = addr->mtu;
+    frame->info.is_global = addr->is_global;
+    frame->info.qpn       = addr->qpn;
+    frame->info.psn       = addr->psn;
+    frame->info.gid_index = addr->gid_index;
+    memcpy(frame->info.gid, addr->gid.raw, sizeof(frame->info.gid));
+}
+
+void daqiri_rc_addr_take(const daqiri_peer_frame_t *frame,
+                         daqiri_rc_addr_t *addr)
+{
+    addr->lid       = frame->info.lid;
+    addr->mtu       = frame->info.mtu;
+    addr->is_global = frame->info.is_global;
+    addr->qpn       = frame->info.qpn;
+    addr->psn       = frame->info.psn;
+    addr->gid_index = frame->info.gid_index;
+    memcpy(addr->gid.raw, frame->info.gid, sizeof(frame->info.gid));
+}
+
 /* ---- device, port, GID ---- */
 
 static int rc_open_named(daqiri_rc_t *rc, struct ibv_device **list, int count,
@@ -470,27 +497,30 @@ int daqiri_rc_fail_completion(const daqiri_rc_t *rc, const struct ibv_wc *wc,
                        dq_triage_message(&facts, text, sizeof(text)));
 }
 
+int daqiri_rc_poll(daqiri_rc_t *rc, struct ibv_wc *wc, unsigned polls,
+                   daqiri_failure_t *failure)
+{
+    int ret = 0;
+
+    for (; (ret == 0) && (polls > 0); --polls) {
+        ret = ibv_poll_cq(rc->cq, 1, wc);
+    }
+    if (ret < 0) {
+        return daqiri_fail(failure, DAQIRI_CLASS_VERB_REFUSED,
+                           "ibv_poll_cq failed");
+    }
+    return ((ret == 0) || (wc->status == IBV_WC_SUCCESS)) ? ret :
+           daqiri_rc_fail_completion(rc, wc, failure);
+}
+
 int daqiri_rc_wait(daqiri_rc_t *rc, struct ibv_wc *wc, uint64_t deadline_ns,
                    daqiri_failure_t *failure)
 {
-    unsigned polls = 0;
     int ret;
 
-    for (;;) {
-        ret = ibv_poll_cq(rc->cq, 1, wc);
-        if (ret > 0) {
-            return (wc->status == IBV_WC_SUCCESS) ? 1 :
-                   daqiri_rc_fail_completion(rc, wc, failure);
-        }
-        if (ret < 0) {
-            return daqiri_fail(failure, DAQIRI_CLASS_VERB_REFUSED,
-                               "ibv_poll_cq failed");
-        }
-        if (++polls == RC_POLLS_PER_CLOCK) {
-            polls = 0;
-            if ((daqiri_now_ns() >= deadline_ns) || daqiri_stop_asked()) {
-                return 0;
-            }
-        }
-    }
+    do {
+        ret = daqiri_rc_poll(rc, wc, RC_POLLS_PER_CLOCK, failure);
+    } while ((ret == 0) && (daqiri_now_ns() < deadline_ns) &&
+             !daqiri_stop_asked());
+    return ret;
 }

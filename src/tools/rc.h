@@ -15,6 +15,7 @@
 
 #include "failure.h"
 #include "gids.h"
+#include "peer.h"
 
 #include <infiniband/verbs.h>
 #include <stdint.h>
@@ -29,6 +30,12 @@ typedef struct daqiri_rc_addr {
     int      gid_index;  /* its own; for messages only */
     union ibv_gid gid;
 } daqiri_rc_addr_t;
+
+/* As a frame of kind INFO, and back. */
+void daqiri_rc_addr_pack(const daqiri_rc_addr_t *addr,
+                         daqiri_peer_frame_t *frame);
+void daqiri_rc_addr_take(const daqiri_peer_frame_t *frame,
+                         daqiri_rc_addr_t *addr);
 
 typedef struct daqiri_rc_opts {
     const char *device;
@@ -101,6 +108,10 @@ static inline uint8_t *daqiri_rc_recv_buffer(daqiri_rc_t *rc)
 int daqiri_rc_post_recv(daqiri_rc_t *rc, uint64_t id);
 int daqiri_rc_post_send(daqiri_rc_t *rc, uint64_t id, size_t length,
                         unsigned flags);
+
+/* As daqiri_rc_wait(), for so many polls and without a look at the clock. */
+int daqiri_rc_poll(daqiri_rc_t *rc, struct ibv_wc *wc, unsigned polls,
+                   daqiri_failure_t *failure);
 
 /* Waits for a completion until then (daqiri_now_ns()). Returns 1, 0 when there
  * was none in time, or -1 and a failure, also when the completion is one. */

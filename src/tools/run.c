@@ -56,26 +56,25 @@ static const struct option run_long_options[] = {
 static void run_help(void)
 {
     printf("Usage: daqiri run [OPTION]... [--] COMMAND [ARG]...\n"
-           "Runs COMMAND, such as 'mpirun -np 2 ./a.out', with daqiri as the "
-           "transport of its MPI.\n"
+           "Runs COMMAND, such as 'mpirun -np 2 ./a.out', over daqiri.\n"
            "\n"
-           "  -d, --device WHICH  auto: a usable RDMA device, else the software "
-           "device (default)\n"
+           "  -d, --device WHICH  auto (default): a usable RDMA device, else "
+           "soft\n"
            "                      soft: the software device, for this host "
            "only\n"
            "                      NAME: that RDMA device, such as mlx5_0\n"
            "  -t, --tls LIST      UCX transports (daqiri); others for "
            "comparison on the same\n"
            "                      device: rc_verbs,ud_verbs or tcp\n"
-           "  -p, --print-env     print what would be set, for a shell's eval, "
-           "and run nothing\n"
+           "  -p, --print-env     print what would be set, for a shell's eval; "
+           "run nothing\n"
            "  -h, --help          print this\n"
            "\n"
            "Works with Open MPI and MPICH. Exit status: that of COMMAND; 1 "
-           "when the device or\n"
-           "a library cannot be had, 2 for a mistake in the options, 126 when "
-           "COMMAND cannot\n"
-           "be run, 127 when it is not there.\n");
+           "when the device\n"
+           "or a library cannot be had, 2 for a mistake in the options, 126 "
+           "when COMMAND\n"
+           "cannot be run, 127 when it is not there.\n");
 }
 
 static int run_parse(int argc, char **argv, run_opts_t *opts)

@@ -187,6 +187,18 @@ static void env_add_open_mpi(daqiri_settings_t *settings)
     daqiri_settings_add(settings, "OMPI_MCA_pml_ucx_devices", "any");
 }
 
+/*
+ * UCP copies puts up to 16 KiB, whatever the transport says. On the software
+ * device zcopy is worth it from here on (contrib/bench-protocols). What the user
+ * says goes before.
+ */
+static void env_add_threshold(daqiri_settings_t *settings)
+{
+    if (getenv("UCX_ZCOPY_THRESH") == NULL) {
+        daqiri_settings_add(settings, "UCX_ZCOPY_THRESH", "4096");
+    }
+}
+
 int daqiri_run_env(daqiri_settings_t *settings, const char *tls,
                    const daqiri_run_device_t *device, const char *speaker)
 {
@@ -202,6 +214,9 @@ int daqiri_run_env(daqiri_settings_t *settings, const char *tls,
         snprintf(ucx_device, sizeof(ucx_device), "%s:%u", device->name,
                  device->port);
         daqiri_settings_add(settings, "UCX_NET_DEVICES", ucx_device);
+    }
+    if (device->is_soft && env_uses_plugin(tls)) {
+        env_add_threshold(settings);
     }
     /* MPICH takes UCX's variables and needs none of its own; its starter
      * passes the whole environment on, to remote ranks too. */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * `daqiri serve`: the server of TCP tests. Each client has a process of its
- * own, so that one that stalls, or sends nonsense, is nobody else's problem.
+ * `daqiri serve`: the server of daqiri tcp, pingpong, sweep and drop-curve; the
+ * client's first frame says which. Each client has a process of its own, so that one
+ * that stalls, or sends nonsense, is nobody else's problem.
  */
 
-#include "tcp.h"
+#include "serve.h"
 
 #include "args.h"
 #include "daqiri.h"
 #include "net.h"
+#include "pingpong.h"
+#include "soft.h"
+#include "tcp.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -29,16 +33,11 @@
 enum {
     SERVE_LISTEN = DAQIRI_ARGS_OWN,
     SERVE_COUNT,
-    SERVE_TIMEOUT
+    SERVE_TIMEOUT,
+    SERVE_DEVICE,
+    SERVE_PORT,
+    SERVE_GID
 };
-
-typedef struct serve_opts {
-    daqiri_format_t format;
-    const char      *speaker;
-    const char      *listen_on;
-    uint64_t        count;
-    double          timeout;
-} serve_opts_t;
 
 static const struct argp_option serve_options[] = {
     {"listen", SERVE_LISTEN, "[HOST]:PORT", 0,
@@ -46,12 +45,16 @@ static const struct argp_option serve_options[] = {
     {"count", SERVE_COUNT, "N", 0, "End after so many clients (never)"},
     {"timeout", SERVE_TIMEOUT, "TIME", 0,
      "Leave a client from which nothing comes (5s)"},
+    {"device", SERVE_DEVICE, "NAME", 0,
+     "auto, soft, an RDMA device, or none: TCP only (auto)"},
+    {"port", SERVE_PORT, "N", 0, "Its port, for pingpong (the first active one)"},
+    {"gid-index", SERVE_GID, "N", 0, "GID, for pingpong (as daqiri chooses it)"},
     {NULL}
 };
 
 static error_t serve_parse(int key, char *arg, struct argp_state *state)
 {
-    serve_opts_t *opts = state->input;
+    daqiri_serve_opts_t *opts = state->input;
 
     switch (key) {
     case ARGP_KEY_INIT:
@@ -66,6 +69,16 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
     case SERVE_TIMEOUT:
         opts->timeout = daqiri_args_duration(state, "timeout", arg);
         return 0;
+    case SERVE_DEVICE:
+        opts->device = arg;
+        return 0;
+    case SERVE_PORT:
+        opts->port = (unsigned)daqiri_args_count(state, "port", arg, 1, 255);
+        return 0;
+    case SERVE_GID:
+        opts->gid_index = (int)daqiri_args_count(state, "gid-index", arg, 0,
+                                                 255);
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -77,8 +90,8 @@ static const struct argp_child serve_children[] = {
 
 static const struct argp serve_argp = {
     serve_options, serve_parse, NULL,
-    "Answers daqiri tcp, until it is interrupted. Prints a line, or with "
-    "-json an object in a line, for each client.\v"
+    "Answers daqiri tcp, pingpong, sweep and drop-curve, until it is interrupted. "
+    "Prints a line, or with -json an object in a line, for each test.\v"
     "Exit status: 0, 1 when it cannot listen or a client failed, 2 for a "
     "mistake in the options.",
     serve_children
@@ -87,14 +100,25 @@ static const struct argp serve_argp = {
 /* ---- one client, in a child ---- */
 
 static const char *const serve_csv[] = {
-    "remote_addr", "pattern", "size", "elapsed_s", "received_bytes",
-    "sent_bytes", "gbit_per_s", "cpu_percent", "failure_class"
+    "remote_addr", "test", "datapath", "pattern", "size", "messages", "bytes",
+    "elapsed_s", "gbit_per_s", "cpu_percent", "failure_class"
 };
 
 #define SERVE_CSV_COUNT (sizeof(serve_csv) / sizeof(serve_csv[0]))
 
+static const char *serve_over(const json_t *report)
+{
+    const char *datapath = daqiri_report_find_text(report, "datapath");
+
+    if (strcmp(daqiri_report_find_text(report, "test"), "flow") == 0) {
+        return daqiri_report_find_text(report, "transport");
+    }
+    return (datapath == NULL) ? "nothing" :
+           (strcmp(datapath, "rdma") == 0) ? "RDMA" : "TCP";
+}
+
 /* One write for a line, so that those of several clients do not mix. */
-static void serve_say(const serve_opts_t *opts, const json_t *report)
+static void serve_print(const daqiri_serve_opts_t *opts, const json_t *report)
 {
     const char *error = daqiri_report_find_text(report, "error");
     char *text        = NULL;
@@ -124,13 +148,14 @@ static void serve_say(const serve_opts_t *opts, const json_t *report)
                 daqiri_report_find_text(report, "stage"),
                 daqiri_report_find_text(report, "failure_class"), error);
     } else {
-        fprintf(stream, "%s: %s of %lld bytes, %.3f s, %.3f Gb/s over TCP, "
+        fprintf(stream, "%s: %s of %lld bytes, %.3f s, %.3f Gb/s over %s, "
                 "%.0f %% of a processor",
                 daqiri_report_find_text(report, "remote_addr"),
                 daqiri_report_find_text(report, "pattern"),
                 json_integer_value(json_object_get(report, "size")),
                 json_real_value(json_object_get(report, "elapsed_s")),
                 json_real_value(json_object_get(report, "gbit_per_s")),
+                serve_over(report),
                 json_real_value(json_object_get(report, "cpu_percent")));
     }
     fputc('\n', stream);
@@ -141,30 +166,101 @@ static void serve_say(const serve_opts_t *opts, const json_t *report)
     free(text);
 }
 
-static void serve_client(const serve_opts_t *opts, int fd)
+int daqiri_serve_say(const daqiri_serve_opts_t *opts, int fd, const char *test,
+                     json_t *report)
 {
-    char local[DAQIRI_NET_NAME_MAX], remote[DAQIRI_NET_NAME_MAX];
+    char name[DAQIRI_NET_NAME_MAX];
+    int is_ok;
+
+    daqiri_report_text(report, "test", test);
+    daqiri_report_text(report, "local_addr", daqiri_net_name(fd, 0, name));
+    daqiri_report_text(report, "remote_addr", daqiri_net_name(fd, 1, name));
+    serve_print(opts, report);
+    is_ok = json_is_true(json_object_get(report, "ok"));
+    json_decref(report);
+    return is_ok;
+}
+
+static json_t *serve_tcp(const daqiri_serve_opts_t *opts, int fd, const char *version,
+                         const daqiri_failure_t *failure)
+{
     daqiri_tcp_t *test = calloc(1, sizeof(*test));
     json_t *report;
-    int status;
 
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (test == NULL) {
         _exit(DAQIRI_EXIT_FAILED);
     }
     test->fd      = fd;
     test->timeout = opts->timeout;
-    daqiri_net_name(fd, 0, local);
-    daqiri_net_name(fd, 1, remote);
-    status = daqiri_tcp_run(test);
+    test->failure = *failure;
+    snprintf(test->peer_version, sizeof(test->peer_version), "%s", version);
+    if (failure->class_id == DAQIRI_CLASS_NONE) {
+        daqiri_tcp_run(test);
+    }
     report = daqiri_tcp_report(test, "serve");
     daqiri_report_set(report, "addr", json_null());
-    daqiri_report_text(report, "local_addr", local);
-    daqiri_report_text(report, "remote_addr", remote);
-    serve_say(opts, report);
-    json_decref(report);
     free(test);
-    _exit((status == 0) ? DAQIRI_EXIT_OK : DAQIRI_EXIT_FAILED);
+    return report;
+}
+
+static json_t *serve_pingpong(const daqiri_serve_opts_t *opts, int fd,
+                              const char *version)
+{
+    daqiri_pingpong_t pingpong = {
+        .speaker       = opts->speaker,
+        .peer_version  = version,
+        .fd            = fd,
+        .device        = opts->device,
+        .port          = opts->port,
+        .gid_index     = opts->gid_index,
+        .setup_timeout = opts->timeout,
+        .timeout       = opts->timeout
+    };
+    daqiri_failure_t failure = {.stage = "pre-resource-control"};
+    json_t *report;
+    int is_wedged;
+
+    if (opts->device != NULL) {
+        report = daqiri_pingpong_watched(&pingpong, &is_wedged);
+    } else {
+        daqiri_fail(&failure, DAQIRI_CLASS_NO_DEVICE, "this server has no "
+                    "RDMA device, it answers TCP only");
+        daqiri_net_abort(fd, &failure);
+        report = daqiri_pingpong_report(&pingpong);
+        daqiri_failure_report(&failure, report);
+    }
+    daqiri_report_text(report, "command", "serve");
+    return report;
+}
+
+static int serve_one(const daqiri_serve_opts_t *opts, int fd)
+{
+    daqiri_failure_t failure           = {.stage = "control"};
+    char version[DAQIRI_PEER_WORD_MAX] = "";
+    daqiri_peer_service_t service;
+
+    if (daqiri_net_hello_any(fd, &service, version, daqiri_now_ns() +
+                             (uint64_t)(opts->timeout * 1e9), &failure) != 0) {
+        daqiri_net_abort(fd, &failure);
+        return daqiri_serve_say(opts, fd, NULL,
+                                serve_tcp(opts, fd, version, &failure));
+    }
+    switch (service) {
+    case DAQIRI_PEER_FLOW:
+        return daqiri_serve_flows(opts, fd, version);
+    case DAQIRI_PEER_PINGPONG:
+        return daqiri_serve_say(opts, fd, "pingpong",
+                                serve_pingpong(opts, fd, version));
+    default:
+        return daqiri_serve_say(opts, fd, "tcp",
+                                serve_tcp(opts, fd, version, &failure));
+    }
+}
+
+static void serve_client(const daqiri_serve_opts_t *opts, int fd)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    _exit(serve_one(opts, fd) ? DAQIRI_EXIT_OK : DAQIRI_EXIT_FAILED);
 }
 
 /* ---- the server ---- */
@@ -217,7 +313,7 @@ static void serve_stop(const serve_t *serve)
     }
 }
 
-static int serve_take(serve_t *serve, const serve_opts_t *opts,
+static int serve_take(serve_t *serve, const daqiri_serve_opts_t *opts,
                       daqiri_failure_t *failure)
 {
     daqiri_failure_t none = {0};
@@ -246,7 +342,7 @@ static int serve_take(serve_t *serve, const serve_opts_t *opts,
     return 0;
 }
 
-static int serve_all(serve_t *serve, const serve_opts_t *opts)
+static int serve_all(serve_t *serve, const daqiri_serve_opts_t *opts)
 {
     daqiri_failure_t failure = {0};
     int ret = 0;
@@ -272,24 +368,55 @@ static int serve_all(serve_t *serve, const serve_opts_t *opts)
                                                  DAQIRI_EXIT_OK;
 }
 
+/* Which device pingpong uses, before anybody comes. Without any there is still
+ * TCP, unless one was asked for. Returns an exit status. */
+static int serve_settle(daqiri_serve_opts_t *opts, char **argv)
+{
+    int is_auto = (strcmp(opts->device, "auto") == 0);
+    int status;
+
+    if (strcmp(opts->device, "none") == 0) {
+        opts->device = NULL;
+        return DAQIRI_EXIT_OK;
+    }
+    status = daqiri_soft_settle(opts->device, argv, &opts->device);
+    if ((status != 0) && is_auto) {
+        fprintf(stderr, "%s: so RDMA is refused, and TCP is answered\n", opts->speaker);
+        opts->device = NULL;
+        return DAQIRI_EXIT_OK;
+    }
+    return status;
+}
+
 int daqiri_serve(int argc, char **argv)
 {
-    serve_opts_t opts = {
+    daqiri_serve_opts_t opts = {
         .speaker   = argv[0],
         .listen_on = ":" DAQIRI_NET_PORT,
-        .timeout   = 5
+        .timeout   = 5,
+        .device    = "auto",
+        .gid_index = -1
     };
     daqiri_failure_t failure = {0};
     char name[DAQIRI_NET_NAME_MAX];
     serve_t serve = {0};
+    int status;
     size_t i;
 
     daqiri_args_parse(&serve_argp, argc, argv, &opts);
+    status = serve_settle(&opts, argv);
+    if (status != DAQIRI_EXIT_OK) {
+        return status;
+    }
     daqiri_stop_catch();
     serve.listener = daqiri_net_listen(opts.listen_on, &failure);
     if (serve.listener < 0) {
         fprintf(stderr, "%s: %s\n", opts.speaker, failure.text);
         return DAQIRI_EXIT_FAILED;
+    }
+    if (opts.device != NULL) {
+        fprintf(stderr, "%s: RDMA goes over %s\n", opts.speaker,
+                opts.device);
     }
     fprintf(stderr, "%s: waiting for clients on %s\n", opts.speaker,
             daqiri_net_name(serve.listener, 0, name));

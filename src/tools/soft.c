@@ -83,8 +83,9 @@ int daqiri_soft_enter(char **argv)
 static json_t *soft_find(void *arg, daqiri_watch_child_t *child)
 {
     json_t *result = json_object();
+    const daqiri_device_t *device;
     daqiri_device_t *devices;
-    size_t count, i;
+    size_t count;
     int error;
 
     (void)arg;
@@ -95,11 +96,8 @@ static json_t *soft_find(void *arg, daqiri_watch_child_t *child)
                              "%s", strerror(error));
         return result;
     }
-    for (i = count; i > 0; --i) {
-        if (devices[i - 1].state == DAQIRI_DEVICE_USABLE) {
-            daqiri_report_text(result, "name", devices[i - 1].name);
-        }
-    }
+    device = daqiri_devices_usable(devices, count);
+    daqiri_report_text(result, "name", (device != NULL) ? device->name : NULL);
     free(devices);
     return result;
 }

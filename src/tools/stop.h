@@ -27,6 +27,9 @@ int daqiri_stop_is_owned(void);
 /* Monotonic, in ns. */
 uint64_t daqiri_now_ns(void);
 
+/* Processor time of this process so far, the kernel's included, in s. */
+double daqiri_cpu_s(void);
+
 /*
  * Progress on stderr, if that is a terminal: nothing in the first 2 s, then a
  * line that is written anew twice a second, and is gone at the end. Cheap

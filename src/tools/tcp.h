@@ -46,7 +46,8 @@ typedef struct daqiri_tcp {
     daqiri_progress_t progress;
 } daqiri_tcp_t;
 
-/* All of a test on a connection. Returns 0, or -1 and test->failure. */
+/* All of a test on a connection; on the server, after both HELLOs. Returns 0,
+ * or -1 and test->failure. */
 int daqiri_tcp_run(daqiri_tcp_t *test);
 
 /* The report of a test, for "tcp" or "serve". */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 /* HELLO, terms and the answers to them. */
@@ -28,16 +27,8 @@ static uint64_t tcp_patience(const daqiri_tcp_t *test)
     return daqiri_now_ns() + (uint64_t)(test->timeout * 1e9);
 }
 
-static double tcp_cpu_seconds(void)
-{
-    struct rusage usage;
-
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-/* The client goes on until then, or until it is asked to stop. */
+/* The client goes on until then, with one message at least, or until it is
+ * asked to stop. */
 static int tcp_is_over(daqiri_tcp_t *test, uint64_t now_ns)
 {
     if (daqiri_stop_asked()) {
@@ -49,7 +40,7 @@ static int tcp_is_over(daqiri_tcp_t *test, uint64_t now_ns)
                              "received", (double)test->sent / 1e9,
                              (double)test->received / 1e9);
     }
-    return now_ns >= test->end_ns;
+    return (now_ns >= test->end_ns) && (test->sent > 0);
 }
 
 static int tcp_send_result(daqiri_tcp_t *test)
@@ -358,11 +349,11 @@ static int tcp_terms(daqiri_tcp_t *test)
     daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_TCP_TERMS};
 
     test->failure.stage = "control";
-    if (daqiri_net_hello(test->fd, DAQIRI_PEER_TCP, test->peer_version,
-                         deadline_ns, &test->failure) != 0) {
-        return -1;
-    }
     if (test->is_client) {
+        if (daqiri_net_hello(test->fd, DAQIRI_PEER_TCP, test->peer_version,
+                             deadline_ns, &test->failure) != 0) {
+            return -1;
+        }
         frame.tcp_terms.pattern     = test->pattern;
         frame.tcp_terms.size        = test->size;
         frame.tcp_terms.duration_ms = (uint64_t)(test->duration * 1e3 + 0.999);
@@ -456,7 +447,7 @@ int daqiri_tcp_run(daqiri_tcp_t *test)
     }
     if (ret == 0) {
         start_ns         = daqiri_now_ns();
-        cpu              = tcp_cpu_seconds();
+        cpu              = daqiri_cpu_s();
         test->end_ns     = start_ns + (uint64_t)(test->duration * 1e9);
         ret              = tcp_data(test);
         test->elapsed_ns = daqiri_now_ns() - start_ns;
@@ -467,7 +458,7 @@ int daqiri_tcp_run(daqiri_tcp_t *test)
         test->elapsed_ns = daqiri_now_ns() - start_ns;
     }
     if (test->elapsed_ns > 0) {
-        test->cpu_percent = 100 * (tcp_cpu_seconds() - cpu) /
+        test->cpu_percent = 100 * (daqiri_cpu_s() - cpu) /
                             ((double)test->elapsed_ns / 1e9);
     }
     daqiri_progress_end(&test->progress);

@@ -183,6 +183,11 @@ static void watch_parent(daqiri_watch_t *watch, int fd, pid_t pid)
         if (now_ns >= deadline_ns) {
             break;
         }
+        if ((watch->progress != NULL) &&
+            daqiri_progress_is_due(watch->progress, now_ns)) {
+            daqiri_progress_show(watch->progress, now_ns, "waiting for %s",
+                                 watch->what);
+        }
         if (poll(&event, 1, watch_poll_ms(deadline_ns - now_ns)) > 0) {
             is_over = watch_read(watch, &reader, fd, &deadline_ns);
         }

@@ -13,6 +13,8 @@
 #ifndef DAQIRI_WATCH_H
 #define DAQIRI_WATCH_H
 
+#include "stop.h"
+
 #include <jansson.h>
 
 typedef enum daqiri_watch_end {
@@ -27,6 +29,8 @@ typedef enum daqiri_watch_end {
 typedef struct daqiri_watch {
     /* in */
     double timeout; /* s, until the first step is told */
+    daqiri_progress_t *progress; /* shown when it takes long, or NULL */
+    const char *what;            /* of the progress */
     /* out */
     daqiri_watch_end_t end;
     json_t *result;                   /* of DONE; the caller's */

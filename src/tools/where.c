@@ -91,23 +91,37 @@ static int where_look(const char *folder, const char *file, char *path,
     return -1;
 }
 
-int daqiri_find_library(const daqiri_library_t *library, char *path,
-                        char *tried)
+/* In a build tree, then where it has moved along with this program, then where
+ * it was installed. */
+static int where_find(const char *file, const char *folder_in_build,
+                      const char *installed, char *path, char *tried)
 {
     char exe_dir[PATH_MAX];
     char folder[2 * PATH_MAX];
 
     tried[0] = '\0';
     if (where_exe_dir(exe_dir) == 0) {
-        snprintf(folder, sizeof(folder), "%s/%s", exe_dir, library->folder);
-        if (where_look(folder, library->file, path, tried) == 0) {
+        snprintf(folder, sizeof(folder), "%s/%s", exe_dir, folder_in_build);
+        if (where_look(folder, file, path, tried) == 0) {
             return 0;
         }
-        daqiri_relocate(DAQIRI_BINDIR, DAQIRI_LIBDIR, exe_dir, folder,
+        daqiri_relocate(DAQIRI_BINDIR, installed, exe_dir, folder,
                         sizeof(folder));
-        if (where_look(folder, library->file, path, tried) == 0) {
+        if (where_look(folder, file, path, tried) == 0) {
             return 0;
         }
     }
-    return where_look(DAQIRI_LIBDIR, library->file, path, tried);
+    return where_look(installed, file, path, tried);
+}
+
+int daqiri_find_library(const daqiri_library_t *library, char *path,
+                        char *tried)
+{
+    return where_find(library->file, library->folder, DAQIRI_LIBDIR, path,
+                      tried);
+}
+
+int daqiri_find_program(const char *name, char *path, char *tried)
+{
+    return where_find(name, ".", DAQIRI_LIBEXECDIR, path, tried);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Where the libraries are that belong to this very program: next to it in a
+ * Where the libraries and programs are that belong to this very program: next to it in a
  * build tree, or where `make install` put them relative to it (so that a tree
  * moved as a whole still works), or where configure was told.
  */
@@ -24,6 +24,9 @@ extern const daqiri_library_t daqiri_library_softverbs;
  * message, the folders that were looked at. Both texts are PATH_MAX long. */
 int daqiri_find_library(const daqiri_library_t *library, char *path,
                         char *tried);
+
+/* The same for a program that only `daqiri` starts. */
+int daqiri_find_program(const char *name, char *path, char *tried);
 
 /*
  * The way from bindir to libdir when both have moved along with `exe_dir`:

@@ -83,8 +83,18 @@ void t_skip_all(const char *format, ...)
  */
 extern int t_unmarked;
 
-#define _mark_point(_file, _line) \
-    ((t_unmarked == 0) ? (_mark_point)(_file, _line) : (void)0)
+#define _mark_point(_file, _line) t_mark(_file, _line)
+
+/* Notes the place. On Soft-RoCE, where a note is dear, one in T_MARKS is made
+ * after the first ones: what a crash or a time-out then names as the last place
+ * may be so many assertions old. */
+void t_mark(const char *file, int line);
+
+enum { T_MARKS = 100 };
+
+/* True where the device under test is Soft-RoCE, as T_BED says: in a machine
+ * that software emulates, 20 to 50 times slower. */
+int t_is_softroce(void);
 
 /* The seed of this run: T_SEED, or a new one each time. */
 uint64_t t_seed(void);

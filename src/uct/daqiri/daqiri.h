@@ -20,8 +20,11 @@
 #define UCT_DAQIRI_H
 
 #include "compat/ucx_compat.h"
+#include "dq/dq_again.h"
+#include "dq/dq_call.h"
 #include "dq/dq_conn.h"
 #include "dq/dq_gid.h"
+#include "dq/dq_loss.h"
 #include "dq/dq_redo.h"
 #include "dq/dq_rx.h"
 #include "dq/dq_sq.h"
@@ -77,6 +80,11 @@ typedef struct {
  * for every verbs device, seconds, and seconds for each byte. */
 #define UCT_DAQIRI_REG_COST      16.0e-6
 #define UCT_DAQIRI_REG_COST_BYTE 0.06e-9
+/* With the cache, on a device in user space, seconds. UCP weighs it against a
+ * copy at 5.8 GB/s; within one host a copy is faster, and zcopy one as well.
+ * This makes it change over where the two take the same time, near 4 KiB
+ * (contrib/bench-protocols). */
+#define UCT_DAQIRI_REG_COST_SOFT 500e-9
 
 typedef struct {
     uct_md_t               super;
@@ -117,6 +125,7 @@ typedef struct {
     int                gid_index;    /* -1: choose                           */
     unsigned           traffic_class;
     unsigned           service_level;
+    ucs_time_t         latency;      /* or UCS_TIME_AUTO                     */
 } uct_daqiri_iface_config_t;
 
 extern ucs_config_field_t uct_daqiri_md_config_table[];
@@ -143,10 +152,12 @@ typedef struct {
     uint64_t rx_out_of_order;
     uint64_t tx_errors, tx_flushed, rx_flushed;
     uint64_t stray_completions, posts_refused, posts_enomem;
+    uint64_t tails_kept, tails_posted; /* daqiri_again.h                     */
     uint64_t chains, chained, chains_late; /* under the chain's lock         */
     uint64_t losses, recoveries, redone, redo_had;
-    uint64_t stalls, stuck, pushed, asked, events;
+    uint64_t stalls, stuck, pushed, asked, called, mute, events;
     uint64_t frames_tx, frames_rx, frames_dup;
+    uint64_t ud_remade;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
 
@@ -241,6 +252,13 @@ static const uct_daqiri_op_t uct_daqiri_op_none = {
 
 /* ---- Connection ---- */
 
+/* The port's counters of errors, as they were at some moment. */
+typedef struct {
+    int        is_known;
+    ucs_time_t read_at;
+    uint64_t   values[UCT_DAQIRI_HW_COUNTERS]; /* UINT64_MAX: there is none  */
+} uct_daqiri_hw_t;
+
 /* What one thread asks of the other; bits, so that asking twice is once. */
 enum {
     /* progress -> async */
@@ -250,6 +268,7 @@ enum {
     UCT_DAQIRI_CMD_REAP  = UCS_BIT(3), /* let go of it                       */
     UCT_DAQIRI_CMD_LOSE  = UCS_BIT(4), /* the QP died, a new one may do      */
     UCT_DAQIRI_CMD_DRAINED = UCS_BIT(5), /* and is done with: conn->resume   */
+    UCT_DAQIRI_CMD_CALL  = UCS_BIT(6), /* does the peer's process run?       */
     /* async -> progress */
     UCT_DAQIRI_EVT_QP     = UCS_BIT(8),  /* it has a QP, with RECVs          */
     UCT_DAQIRI_EVT_UP     = UCS_BIT(9),
@@ -260,6 +279,11 @@ enum {
     UCT_DAQIRI_EVT_MISSED = UCS_BIT(14) /* another QP could not be had       */
 };
 
+/* What a peer is told of a QP that is lost; see dq_frame_t. */
+typedef struct {
+    uint32_t delivered, acked, done, promised;
+} uct_daqiri_resume_t;
+
 /* How a conn stands with its QP; daqiri_recover.c. */
 enum {
     UCT_DAQIRI_LIVE,    /* it has one, or never had                          */
@@ -267,8 +291,12 @@ enum {
     UCT_DAQIRI_WAITING  /* it has none, until EVT_QP                         */
 };
 
-/* Since this progress call, or for longer. */
-enum { UCT_DAQIRI_OWING_NEW = 1, UCT_DAQIRI_OWING = 2 };
+/* How far a grant that is due has come; daqiri_rx.c. */
+enum {
+    UCT_DAQIRI_OWING_NEW = 1, /* since this progress call                    */
+    UCT_DAQIRI_OWING_NEXT,    /* the next progress call sends it             */
+    UCT_DAQIRI_OWING_STUCK    /* tried: it waits for room, or for the peer   */
+};
 
 struct uct_daqiri_conn {
     /* the data path, in the order it touches them; progress */
@@ -286,7 +314,12 @@ struct uct_daqiri_conn {
     dq_rx_window_t     window;
     ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
     int                is_pending; /* on iface->tx.pending                   */
-    int                is_owing;   /* on iface->rx.owing: UCT_DAQIRI_OWING   */
+    int                is_owing;   /* on iface->rx.owing: UCT_DAQIRI_OWING_* */
+    struct {                       /* the last requests in a row that no user
+                                    * has made: grants, probes               */
+        uint32_t       from, to;   /* ids, the second one not included       */
+    } own;
+    int                is_unwanted; /* when it died, no user waited for it   */
     int                is_self;
     int                is_stub;    /* leads nowhere; daqiri_p2p.c            */
     int                is_draining; /* on iface->draining                    */
@@ -308,6 +341,14 @@ struct uct_daqiri_conn {
     int                is_holed;   /* the device has refused a request: ...  */
     uint32_t           hole;       /* ... it has none from this id on        */
     int                is_ended;   /* and something speaks for the last one  */
+    int                is_ending;  /* the last request of the QP is posted   */
+    struct {
+        dq_again_t      state;
+        int             is_on;     /* on iface->tx.again: from the hole on,  */
+        uint32_t        ahead;     /* what is refused is offered again       */
+        uint32_t        fresh;
+        ucs_list_link_t link;
+    } again;                       /* daqiri_again.h                         */
     struct uct_daqiri_conn *chain_failed; /* the next one whose chain was
                                       refused; the chain's lock              */
     int                chain_error; /* why, or 0; the chain's lock           */
@@ -315,12 +356,8 @@ struct uct_daqiri_conn {
     uint32_t           flushed;    /* and up to before this id, flushes      */
     int                life;       /* UCT_DAQIRI_LIVE ...                    */
     struct {
-        ucs_time_t first;          /* of those in a row                      */
-        ucs_time_t since, not_until;
-        ucs_time_t back;           /* when it last had a QP that works       */
-        uint32_t   mark;           /* changes when something gets through    */
+        dq_loss_t  row;
         uint32_t   peer_done;      /* as it told with the QP that works      */
-        unsigned   in_a_row;       /* losses since it did                    */
         dq_facts_t facts;          /* why                                    */
     } lost;
     struct {
@@ -328,9 +365,11 @@ struct uct_daqiri_conn {
         int            type;       /* enum ibv_event_type                    */
     } async;                       /* atomic; async writes, progress reads   */
     int                is_listed;  /* on iface->conns                        */
+    int                has_hw;     /* it has been up; progress               */
     int                is_reaped;  /* let go; forgotten by the table         */
     struct {
         dq_watch_t     state;
+        dq_call_t      call;
         dq_admit_t     refusal;    /* the last since it was looked at, or OK */
         uint32_t       posted, retired; /* ids at the last look, and         */
         uint64_t       all_posted, all_retired; /* how many there were       */
@@ -350,9 +389,13 @@ struct uct_daqiri_conn {
     dq_iface_addr_t    peer_iface;
 
     /* what the next REQ or REP says; progress writes it before CMD_DRAINED */
+    uct_daqiri_resume_t resume;
+
+    /* what dq_call looks at; atomic: async writes, progress reads */
     struct {
-        uint32_t delivered, acked, done, promised;
-    } resume;
+        uint32_t heard;            /* frames of the peer's                   */
+        uint32_t called;           /* calls that have gone out               */
+    } mute;
 
     /* the handshake; async */
     struct {
@@ -361,10 +404,14 @@ struct uct_daqiri_conn {
         struct ibv_ah   *ah;
         int             ah_error;    /* why there is none                    */
         int             is_missed;   /* there is no QP that can be connected */
+        int             is_told;     /* that we close; it may have been lost */
+        int             is_heard;    /* the peer knows, or is gone itself    */
         uint32_t        psn;
         uint32_t        window;      /* RECVs promised to the peer           */
         uint32_t        rx_first;    /* their buffers: first index and count */
         uint32_t        rx_count;
+        uct_daqiri_resume_t resume;  /* as of CMD_DRAINED: a call may go out
+                                        while progress writes the next       */
         dq_frame_t      peer;        /* the last REQ or REP taken            */
         int             has_peer;
         ucs_time_t      started, next_try, interval;
@@ -372,6 +419,8 @@ struct uct_daqiri_conn {
         int             is_timed;
         dq_cause_t      cause;       /* of death                             */
     } hs;
+
+    uct_daqiri_hw_t    hw;         /* when it was up: async; has_hw: progress */
 
     /* the mailboxes and the table; cm lock */
     ucs_list_link_t    cmd_link, evt_link;
@@ -397,6 +446,9 @@ typedef struct {
     struct ibv_mr           *mr;
     uint8_t                 *memory;   /* receive slots, then send slots     */
     uint32_t                send_busy; /* bitmap of send slots               */
+    dq_cause_t              lost;      /* NONE: the QP is well               */
+    dq_again_t              again;     /* when it may be remade              */
+    uint32_t                passed;    /* datagrams                          */
 } uct_daqiri_ud_t;
 
 /* Completions that were taken when nobody could handle them. */
@@ -424,6 +476,7 @@ struct uct_daqiri_iface {
         uct_daqiri_chain_t *chain;     /* NULL: a doorbell for each request  */
         uct_daqiri_pool_t pool;
         ucs_list_link_t   pending;     /* conns with pending requests        */
+        ucs_list_link_t   again;       /* whose device has refused some      */
         int               wake;        /* something became free              */
         unsigned          idle_turns;  /* dispatches that had nothing to try */
         uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
@@ -441,6 +494,7 @@ struct uct_daqiri_iface {
         uint32_t          spare;       /* buffers free for a window; atomic  */
         uct_daqiri_conn_t *last_conn;  /* that a message came from, and      */
         uint32_t          last_qpn;    /* its QPN: likely the next one's     */
+        int               is_few_said; /* that there are too few buffers     */
     } rx;
 
     struct {
@@ -456,12 +510,16 @@ struct uct_daqiri_iface {
     uct_daqiri_counters_t *count;      /* in stats                           */
     uct_daqiri_gauges_t   *gauge;      /* the same                           */
     uct_daqiri_stats_t    stats;
-    uint64_t              hw[UCT_DAQIRI_HW_COUNTERS]; /* daqiri_hw.c         */
+    uct_daqiri_hw_t       hw;          /* when it was opened                 */
     int                   broken;      /* dq_cause_t; atomic; async writes   */
     ucs_list_link_t       md_link;
     struct {
         dq_watch_bounds_t bounds;      /* ucs_time_t, as is all here         */
+        dq_call_bounds_t  call;
         ucs_time_t        period, last;
+        ucs_time_t        back;        /* the port is, for so long; from the
+                                          start: give_up                     */
+        uint32_t          is_back;     /* again, since the last look; atomic */
         int               timer_fd;
         uint32_t          is_due;      /* cm lock to set; atomic             */
         uint32_t          is_needed;   /* also of who sleeps; atomic         */
@@ -479,9 +537,13 @@ struct uct_daqiri_iface {
         int               event_fd;    /* wakes the async thread             */
         int               timer_fd;
         ucs_list_link_t   timed;       /* async                              */
+        int               is_ticking;  /* async                              */
         uint32_t          epoch;       /* async                              */
         uint32_t          reserved;    /* RECVs promised; async              */
+        uint32_t          silent;      /* peers that may not know that we
+                                          close; progress, at the end        */
         uct_daqiri_ud_t   ud;
+        uct_daqiri_hw_t   hw;          /* the last; async                    */
     } cm;
 
     struct {
@@ -495,6 +557,7 @@ struct uct_daqiri_iface {
         uint8_t         gid_index, traffic_class, service_level;
         uint8_t         rd_atomic;     /* READs that a QP has in flight      */
         ucs_time_t      conn_timeout, conn_retry, recovery_timeout;
+        double          latency;       /* seconds, one way                   */
         int             recovery;
         struct ibv_port_attr port;
         enum ibv_mtu    mtu;
@@ -579,8 +642,11 @@ void uct_daqiri_rcache_put(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
 
 /* Reads what there is, to compare with later. Calls the kernel. */
 void uct_daqiri_hw_begin(uct_daqiri_iface_t *iface);
+/* The same, for a conn that is up for the first time. Async. */
+void uct_daqiri_hw_mark(uct_daqiri_conn_t *conn);
 /* What has grown since, in words: NULL if nothing has. Calls the kernel. */
-const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface, char *buf,
+const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface,
+                                  const uct_daqiri_hw_t *since, char *buf,
                                   size_t size);
 
 /* ---- daqiri_port.c ---- */
@@ -588,6 +654,7 @@ const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface, char *buf,
 /* Fills config.gid_index and port_addr; says why it cannot. */
 ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
                                   const char *dev_name, int gid_index);
+int uct_daqiri_port_is_in_user_space(const struct ibv_device *device);
 /* Is the address that the interface gave its peers no longer the port's? */
 int uct_daqiri_port_is_gid_lost(uct_daqiri_iface_t *iface);
 /* Words that facts point to. */
@@ -600,8 +667,11 @@ typedef struct {
 /* Why a conn died, as far as no completion tells: the device was taken away,
  * the port is down, the address is gone. @a words, filled, must live as long as
  * @a facts. Calls the kernel. */
-void uct_daqiri_port_explain(uct_daqiri_iface_t *iface, dq_facts_t *facts,
+void uct_daqiri_port_explain(const uct_daqiri_conn_t *conn, dq_facts_t *facts,
                              uct_daqiri_port_words_t *words);
+/* May another try succeed? A neighbour that does not answer, or a link that is
+ * down, may come back. */
+int uct_daqiri_port_may_come_back(int error);
 int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
                                  const dq_port_addr_t *remote);
 void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
@@ -612,6 +682,11 @@ void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
 double uct_daqiri_port_bandwidth(const uct_daqiri_iface_t *iface);
 /* Seconds that a short message takes one way. */
 double uct_daqiri_port_latency(uct_daqiri_iface_t *iface);
+
+/* ---- daqiri_cost.c ---- */
+
+/* The same for any device in user space. */
+double uct_daqiri_cost_latency(void);
 
 /* ---- daqiri_iface.c ---- */
 
@@ -727,10 +802,12 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface);
  * reasons, if the ledger is right. */
 void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error);
 /* The device refused what the ledger let through. Non-zero: it is kept, for
- * the next QP, and to its user it is posted. */
-int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn, int error);
+ * a later try or the next QP, and to its user it is posted. */
+int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
+                          const struct ibv_send_wr *wr, int error);
 /* The device refused this request, and has been given none after it: they
- * stay in the ledger, and the QP is given up. Only the first call counts. */
+ * stay in the ledger, to be offered again; or the QP is given up. Only the first
+ * call counts. */
 void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error);
 /* The device refused what the ledger let through. Gives the send buffer back,
  * if there is one, and the QP up. */
@@ -760,6 +837,10 @@ uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p);
 /* What is known of a conn that fails for this cause. */
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts);
+/* The request that was just posted is one that no user has made. */
+void uct_daqiri_tx_note_own(uct_daqiri_conn_t *conn);
+/* Is there nothing under way but such requests? */
+int uct_daqiri_tx_is_unwanted(const uct_daqiri_conn_t *conn);
 /* Asks, now and then, whether a peer that grants no credit is there at all. */
 void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn);
 /* Nothing more will be posted: makes the end of the ledger show in the CQ. */
@@ -926,9 +1007,17 @@ void uct_daqiri_event_ring(uct_daqiri_iface_t *iface);
 /* From here on what the device tells is heeded, until it leaves. */
 ucs_status_t uct_daqiri_async_join(uct_daqiri_iface_t *iface);
 void uct_daqiri_async_leave(uct_daqiri_iface_t *iface);
+/* Has the device, which is asked, said of nothing of the interface that it is
+ * broken? If it has, progress knows, and its conns fail. Async. */
+int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface);
 /* Performs what was told of a conn's QP; of the whole interface. Progress. */
 void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn);
 void uct_daqiri_async_look(uct_daqiri_iface_t *iface);
+
+/* ---- daqiri_vfs.c ---- */
+
+/* The counters as files of UCX's VFS. Any thread. */
+void uct_daqiri_iface_vfs_refresh(uct_iface_h tl_iface);
 
 /* ---- daqiri_watch.c: what stands still ---- */
 
@@ -948,11 +1037,16 @@ static inline int uct_daqiri_watch_is_due(uct_daqiri_iface_t *iface)
 void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands);
 void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
                             size_t length);
+void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface);
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface);
 /* Whoever waits for an answer asks at once, and then as at the beginning. */
 void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface);
-/* Best effort: the peer would find out by itself, later. */
+/* While the interface closes: says so to the peer, unless it is known to know.
+ * cm.silent counts who was told and has not answered, but did so before. */
 void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn);
+/* In place of uct_daqiri_hs_on_frame(): what is answered, or answers us. */
+void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
+                                 const void *payload, size_t length);
 
 /* ---- daqiri_link.c: what a connected conn has of the device; async ---- */
 
@@ -976,6 +1070,8 @@ ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
 ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
                                    struct ibv_qp *qp, uint32_t psn,
                                    const dq_frame_t *peer);
+/* Within this time a device fails a request that gets no answer, by itself. */
+ucs_time_t uct_daqiri_qp_patience(const uct_daqiri_iface_t *iface);
 /* 0, or errno: it goes on as it was. */
 int uct_daqiri_qp_to_err(struct ibv_qp *qp);
 /* What the device says of its state, for people. Calls the kernel. */
@@ -988,6 +1084,9 @@ void uct_daqiri_ud_close(uct_daqiri_iface_t *iface);
 ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
                                 uint32_t qpn, const dq_frame_t *frame);
 void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx);
+/* If its QP has failed and it is time: makes it ready again, under its number.
+ * Non-zero if it was. */
+int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface);
 
 /* ---- daqiri_log.c ---- */
 

@@ -9,8 +9,12 @@
  * Devices differ in what they tell (rxe nothing of its QPs): so all that is
  * here only makes shorter what ends without it, too.
  *
- * Threads: uct_daqiri_async_on_event() is async's; join and leave are whoever
- * opens and closes interfaces; the rest is progress.
+ * That something is broken for all conns goes before what follows from it for
+ * one: it is looked at before a conn is said to be lost, and what the device has
+ * told by then is read before the peer is told how much was received.
+ *
+ * Threads: what is under "Async" is async's; join and leave are whoever opens
+ * and closes interfaces; the rest is progress.
  */
 #include "daqiri.h"
 
@@ -29,7 +33,8 @@ typedef enum {
     UCT_DAQIRI_LOSE,     /* the QP is lost: another one                      */
     UCT_DAQIRI_READY,    /* as good as the last frame of a handshake         */
     UCT_DAQIRI_BREAK,    /* no QP works any more: the conns fail             */
-    UCT_DAQIRI_HURRY     /* handshakes ask again at once                     */
+    UCT_DAQIRI_HURRY,    /* handshakes ask again at once                     */
+    UCT_DAQIRI_BACK      /* and what the outage has cost is missed sooner    */
 } uct_daqiri_act_t;
 
 typedef struct {
@@ -60,7 +65,7 @@ static const uct_daqiri_event_row_t uct_daqiri_events[] = {
     [IBV_EVENT_DEVICE_FATAL] = {"DEVICE_FATAL", UCT_DAQIRI_OF_DEVICE,
                                 UCT_DAQIRI_BREAK, DQ_CAUSE_DEVICE_FATAL},
     [IBV_EVENT_PORT_ACTIVE] = {"PORT_ACTIVE", UCT_DAQIRI_OF_PORT,
-                               UCT_DAQIRI_HURRY, DQ_CAUSE_NONE},
+                               UCT_DAQIRI_BACK, DQ_CAUSE_NONE},
     [IBV_EVENT_PORT_ERR] = {"PORT_ERR", UCT_DAQIRI_OF_PORT, UCT_DAQIRI_COUNT,
                             DQ_CAUSE_NONE},
     [IBV_EVENT_LID_CHANGE] = {"LID_CHANGE", UCT_DAQIRI_OF_PORT,
@@ -114,7 +119,12 @@ static void uct_daqiri_async_iface(uct_daqiri_iface_t *iface,
         __atomic_store_n(&iface->broken, row->cause, __ATOMIC_RELEASE);
         uct_daqiri_cm_tell_due(iface);
         uct_daqiri_event_ring(iface);
-    } else if (row->act == UCT_DAQIRI_HURRY) {
+        return;
+    }
+    if (row->act == UCT_DAQIRI_BACK) {
+        __atomic_store_n(&iface->watch.is_back, 1, __ATOMIC_RELAXED);
+    }
+    if (row->act != UCT_DAQIRI_COUNT) {
         uct_daqiri_hs_hurry(iface);
     }
 }
@@ -174,19 +184,31 @@ static void uct_daqiri_async_take(uct_daqiri_md_t *md,
 }
 
 
-static void uct_daqiri_async_on_event(int fd, ucs_event_set_types_t events,
-                                      void *arg)
+static void uct_daqiri_async_read(uct_daqiri_md_t *md)
 {
-    uct_daqiri_md_t *md = arg;
     struct ibv_async_event event;
 
-    (void)fd;
-    (void)events;
     pthread_mutex_lock(&md->ifaces_lock);
     while (ibv_get_async_event(md->context, &event) == 0) {
         uct_daqiri_async_take(md, &event);
     }
     pthread_mutex_unlock(&md->ifaces_lock);
+}
+
+
+static void uct_daqiri_async_on_event(int fd, ucs_event_set_types_t events,
+                                      void *arg)
+{
+    (void)fd;
+    (void)events;
+    uct_daqiri_async_read(arg);
+}
+
+
+int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_async_read(uct_daqiri_iface_md(iface));
+    return __atomic_load_n(&iface->broken, __ATOMIC_RELAXED) == DQ_CAUSE_NONE;
 }
 
 
@@ -199,8 +221,11 @@ void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn)
     uint32_t qpn = __atomic_load_n(&conn->async.qpn, __ATOMIC_RELAXED);
     dq_facts_t facts;
 
-    if ((conn->qp == NULL) || (conn->qp->qp_num != qpn)) {
-        return; /* of the one before */
+    if ((conn->sq.gate == DQ_GATE_DEAD) || (conn->qp == NULL)) {
+        return; /* a dead conn's QP may be gone by now */
+    }
+    if ((conn->qp->qp_num != qpn) || !conn->was_up) {
+        return; /* of the one before; or the handshake has it, until it is up */
     }
     uct_daqiri_tx_poll(conn->iface);
     uct_daqiri_tx_facts(conn, uct_daqiri_events[type].cause, &facts);

@@ -49,7 +49,7 @@ static void uct_daqiri_cm_on_datagram(int fd, ucs_event_set_types_t events,
 {
     (void)fd;
     (void)events;
-    uct_daqiri_ud_poll(arg, uct_daqiri_hs_on_frame);
+    uct_daqiri_hs_on_datagram(arg);
     uct_daqiri_cm_hand_over(arg);
 }
 

@@ -133,7 +133,9 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
 
     {"KEEPALIVE", "0",
      "Ask a peer's device whether it is there when nothing has come or gone\n"
-     "for this long (10ms to 3600s, or 0 for never).",
+     "for this long, and call its process when that has said nothing for this\n"
+     "long: if it does not answer for as long again, 1s at least, although its\n"
+     "device does, it is lost (10ms to 3600s, or 0 for never).",
      FIELD(keepalive), UCS_CONFIG_TYPE_TIME},
 
     {"STATS", "y",
@@ -153,6 +155,13 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
     {"SL", "0",
      "Service level (0 to 15).",
      FIELD(service_level), UCT_DAQIRI_CONFIG_UINT},
+
+    {"LATENCY", "auto",
+     "How long UCP is to believe that a short message takes one way (0 to 1s):\n"
+     "the larger, the later it changes over to rendezvous. \"auto\": by the\n"
+     "generation of the link; in user space by what a READ costs, which is\n"
+     "timed when the first interface is opened.",
+     FIELD(latency), UCS_CONFIG_TYPE_TIME_UNITS},
 
     {NULL}
 };
@@ -224,6 +233,13 @@ static double uct_daqiri_or_never(double value, double otherwise)
 }
 
 
+/* Seconds; whoever leaves it to us is within any range. */
+static double uct_daqiri_or_auto(ucs_time_t value)
+{
+    return (value == UCS_TIME_AUTO) ? 0 : ucs_time_to_sec(value);
+}
+
+
 static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
 {
     char subject[64], detail[128];
@@ -274,6 +290,9 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"GID_INDEX", config->gid_index, -1, 255, ""},
         {"TRAFFIC_CLASS", config->traffic_class, 0, 255, ""},
         {"SL", config->service_level, 0, 15, ""},
+        /* in clock ticks a second is not quite one */
+        {"LATENCY", uct_daqiri_or_auto(config->latency), 0,
+         ucs_time_to_sec(ucs_time_from_sec(1)), "s"},
     };
     ucs_status_t status;
     unsigned i;

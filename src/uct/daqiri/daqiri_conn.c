@@ -12,6 +12,7 @@
  * Since 5 comes last, no completion ever finds its conn gone.
  */
 #include "daqiri.h"
+#include "daqiri_again.h"
 #include "daqiri_chain.h"
 #include "daqiri_early.h"
 #include "daqiri_tx.h"
@@ -103,6 +104,34 @@ static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
 }
 
 
+/* RECVs for the peers who are still there. What those who have left had sent
+ * takes buffers, too, but only until it is read. */
+static uint64_t uct_daqiri_conn_live_windows(uct_daqiri_iface_t *iface)
+{
+    uint64_t sum = iface->rx.ledger.slack;
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        sum += (conn->sq.gate != DQ_GATE_DEAD) ? conn->hs.window : 0;
+    }
+    return sum;
+}
+
+
+/* Once: it is counted each time (rx_overcommit). */
+static void uct_daqiri_conn_say_few(uct_daqiri_iface_t *iface)
+{
+    if (iface->rx.is_few_said ||
+        (uct_daqiri_conn_live_windows(iface) <= iface->rx.pool.limit)) {
+        return;
+    }
+    iface->rx.is_few_said = 1;
+    ucs_warn("daqiri: %u receive buffers are not enough for so many "
+             "peers: from here on, senders may have to wait and try "
+             "again (UCX_DAQIRI_RX_BUFFERS)", iface->rx.pool.limit);
+}
+
+
 /* The conn has a QP, and RECVs for its peer to use. */
 static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 {
@@ -118,11 +147,8 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
     uct_daqiri_stats_add_conn(conn);
     dq_rx_grow_posted(&iface->rx.ledger, conn->hs.rx_count);
     uct_daqiri_conn_back_window(conn);
-    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.window) &&
-        (iface->rx.ledger.overcommit == conn->hs.window)) {
-        ucs_warn("daqiri: %u receive buffers are not enough for so many "
-                 "peers: from here on, senders may have to wait and try "
-                 "again (UCX_DAQIRI_RX_BUFFERS)", iface->rx.pool.limit);
+    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.window)) {
+        uct_daqiri_conn_say_few(iface);
     }
 }
 
@@ -143,6 +169,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     conn->was_up         = 1;
     conn->is_direct      = conn->iface->tx.chain == NULL;
     conn->iface->tx.wake = 1;
+    conn->has_hw         = 1;
     conn->iface->count->conns_up++;
     uct_daqiri_early_open(conn); /* before all that waits */
 }
@@ -175,6 +202,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn;
     uint32_t events;
 
+    uct_daqiri_async_look(iface); /* the cause of what else there is */
     while ((conn = uct_daqiri_cm_next_event(iface, &events)) != NULL) {
         if (events & UCT_DAQIRI_EVT_QP) {
             uct_daqiri_conn_on_qp(conn);
@@ -188,7 +216,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
         if (events & UCT_DAQIRI_EVT_MISSED) {
             uct_daqiri_recover_on_missed(conn);
         }
-        if (events & UCT_DAQIRI_EVT_ASYNC) {
+        if (events & (UCT_DAQIRI_EVT_ASYNC | UCT_DAQIRI_EVT_UP)) {
             uct_daqiri_async_on_lose(conn);
         }
         if (events & UCT_DAQIRI_EVT_DEAD) {
@@ -225,8 +253,10 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
     if (conn->sq.gate == DQ_GATE_DEAD) {
         return; /* the first cause is the cause */
     }
-    conn->sq.gate = DQ_GATE_DEAD;
-    conn->death   = *death;
+    conn->sq.gate     = DQ_GATE_DEAD;
+    conn->death       = *death;
+    conn->is_unwanted = uct_daqiri_tx_is_unwanted(conn);
+    uct_daqiri_again_stop(conn);
     uct_daqiri_early_drop(conn);
     uct_daqiri_conn_start_drain(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_FAIL);
@@ -243,9 +273,8 @@ void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn)
 /* A peer that closes while nobody here wants anything of it does no harm. */
 static int uct_daqiri_conn_is_harmless(const uct_daqiri_conn_t *conn)
 {
-    return (conn->death.cause == DQ_CAUSE_PEER_GONE) &&
-           (conn->death.outstanding == 0) && !conn->is_missed &&
-           ucs_queue_is_empty(&conn->pending);
+    return (conn->death.cause == DQ_CAUSE_PEER_GONE) && conn->is_unwanted &&
+           !conn->is_missed && ucs_queue_is_empty(&conn->pending);
 }
 
 
@@ -285,7 +314,7 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
         if (!is_logged) {
             is_logged = 1;
             facts     = conn->death;
-            uct_daqiri_port_explain(conn->iface, &facts, &words);
+            uct_daqiri_port_explain(conn, &facts, &words);
             uct_daqiri_log(level, &facts);
         }
     }

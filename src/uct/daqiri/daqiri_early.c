@@ -137,6 +137,11 @@ int uct_daqiri_early_hold(uct_daqiri_conn_t *conn,
     uct_daqiri_early_copy(held, wr, ep, desc);
     if (conn->is_early_over && (early->error == 0)) {
         ret = ibv_post_send(conn->hs.qp, &held->wr, &bad_wr);
+        if ((ret != 0) && (conn->redo.slots != NULL)) {
+            early->error = ret; /* for progress to see once it knows */
+            early->hole  = wr->wr_id;
+            ret          = 0;
+        }
     } else if (!conn->is_early_over) {
         early->count++;
     }

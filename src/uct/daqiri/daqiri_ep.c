@@ -23,7 +23,10 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
         return UCS_ERR_NO_RESOURCE;
     }
     if (!ep->is_reported) {
+        /* UCX aborts on an operation that fails, before anybody could say why:
+         * so it is told first */
         uct_daqiri_conn_miss(conn);
+        return UCS_ERR_NO_RESOURCE;
     }
     return uct_daqiri_conn_status(conn);
 }

@@ -28,13 +28,20 @@ static uint32_t uct_daqiri_hs_epoch(uct_daqiri_iface_t *iface)
 
 /* ---- Timer: one for all, ticking while anybody waits ---- */
 
-static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface, long ms)
+static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
 {
+    int is_needed = !ucs_list_is_empty(&iface->cm.timed) ||
+                    (iface->cm.ud.lost != DQ_CAUSE_NONE);
+    long ns       = is_needed ? UCT_DAQIRI_TICK_MS * 1000000L : 0;
     const struct itimerspec tick = {
-        .it_value.tv_nsec    = ms * 1000000,
-        .it_interval.tv_nsec = ms * 1000000,
+        .it_value.tv_nsec    = ns,
+        .it_interval.tv_nsec = ns,
     };
 
+    if (is_needed == iface->cm.is_ticking) {
+        return;
+    }
+    iface->cm.is_ticking = is_needed;
     if (timerfd_settime(iface->cm.timer_fd, 0, &tick, NULL) != 0) {
         ucs_warn("timerfd_settime() failed: %m");
     }
@@ -50,10 +57,8 @@ static void uct_daqiri_hs_timer_arm(uct_daqiri_conn_t *conn)
         conn->hs.interval = ucs_min(conn->hs.interval * 2,
                                     ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX));
     } else {
-        if (ucs_list_is_empty(&iface->cm.timed)) {
-            uct_daqiri_hs_tick_set(iface, UCT_DAQIRI_TICK_MS);
-        }
         ucs_list_add_tail(&iface->cm.timed, &conn->hs.timer_link);
+        uct_daqiri_hs_tick_set(iface);
         conn->hs.is_timed = 1;
         conn->hs.started  = now;
         conn->hs.interval = iface->config.conn_retry;
@@ -69,9 +74,7 @@ static void uct_daqiri_hs_timer_stop(uct_daqiri_conn_t *conn)
     }
     ucs_list_del(&conn->hs.timer_link);
     conn->hs.is_timed = 0;
-    if (ucs_list_is_empty(&conn->iface->cm.timed)) {
-        uct_daqiri_hs_tick_set(conn->iface, 0);
-    }
+    uct_daqiri_hs_tick_set(conn->iface);
 }
 
 
@@ -91,10 +94,10 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
         .peer_epoch = conn->hs.machine.peer_epoch,
         .psn        = conn->hs.psn,
         .credits    = conn->hs.window,
-        .delivered  = conn->resume.delivered,
-        .acked      = conn->resume.acked,
-        .done       = conn->resume.done,
-        .promised   = conn->resume.promised,
+        .delivered  = conn->hs.resume.delivered,
+        .acked      = conn->hs.resume.acked,
+        .done       = conn->hs.resume.done,
+        .promised   = conn->hs.resume.promised,
         .rd_atomic  = iface->config.rd_atomic,
         .pid        = iface->config.pid,
     };
@@ -116,16 +119,23 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
 
 /* A peer that cannot be addressed now is one that this frame does not reach:
  * the handshake asks again. */
-static void uct_daqiri_hs_send(uct_daqiri_conn_t *conn, dq_frame_kind_t kind)
+static ucs_status_t uct_daqiri_hs_try_send(uct_daqiri_conn_t *conn,
+                                           dq_frame_kind_t kind)
 {
     dq_frame_t frame;
 
     if (conn->is_self || (uct_daqiri_link_address(conn) != UCS_OK)) {
-        return;
+        return UCS_ERR_UNREACHABLE;
     }
     frame = uct_daqiri_hs_frame(conn, kind);
-    (void)uct_daqiri_ud_send(conn->iface, conn->hs.ah,
-                             conn->peer_iface.ud_qpn, &frame);
+    return uct_daqiri_ud_send(conn->iface, conn->hs.ah,
+                              conn->peer_iface.ud_qpn, &frame);
+}
+
+
+static void uct_daqiri_hs_send(uct_daqiri_conn_t *conn, dq_frame_kind_t kind)
+{
+    (void)uct_daqiri_hs_try_send(conn, kind);
 }
 
 
@@ -145,11 +155,16 @@ static void uct_daqiri_hs_refuse(uct_daqiri_conn_t *conn,
 }
 
 
+/* Of a conn that has died here, the peer may know nothing yet. */
 void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
 {
-    if ((conn->hs.machine.state == DQ_CONN_IDLE) ||
-        (conn->hs.machine.state == DQ_CONN_DEAD) || (conn->hs.ah == NULL)) {
+    if ((conn->hs.machine.state == DQ_CONN_IDLE) || (conn->hs.ah == NULL) ||
+        conn->is_self || conn->hs.is_heard) {
         return;
+    }
+    if (conn->hs.has_peer && !conn->hs.is_told) {
+        conn->hs.is_told = 1;
+        conn->iface->cm.silent++;
     }
     uct_daqiri_hs_send(conn, DQ_FRAME_GONE);
 }
@@ -209,6 +224,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_hs_timer_stop(conn);
         break;
     case DQ_ACT_TELL_UP:
+        uct_daqiri_hw_mark(conn);
         /* first: what is held may be answered before we return */
         uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_UP);
         uct_daqiri_early_post(conn);
@@ -284,6 +300,40 @@ static void uct_daqiri_hs_open(uct_daqiri_conn_t *conn, dq_conn_event_t event)
 }
 
 
+/* A queue that is broken has lost what it should have told: the counts are
+ * wrong, and no QP that has it works. Its event may not have been read yet. */
+static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
+{
+    if (uct_daqiri_async_is_sound(conn->iface)) {
+        conn->hs.resume = conn->resume;
+        uct_daqiri_hs_open(conn, DQ_EV_DRAINED);
+    }
+}
+
+
+/* The conn ends here. Who is not told finds out when it sends something, after
+ * all its time limits; so once is enough. */
+static void uct_daqiri_hs_tell_end(uct_daqiri_conn_t *conn)
+{
+    if ((conn->hs.machine.state != DQ_CONN_IDLE) &&
+        (conn->hs.machine.state != DQ_CONN_DEAD) && (conn->hs.ah != NULL)) {
+        uct_daqiri_hs_send(conn, DQ_FRAME_GONE);
+    }
+}
+
+
+/* Our REP once more: whoever is up answers it with an RTU, on its async thread,
+ * whatever its program does. So no frame of its own is needed. */
+static void uct_daqiri_hs_call(uct_daqiri_conn_t *conn)
+{
+    if ((conn->hs.machine.state == DQ_CONN_UP) &&
+        (uct_daqiri_hs_try_send(conn, DQ_FRAME_REP) == UCS_OK)) {
+        conn->iface->count->called++;
+        __atomic_fetch_add(&conn->mute.called, 1, __ATOMIC_RELAXED);
+    }
+}
+
+
 void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
 {
     if (commands & UCT_DAQIRI_CMD_REAP) {
@@ -303,10 +353,67 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         uct_daqiri_hs_step(conn, DQ_EV_LOSE, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_DRAINED) {
-        uct_daqiri_hs_open(conn, DQ_EV_DRAINED);
+        uct_daqiri_hs_resume(conn);
     }
     if (commands & UCT_DAQIRI_CMD_FAIL) {
+        uct_daqiri_hs_tell_end(conn);
         uct_daqiri_hs_step(conn, DQ_EV_QP_ERROR, NULL);
+    }
+    if (commands & UCT_DAQIRI_CMD_CALL) {
+        uct_daqiri_hs_call(conn);
+    }
+}
+
+
+/* ---- What arrives ---- */
+
+static int uct_daqiri_hs_parse(uct_daqiri_iface_t *iface, const void *payload,
+                               size_t length, dq_frame_t *frame)
+{
+    dq_wire_status_t parsed;
+
+    iface->count->frames_rx++;
+    parsed = dq_frame_parse(payload, length, iface->config.addr.cookie, frame);
+    if (parsed != DQ_WIRE_OK) {
+        iface->count->frames_dropped[parsed]++;
+    }
+    return parsed == DQ_WIRE_OK;
+}
+
+
+/* NULL: a stranger. */
+static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
+                                               const dq_frame_t *frame,
+                                               uct_daqiri_conn_t *conn)
+{
+    if ((conn == NULL) || conn->is_self) {
+        iface->count->frames_dup++;
+        return NULL;
+    }
+    if (conn->peer_iface.cookie != frame->src.cookie) {
+        /* who the peer is, the sender does not know: so it is not the peer */
+        iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
+        return NULL;
+    }
+    __atomic_fetch_add(&conn->mute.heard, 1, __ATOMIC_RELAXED);
+    return conn;
+}
+
+
+/* GONE is answered; after either the peer is not told any more: it knows, or it
+ * does not listen. */
+static void uct_daqiri_hs_on_farewell(uct_daqiri_conn_t *conn,
+                                      const dq_frame_t *frame)
+{
+    if ((frame->kind != DQ_FRAME_GONE) && (frame->kind != DQ_FRAME_HEARD)) {
+        return;
+    }
+    if (frame->kind == DQ_FRAME_GONE) {
+        uct_daqiri_hs_send(conn, DQ_FRAME_HEARD);
+    }
+    if (!conn->hs.is_heard) {
+        conn->hs.is_heard       = 1;
+        conn->iface->cm.silent -= conn->hs.is_told;
     }
 }
 
@@ -315,17 +422,11 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
                             size_t length)
 {
     uct_daqiri_conn_t *conn;
-    dq_wire_status_t parsed;
     dq_frame_t frame;
 
-    iface->count->frames_rx++;
-    parsed = dq_frame_parse(payload, length, iface->config.addr.cookie,
-                            &frame);
-    if (parsed != DQ_WIRE_OK) {
-        iface->count->frames_dropped[parsed]++;
+    if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
         return;
     }
-
     if (frame.kind == DQ_FRAME_REQ) {
         if (uct_daqiri_cm_get(iface, &frame.port, &frame.src, &conn) !=
             UCS_OK) {
@@ -334,19 +435,34 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
     } else {
         conn = uct_daqiri_cm_find(iface, frame.src.uuid);
     }
-    if ((conn == NULL) || conn->is_self) {
-        iface->count->frames_dup++;
+    conn = uct_daqiri_hs_sender(iface, &frame, conn);
+    if (conn == NULL) {
         return;
     }
-    if (conn->peer_iface.cookie != frame.src.cookie) {
-        /* who the peer is, the sender does not know: so it is not the peer */
-        iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
-        return;
-    }
+    uct_daqiri_hs_on_farewell(conn, &frame);
     uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs.machine, &frame),
                        &frame);
 }
 
+
+void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
+                                 const void *payload, size_t length)
+{
+    uct_daqiri_conn_t *conn;
+    dq_frame_t frame;
+
+    if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
+        return;
+    }
+    conn = uct_daqiri_hs_sender(iface, &frame,
+                                uct_daqiri_cm_find(iface, frame.src.uuid));
+    if (conn != NULL) {
+        uct_daqiri_hs_on_farewell(conn, &frame);
+    }
+}
+
+
+/* ---- The timer ---- */
 
 void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface)
 {
@@ -377,11 +493,29 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
 }
 
 
+/* Has the timer tick until it is done. */
+static void uct_daqiri_hs_mend(uct_daqiri_iface_t *iface)
+{
+    if (uct_daqiri_ud_mend(iface)) {
+        uct_daqiri_hs_hurry(iface); /* what they asked went down with it */
+    }
+    uct_daqiri_hs_tick_set(iface);
+}
+
+
+void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_frame);
+    uct_daqiri_hs_mend(iface);
+}
+
+
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
     uct_daqiri_conn_t *conn, *next;
 
+    uct_daqiri_hs_mend(iface);
     ucs_list_for_each_safe(conn, next, &iface->cm.timed, hs.timer_link) {
         if (now >= conn->hs.next_try) {
             uct_daqiri_hs_step(conn, uct_daqiri_hs_due(conn, now), NULL);

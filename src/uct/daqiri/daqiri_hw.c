@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the port itself counts of errors, where its driver tells: sysfs has a
- * file for each. They are read when an interface is opened and when something
- * has to be explained, and never on the data path.
+ * file for each. They are read when an interface is opened, when a connection is
+ * up for the first time, once a second at most, and when something has to be
+ * explained; never on the data path.
  *
- * Threads: progress.
+ * Threads: a connection's are taken by async, before progress hears that it is
+ * up; the rest is progress.
  */
 #include "daqiri.h"
 
@@ -83,14 +85,44 @@ void uct_daqiri_hw_begin(uct_daqiri_iface_t *iface)
     int i;
 
     for (i = 0; i < UCT_DAQIRI_HW_COUNT; i++) {
-        iface->hw[i] = uct_daqiri_hw_read(iface, uct_daqiri_hw_names[i]);
+        iface->hw.values[i] = uct_daqiri_hw_read(iface,
+                                                 uct_daqiri_hw_names[i]);
     }
+    iface->hw.is_known = 1;
+}
+
+
+/* Of those that come up within a second the first one reads: a job connects to
+ * thousands at once, and some drivers ask the device for each counter. */
+void uct_daqiri_hw_mark(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    ucs_time_t now            = ucs_get_time();
+    int i;
+
+    if (conn->hw.is_known) {
+        return;
+    }
+    if (!iface->cm.hw.is_known ||
+        (now - iface->cm.hw.read_at > ucs_time_from_sec(1.0))) {
+        for (i = 0; i < UCT_DAQIRI_HW_COUNT; i++) {
+            iface->cm.hw.values[i] =
+                    (iface->hw.values[i] == UINT64_MAX)
+                            ? UINT64_MAX
+                            : uct_daqiri_hw_read(iface,
+                                                 uct_daqiri_hw_names[i]);
+        }
+        iface->cm.hw.read_at  = now;
+        iface->cm.hw.is_known = 1;
+    }
+    conn->hw = iface->cm.hw;
 }
 
 
 /* One that has been set back says nothing; neither does one too many for the
  * line. */
-const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface, char *buf,
+const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface,
+                                  const uct_daqiri_hw_t *since, char *buf,
                                   size_t size)
 {
     size_t length = 0;
@@ -99,14 +131,14 @@ const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface, char *buf,
 
     for (i = 0; i < UCT_DAQIRI_HW_COUNT; i++) {
         now = uct_daqiri_hw_read(iface, uct_daqiri_hw_names[i]);
-        if ((now == UINT64_MAX) || (iface->hw[i] == UINT64_MAX) ||
-            (now <= iface->hw[i])) {
+        if ((now == UINT64_MAX) || (since->values[i] == UINT64_MAX) ||
+            (now <= since->values[i])) {
             continue;
         }
         n = snprintf(buf + length, size - length, "%s%s +%" PRIu64,
                      (length > 0) ? ", " : "",
                      strchr(uct_daqiri_hw_names[i], '/') + 1,
-                     now - iface->hw[i]);
+                     now - since->values[i]);
         if ((n < 0) || ((size_t)n >= size - length)) {
             buf[length] = '\0';
             break;

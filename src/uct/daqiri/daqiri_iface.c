@@ -3,9 +3,12 @@
  * The interface: one port of one device, its queues and its progress.
  */
 #include "daqiri.h"
+#include "daqiri_again.h"
 #include "daqiri_chain.h"
 #include "daqiri_early.h"
 #include "dq/dq_time.h"
+
+#include <sched.h>
 
 
 /* What only sometimes has to be done: news of the handshake, grants that no
@@ -22,6 +25,9 @@ static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
         uct_daqiri_watch_look(iface);
     }
     count += uct_daqiri_rx_grant(iface);
+    if (!ucs_list_is_empty(&iface->tx.again)) {
+        count += uct_daqiri_again_try(iface);
+    }
     if (!ucs_list_is_empty(&iface->draining)) {
         count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
         count += uct_daqiri_conn_drain(iface, received);
@@ -30,6 +36,7 @@ static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
 
     iface->chores = !ucs_list_is_empty(&iface->rx.owing) ||
                     !ucs_list_is_empty(&iface->draining) ||
+                    !ucs_list_is_empty(&iface->tx.again) ||
                     !ucs_list_is_empty(&iface->tx.pending);
     return count;
 }
@@ -80,13 +87,14 @@ static void uct_daqiri_conn_push(uct_daqiri_conn_t *conn)
 }
 
 
-/* A grant that waits for the next progress call is not over yet. */
+/* A grant that waits for the next progress call is not over yet. One that
+ * waits for credits may wait for ever, and is not waited for. */
 static int uct_daqiri_iface_is_granting(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
 
     ucs_list_for_each(conn, &iface->rx.owing, owing_link) {
-        if (conn->is_owing == UCT_DAQIRI_OWING_NEW) {
+        if (conn->is_owing != UCT_DAQIRI_OWING_STUCK) {
             return 1;
         }
     }
@@ -362,6 +370,9 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
     if (status != UCS_OK) {
         return status;
     }
+    iface->config.latency = (config->latency == UCS_TIME_AUTO)
+                                    ? uct_daqiri_port_latency(iface)
+                                    : ucs_time_to_sec(config->latency);
     status = uct_daqiri_event_init(iface);
     if (status != UCS_OK) {
         return status;
@@ -392,15 +403,12 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
 
 /* ---- Death ---- */
 
-/* Kills what is alive and waits, within a bound, for the NIC to let go. */
-static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
+static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
 {
-    ucs_time_t until = ucs_get_time() + ucs_time_from_sec(1.0);
     uct_daqiri_conn_t *conn;
     int is_lost;
 
     kh_foreach_value(&iface->cm.conns, conn, {
-        uct_daqiri_hs_say_gone(conn);
         is_lost       = conn->sq.gate == DQ_GATE_LOST;
         conn->sq.gate = DQ_GATE_DEAD;
         uct_daqiri_conn_to_err(conn);
@@ -409,8 +417,48 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
             uct_daqiri_tx_purge(conn);
         }
     });
-    while ((iface->tx.ledger.used > 0) && (ucs_get_time() < until)) {
+}
+
+
+/* One after the other: the UD QP takes no more than a few at a time. */
+static void uct_daqiri_iface_say_gone(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+
+    kh_foreach_value(&iface->cm.conns, conn, {
+        uct_daqiri_hs_say_gone(conn);
+        uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
+    });
+}
+
+
+/* Waits, within a bound, for the NIC to let go and for the peers to know: who
+ * has missed a datagram would look for us until its own time limits are over. */
+static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now      = ucs_get_time();
+    ucs_time_t until    = now + ucs_time_from_sec(1.0);
+    ucs_time_t interval = iface->config.conn_retry;
+    ucs_time_t again    = now + interval;
+
+    uct_daqiri_iface_say_gone(iface);
+    uct_daqiri_iface_end_conns(iface);
+    while (((iface->tx.ledger.used > 0) || (iface->cm.silent > 0) ||
+            (iface->cm.ud.send_busy != 0)) && (now < until)) {
         uct_daqiri_tx_poll(iface);
+        uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
+        (void)uct_daqiri_ud_mend(iface);
+        now = ucs_get_time();
+        if (now >= again) {
+            uct_daqiri_iface_say_gone(iface);
+            interval *= 2;
+            again     = now + interval;
+        }
+        sched_yield(); /* to who is to answer, if that is on this CPU */
+    }
+    if (iface->cm.silent > 0) {
+        ucs_debug("%u peers have not answered that this interface closes",
+                  iface->cm.silent);
     }
 }
 
@@ -481,6 +529,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
     ucs_list_head_init(&self->tx.pending);
+    ucs_list_head_init(&self->tx.again);
     ucs_list_head_init(&self->rx.owing);
     ucs_list_head_init(&self->conns);
     ucs_list_head_init(&self->draining);

@@ -100,15 +100,6 @@ static ucs_status_t uct_daqiri_link_enter_qpn(uct_daqiri_conn_t *conn)
 }
 
 
-/* May another try succeed? A neighbour that does not answer, or a link that is
- * down, may come back. */
-static int uct_daqiri_link_may_come_back(int error)
-{
-    return (error == ETIMEDOUT) || (error == EHOSTUNREACH) ||
-           (error == ENETUNREACH) || (error == ENETDOWN) || (error == EAGAIN);
-}
-
-
 ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
@@ -128,7 +119,7 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
     if (uct_daqiri_port_is_gid_lost(iface)) {
         return UCS_ERR_IO_ERROR; /* which the death of the conn explains */
     }
-    if (uct_daqiri_link_may_come_back(conn->hs.ah_error)) {
+    if (uct_daqiri_port_may_come_back(conn->hs.ah_error)) {
         return UCS_ERR_UNREACHABLE;
     }
     uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, "handshake", "ibv_create_ah",
@@ -160,10 +151,10 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
         return status;
     }
     if (!is_another) {
-        conn->hs.window      = uct_daqiri_link_window(iface);
-        conn->resume.promised = conn->hs.window;
-        iface->cm.reserved  += conn->hs.window;
-        status               = uct_daqiri_link_back_window(conn);
+        conn->hs.window           = uct_daqiri_link_window(iface);
+        conn->hs.resume.promised  = conn->hs.window;
+        iface->cm.reserved       += conn->hs.window;
+        status                    = uct_daqiri_link_back_window(conn);
         if (status != UCS_OK) {
             return status;
         }

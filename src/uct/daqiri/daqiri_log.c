@@ -69,6 +69,7 @@ ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
     case DQ_CAUSE_PEER_FORGOT:
     case DQ_CAUSE_WR_FLUSH:
     case DQ_CAUSE_STUCK:
+    case DQ_CAUSE_PEER_MUTE:
         /* what UCP answers to whatever is sent after that, so that a program
          * sees one status and not two; the message in the log says more */
         return UCS_ERR_ENDPOINT_TIMEOUT;

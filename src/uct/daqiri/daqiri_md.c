@@ -150,6 +150,24 @@ void uct_daqiri_md_close(uct_md_h tl_md)
 }
 
 
+/* DQ_CAUSE_NONE: active. A verb that fails is told of here. */
+static dq_cause_t uct_daqiri_md_port_cause(uct_daqiri_md_t *md, int num)
+{
+    struct ibv_port_attr port;
+    int ret = ibv_query_port(md->context, num, &port);
+
+    if (ret != 0) {
+        uct_daqiri_log_verb(uct_daqiri_is_asked_for() ? UCS_LOG_LEVEL_ERROR
+                                                      : UCS_LOG_LEVEL_DEBUG,
+                            ibv_get_device_name(md->context->device),
+                            "ibv_query_port", ret);
+        return DQ_CAUSE_VERB;
+    }
+    return (port.state == IBV_PORT_ACTIVE) ? DQ_CAUSE_NONE
+                                           : DQ_CAUSE_PORT_DOWN;
+}
+
+
 /* Ports that are not active are left out; a word if that leaves none. */
 ucs_status_t uct_daqiri_query_devices(uct_md_h tl_md,
                                       uct_tl_device_resource_t **devices_p,
@@ -159,8 +177,8 @@ ucs_status_t uct_daqiri_query_devices(uct_md_h tl_md,
     const char *name    = ibv_get_device_name(md->context->device);
     dq_facts_t facts    = {.cause = DQ_CAUSE_PORT_DOWN, .subject = name};
     uct_tl_device_resource_t *devices;
-    struct ibv_port_attr port;
-    unsigned count = 0;
+    dq_cause_t cause = DQ_CAUSE_NONE;
+    unsigned count   = 0;
     int num;
 
     devices = ucs_calloc(md->attr.phys_port_cnt, sizeof(*devices), name);
@@ -169,8 +187,8 @@ ucs_status_t uct_daqiri_query_devices(uct_md_h tl_md,
     }
 
     for (num = 1; num <= md->attr.phys_port_cnt; num++) {
-        if ((ibv_query_port(md->context, num, &port) != 0) ||
-            (port.state != IBV_PORT_ACTIVE)) {
+        cause = uct_daqiri_md_port_cause(md, num);
+        if (cause != DQ_CAUSE_NONE) {
             continue;
         }
         snprintf(devices[count].name, sizeof(devices[count].name), "%s:%d",
@@ -182,12 +200,14 @@ ucs_status_t uct_daqiri_query_devices(uct_md_h tl_md,
 
     *devices_p     = devices;
     *num_devices_p = count;
-    if (count == 0) {
+    if (count > 0) {
+        return UCS_OK;
+    }
+    if (cause == DQ_CAUSE_PORT_DOWN) {
         uct_daqiri_log(uct_daqiri_is_asked_for() ? UCS_LOG_LEVEL_WARN
                                                  : UCS_LOG_LEVEL_DEBUG,
                        &facts);
-        ucs_free(devices);
-        return UCS_ERR_NO_DEVICE;
     }
-    return UCS_OK;
+    ucs_free(devices);
+    return UCS_ERR_NO_DEVICE;
 }

@@ -4,8 +4,9 @@
  */
 #include "daqiri.h"
 
-/* All GIDs of the device, on all its ports; the caller frees *entries_p. One
- * question: a table may have a thousand places and three of them taken. */
+/* All GIDs of the device, on all its ports, or minus an errno; the caller frees
+ * *entries_p. One question: a table may have a thousand places and three of them
+ * taken. */
 static int uct_daqiri_gid_list(uct_daqiri_iface_t *iface,
                                struct ibv_gid_entry **entries_p)
 {
@@ -18,23 +19,43 @@ static int uct_daqiri_gid_list(uct_daqiri_iface_t *iface,
     entries = ucs_calloc(ucs_max(max, (size_t)1), sizeof(*entries),
                          "daqiri_gids");
     if (entries == NULL) {
-        return 0;
+        return -ENOMEM;
     }
     count      = ibv_query_gid_table(md->context, entries, max, 0);
     *entries_p = entries;
-    return ucs_max(count, 0);
+    return count;
+}
+
+
+/* Zero, or an errno. Of a place that is empty libibverbs reads a GID of zeros. */
+static int uct_daqiri_gid_read(uct_daqiri_iface_t *iface, int index,
+                               union ibv_gid *gid)
+{
+    errno = 0;
+    if (ibv_query_gid(uct_daqiri_iface_md(iface)->context,
+                      iface->config.port_num, index, gid) == 0) {
+        return 0;
+    }
+    return (errno != 0) ? errno : EIO;
 }
 
 
 /* The best GID index of the port, or -1 if its table is empty. Of those that
  * are equally good, the first: who adds an address changes nothing. */
-static int uct_daqiri_gid_choose(uct_daqiri_iface_t *iface)
+static ucs_status_t uct_daqiri_gid_choose(uct_daqiri_iface_t *iface,
+                                          const char *dev_name, int *index_p)
 {
     struct ibv_gid_entry *entries = NULL;
     int best = -1, best_rank = 0;
     int count, i, rank;
 
     count = uct_daqiri_gid_list(iface, &entries);
+    if (count < 0) {
+        ucs_free(entries);
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, dev_name,
+                            "ibv_query_gid_table", -count);
+        return UCS_ERR_IO_ERROR;
+    }
     for (i = 0; i < count; i++) {
         if (entries[i].port_num != iface->config.port_num) {
             continue;
@@ -47,7 +68,8 @@ static int uct_daqiri_gid_choose(uct_daqiri_iface_t *iface)
         }
     }
     ucs_free(entries);
-    return best;
+    *index_p = best;
+    return UCS_OK;
 }
 
 
@@ -74,17 +96,30 @@ static ucs_status_t uct_daqiri_gid_refuse(const char *dev_name, int gid_index)
 static ucs_status_t uct_daqiri_gid_init(uct_daqiri_iface_t *iface,
                                         const char *dev_name, int gid_index)
 {
-    struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
-    dq_port_addr_t *addr        = &iface->config.port_addr;
-    int index                   = gid_index;
+    dq_port_addr_t *addr = &iface->config.port_addr;
+    int index            = gid_index;
+    ucs_status_t status;
     union ibv_gid gid;
+    int ret;
 
     if (index < 0) {
-        index = addr->is_eth ? uct_daqiri_gid_choose(iface) : 0;
+        index  = 0;
+        status = addr->is_eth ? uct_daqiri_gid_choose(iface, dev_name, &index)
+                              : UCS_OK;
+        if (status != UCS_OK) {
+            return status;
+        }
     }
-    if ((index < 0) || (index >= iface->config.port.gid_tbl_len) ||
-        (ibv_query_gid(context, iface->config.port_num, index, &gid) != 0) ||
-        (dq_gid_rank(gid.raw, 0) == 0)) {
+    if ((index < 0) || (index >= iface->config.port.gid_tbl_len)) {
+        return uct_daqiri_gid_refuse(dev_name, gid_index);
+    }
+    ret = uct_daqiri_gid_read(iface, index, &gid);
+    if (ret != 0) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, dev_name, "ibv_query_gid",
+                            ret);
+        return UCS_ERR_IO_ERROR;
+    }
+    if (dq_gid_rank(gid.raw, 0) == 0) {
         return uct_daqiri_gid_refuse(dev_name, gid_index);
     }
 
@@ -100,12 +135,15 @@ int uct_daqiri_port_is_gid_lost(uct_daqiri_iface_t *iface)
 {
     const dq_port_addr_t *addr = &iface->config.port_addr;
     union ibv_gid gid;
+    int ret;
 
+    ret = uct_daqiri_gid_read(iface, iface->config.gid_index, &gid);
+    if ((ret == ENOMEM) || (ret == EAGAIN) || (ret == EMFILE) ||
+        (ret == ENFILE)) {
+        return 0; /* nobody could look */
+    }
     /* an index that is taken again stands for another address */
-    return (ibv_query_gid(uct_daqiri_iface_md(iface)->context,
-                          iface->config.port_num, iface->config.gid_index,
-                          &gid) != 0) ||
-           (memcmp(gid.raw, addr->gid, sizeof(addr->gid)) != 0);
+    return (ret != 0) || (memcmp(gid.raw, addr->gid, sizeof(addr->gid)) != 0);
 }
 
 
@@ -147,21 +185,27 @@ ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
 }
 
 
-void uct_daqiri_port_explain(uct_daqiri_iface_t *iface, dq_facts_t *facts,
+void uct_daqiri_port_explain(const uct_daqiri_conn_t *conn, dq_facts_t *facts,
                              uct_daqiri_port_words_t *words)
 {
+    uct_daqiri_iface_t *iface   = conn->iface;
+    const uct_daqiri_hw_t *then = conn->has_hw ? &conn->hw : &iface->hw;
     struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
     struct ibv_port_attr port;
     int ret;
 
     ret = ibv_query_port(context, iface->config.port_num, &port);
+    if ((ret == ENOMEM) || (ret == EAGAIN)) {
+        return; /* nobody could look */
+    }
     if (ret != 0) {
         facts->cause = DQ_CAUSE_DEVICE_GONE;
         facts->error = ret;
         return;
     }
-    facts->hw_changes = uct_daqiri_hw_changes(iface, words->hw_changes,
-                                              sizeof(words->hw_changes));
+    facts->hw_changes  = uct_daqiri_hw_changes(iface, then, words->hw_changes,
+                                               sizeof(words->hw_changes));
+    facts->hw_since_up = conn->has_hw;
     if (port.state != IBV_PORT_ACTIVE) {
         snprintf(words->port, sizeof(words->port), "%s:%u",
                  ibv_get_device_name(context->device),
@@ -176,6 +220,13 @@ void uct_daqiri_port_explain(uct_daqiri_iface_t *iface, dq_facts_t *facts,
             facts->cause = DQ_CAUSE_GID_LOST; /* nothing else is known */
         }
     }
+}
+
+
+int uct_daqiri_port_may_come_back(int error)
+{
+    return (error == ETIMEDOUT) || (error == EHOSTUNREACH) ||
+           (error == ENETUNREACH) || (error == ENETDOWN) || (error == EAGAIN);
 }
 
 
@@ -281,23 +332,22 @@ double uct_daqiri_port_bandwidth(const uct_daqiri_iface_t *iface)
 
 /* A device that the kernel does not know is in user space, and its wire is the
  * memory of this host. */
-static int uct_daqiri_port_is_in_user_space(uct_daqiri_iface_t *iface)
+int uct_daqiri_port_is_in_user_space(const struct ibv_device *device)
 {
-    return access(uct_daqiri_iface_md(iface)->context->device->ibdev_path,
-                  F_OK) != 0;
+    return access(device->ibdev_path, F_OK) != 0;
 }
 
 
 /*
  * No device tells how long a short message takes one way. With each generation
  * of links it became less, down to what PCI and the two hosts take; these are
- * what UCX takes for its own verbs transports. In user space it is measured:
- * contrib/bench --only device (docs/bench.md).
+ * what UCX takes for its own verbs transports. In user space it is measured.
  */
 double uct_daqiri_port_latency(uct_daqiri_iface_t *iface)
 {
-    if (uct_daqiri_port_is_in_user_space(iface)) {
-        return 250e-9;
+    if (uct_daqiri_port_is_in_user_space(
+                uct_daqiri_iface_md(iface)->context->device)) {
+        return uct_daqiri_cost_latency();
     }
     switch (iface->config.port.active_speed) {
     case 1:

@@ -35,8 +35,8 @@ static int uct_daqiri_qp_to_init(uct_daqiri_iface_t *iface, struct ibv_qp *qp)
 /* NO_RESOURCE: at another time it may do. */
 static ucs_status_t uct_daqiri_qp_status(int error)
 {
-    return ((error == ENOMEM) || (error == EAGAIN)) ? UCS_ERR_NO_RESOURCE
-                                                    : UCS_ERR_IO_ERROR;
+    return ((error == ENOMEM) || uct_daqiri_port_may_come_back(error))
+                   ? UCS_ERR_NO_RESOURCE : UCS_ERR_IO_ERROR;
 }
 
 
@@ -189,6 +189,16 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
     }
     uct_daqiri_qp_read_back(iface, qp);
     return UCS_OK;
+}
+
+
+ucs_time_t uct_daqiri_qp_patience(const uct_daqiri_iface_t *iface)
+{
+    enum { SLACK = 4 }; /* of ACK timeouts (IBA 9.7.6.1.3) */
+    double timeout = dq_ack_timeout_seconds(iface->config.ack_timeout);
+
+    return ucs_time_from_sec(SLACK * timeout *
+                             (iface->config.retry_count + 1));
 }
 
 

@@ -11,19 +11,19 @@
  *   5. what the peer does not have is posted again; the
  *      gate opens                                          uct_daqiri_recover_up
  *
- * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; limited in time, and in
- * attempts between which nothing went well.
+ * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; bounded by dq_loss.h.
  *
  * Threads: progress.
  */
+#include "daqiri_again.h"
 #include "daqiri_early.h"
 #include "daqiri_tx.h"
-#include "dq/dq_time.h"
 
+/* Milliseconds. */
 enum {
-    UCT_DAQIRI_RECOVER_MAX      = 16,  /* losses in a row, and nothing done  */
-    UCT_DAQIRI_RECOVER_FIRST_MS = 1,   /* wait before the second of them;    */
-    UCT_DAQIRI_RECOVER_LAST_MS  = 512  /* twice as long each time, up to     */
+    UCT_DAQIRI_RECOVER_FIRST = 2,    /* wait before the second of a row;     */
+    UCT_DAQIRI_RECOVER_LAST  = 512,  /* twice as long each time, up to       */
+    UCT_DAQIRI_RECOVER_REST  = 1000  /* a QP that idles has not died at once */
 };
 
 
@@ -35,37 +35,30 @@ static uint32_t uct_daqiri_recover_mark(const uct_daqiri_conn_t *conn)
 }
 
 
-/* A path that does not carry what is sent lets a QP fail within this time. One
- * that has lived longer was well, though nothing may have been sent. */
-static ucs_time_t uct_daqiri_recover_trial(const uct_daqiri_iface_t *iface)
+/* A path that does not carry what is sent lets a QP fail within its patience. */
+static dq_loss_limits_t
+uct_daqiri_recover_limits(const uct_daqiri_iface_t *iface)
 {
-    enum { SLACK = 4 }; /* of ACK timeouts (IBA 9.7.6.1.3) */
-    double timeout = dq_ack_timeout_seconds(iface->config.ack_timeout);
-    double trial   = SLACK * timeout * (iface->config.retry_count + 1);
+    ucs_time_t bound = iface->config.recovery_timeout;
 
-    return ucs_max(ucs_time_from_sec(trial), iface->config.recovery_timeout);
+    return (dq_loss_limits_t){
+        .least = ucs_time_from_msec(UCT_DAQIRI_RECOVER_FIRST),
+        .most  = ucs_time_from_msec(UCT_DAQIRI_RECOVER_LAST),
+        .bound = bound,
+        .trial = ucs_max(uct_daqiri_qp_patience(iface), bound),
+        .rest  = ucs_min(ucs_time_from_msec(UCT_DAQIRI_RECOVER_REST), bound),
+    };
 }
 
 
-static int uct_daqiri_recover_was_well(const uct_daqiri_conn_t *conn,
-                                       ucs_time_t now)
-{
-    return (uct_daqiri_recover_mark(conn) != conn->lost.mark) ||
-           ((conn->lost.back > conn->lost.since) &&
-            (now - conn->lost.back > uct_daqiri_recover_trial(conn->iface)));
-}
-
-
-/* A path on which small packets pass and large ones do not lets every new QP
- * come up: so time counts from the first loss after which nothing went well. */
 static int uct_daqiri_recover_is_possible(const uct_daqiri_conn_t *conn,
                                           dq_cause_t cause)
 {
+    const dq_loss_limits_t limits = uct_daqiri_recover_limits(conn->iface);
+
     return (conn->redo.slots != NULL) && !conn->is_spoiled &&
            dq_triage_new_qp_helps(cause) && (cause != DQ_CAUSE_LEFT) &&
-           (conn->lost.in_a_row < UCT_DAQIRI_RECOVER_MAX) &&
-           (conn->lost.since - conn->lost.first <=
-            conn->iface->config.recovery_timeout);
+           dq_loss_may_try(&conn->lost.row, &limits);
 }
 
 
@@ -77,31 +70,24 @@ static void uct_daqiri_recover_say(const dq_facts_t *facts)
 }
 
 
-static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn)
+static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn, dq_cause_t cause)
 {
-    ucs_time_t now  = ucs_get_time();
-    ucs_time_t wait = 0;
+    const dq_loss_limits_t limits = uct_daqiri_recover_limits(conn->iface);
+    const dq_loss_seen_t seen     = {
+        .now       = ucs_get_time(),
+        .mark      = uct_daqiri_recover_mark(conn),
+        .is_wanted = (conn->sq.posted != conn->sq.retired) ||
+                     !ucs_queue_is_empty(&conn->pending),
+        .is_peers  = cause == DQ_CAUSE_PEER_LOST,
+    };
 
-    conn->lost.in_a_row = ((conn->lost.first != 0) &&
-                           !uct_daqiri_recover_was_well(conn, now))
-                                  ? conn->lost.in_a_row + 1 : 0;
-    conn->lost.mark     = uct_daqiri_recover_mark(conn);
-    if (conn->lost.in_a_row > 0) {
-        wait = ucs_time_from_msec(ucs_min(UCT_DAQIRI_RECOVER_FIRST_MS
-                                                  << conn->lost.in_a_row,
-                                          UCT_DAQIRI_RECOVER_LAST_MS));
-    }
-    conn->lost.since     = now;
-    conn->lost.not_until = conn->lost.since + wait;
-    if (conn->lost.in_a_row == 0) {
-        conn->lost.first = conn->lost.since;
-    }
+    dq_loss_add(&conn->lost.row, &limits, &seen);
 }
 
 
 static double uct_daqiri_recover_tried_ms(const uct_daqiri_conn_t *conn)
 {
-    return ucs_time_to_msec(ucs_get_time() - conn->lost.first);
+    return ucs_time_to_msec(ucs_get_time() - conn->lost.row.first);
 }
 
 
@@ -110,7 +96,8 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 {
     dq_facts_t death = *facts;
 
-    if (conn->lost.in_a_row > 0) {
+    /* what no queue pair cures was not tried for long */
+    if ((conn->lost.row.in_a_row > 0) && dq_triage_new_qp_helps(facts->cause)) {
         death.tried_ms = uct_daqiri_recover_tried_ms(conn);
     }
     uct_daqiri_conn_fail(conn, &death);
@@ -119,12 +106,13 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 {
+    uct_daqiri_async_look(conn->iface);
     if ((conn->sq.gate == DQ_GATE_DEAD) ||
         (conn->life == UCT_DAQIRI_LOSING) ||
         (conn->life == UCT_DAQIRI_WAITING)) {
         return; /* the first cause is the cause */
     }
-    uct_daqiri_recover_count(conn);
+    uct_daqiri_recover_count(conn, facts->cause);
     if (!uct_daqiri_recover_is_possible(conn, facts->cause)) {
         uct_daqiri_recover_fail(conn, facts);
         return;
@@ -133,6 +121,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     conn->life        = UCT_DAQIRI_LOSING;
     conn->lost.facts  = *facts;
     conn->is_flushing = 0;
+    uct_daqiri_again_stop(conn);
     uct_daqiri_early_end(conn);
     dq_sq_lose(&conn->sq);
     conn->iface->count->losses++;
@@ -147,7 +136,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 static void uct_daqiri_recover_once_more(uct_daqiri_conn_t *conn,
                                          const dq_facts_t *facts)
 {
-    uct_daqiri_recover_count(conn);
+    uct_daqiri_recover_count(conn, facts->cause);
     if (!uct_daqiri_recover_is_possible(conn, facts->cause)) {
         uct_daqiri_recover_fail(conn, facts);
         return;
@@ -197,7 +186,7 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
-    if (ucs_get_time() < conn->lost.not_until) {
+    if (ucs_get_time() < conn->lost.row.not_until) {
         return 0;
     }
     conn->resume.delivered = conn->rx_seq;
@@ -235,13 +224,14 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
     dq_return_t back       = {
         .peer_host = peer->host,
         .peer_pid  = peer->pid,
-        .down_ms   = ucs_time_to_msec(ucs_get_time() - conn->lost.since),
+        .down_ms   = ucs_time_to_msec(ucs_get_time() - conn->lost.row.since),
     };
     char line[DQ_TRIAGE_MESSAGE_MAX];
     dq_cause_t cause = DQ_CAUSE_MISMATCH;
     dq_facts_t facts;
 
     conn->was_up         = 1;
+    conn->has_hw         = 1;
     conn->is_direct      = conn->iface->tx.chain == NULL;
     conn->iface->tx.wake = 1;
     /* what the peer knows to have arrived was handed up, or it is lost */
@@ -253,7 +243,7 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
         uct_daqiri_recover(conn, &facts);
         return;
     }
-    conn->lost.back      = ucs_get_time();
+    dq_loss_back(&conn->lost.row, ucs_get_time());
     conn->lost.peer_done = peer->done;
     conn->iface->count->recoveries++;
     conn->iface->count->redone += back.again;

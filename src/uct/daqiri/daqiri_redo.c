@@ -2,6 +2,7 @@
 /*
  * Posting again; see daqiri_redo.h.
  */
+#include "daqiri_again.h"
 #include "daqiri_tx.h"
 
 
@@ -29,36 +30,113 @@ void uct_daqiri_redo_cleanup(uct_daqiri_conn_t *conn)
 }
 
 
-/* One request, under its old id. What is over by now goes as an empty WRITE,
- * which keeps its place. */
-static int uct_daqiri_redo_post(uct_daqiri_conn_t *conn, uint32_t id,
-                                int is_past)
+/* Behind the one SGE that an atomic has. */
+typedef struct {
+    uint64_t compare_add, swap;
+} uct_daqiri_operands_t;
+
+DQ_STATIC_ASSERT(sizeof(uct_daqiri_operands_t) <= sizeof(struct ibv_sge),
+                 "fits the second SGE, which every slot has");
+
+
+static int uct_daqiri_redo_is_atomic(const uct_daqiri_redo_t *redo)
 {
-    uct_daqiri_redo_t *redo = uct_daqiri_redo_slot(conn, id);
-    dq_op_kind_t kind       = (dq_op_kind_t)redo->op.kind;
-    struct ibv_send_wr wr   = {
+    return redo->op.kind == DQ_OP_ATOMIC;
+}
+
+
+void uct_daqiri_redo_note_rest(uct_daqiri_conn_t *conn,
+                               const struct ibv_send_wr *wr)
+{
+    uct_daqiri_redo_t *redo = uct_daqiri_redo_slot(conn, wr->wr_id);
+    uct_daqiri_operands_t operands;
+
+    if (uct_daqiri_redo_is_atomic(redo)) {
+        operands.compare_add = wr->wr.atomic.compare_add;
+        operands.swap        = wr->wr.atomic.swap;
+        memcpy(&redo->sge[1], &operands, sizeof(operands));
+    } else if (wr->opcode == IBV_WR_SEND_WITH_IMM) {
+        redo->imm = wr->imm_data;
+    }
+}
+
+
+static struct ibv_send_wr uct_daqiri_redo_blank(const uct_daqiri_conn_t *conn,
+                                                uint32_t id)
+{
+    return (struct ibv_send_wr){
         .wr_id      = id,
         .opcode     = IBV_WR_RDMA_WRITE,
         .send_flags = dq_sq_is_signalled(&conn->sq, id) ? IBV_SEND_SIGNALED
                                                         : 0,
     };
+}
+
+
+static void uct_daqiri_redo_fill(const uct_daqiri_redo_t *redo,
+                                 struct ibv_send_wr *wr)
+{
+    wr->opcode      = (enum ibv_wr_opcode)redo->opcode;
+    wr->send_flags |= redo->flags;
+    wr->sg_list     = (struct ibv_sge*)redo->sge;
+    wr->num_sge     = redo->num_sge;
+}
+
+
+static int uct_daqiri_redo_do_post(uct_daqiri_conn_t *conn,
+                                   struct ibv_send_wr *wr)
+{
     struct ibv_send_wr *bad_wr;
     int ret;
 
-    if (dq_redo_verdict(kind, is_past) == DQ_REDO_AGAIN) {
-        wr.opcode              = (kind == DQ_OP_MSG) ? IBV_WR_SEND
-                                                     : redo->opcode;
-        wr.send_flags         |= redo->flags;
-        wr.sg_list             = redo->sge;
-        wr.num_sge             = redo->num_sge;
-        wr.wr.rdma.rkey        = redo->rkey;
-        wr.wr.rdma.remote_addr = redo->remote_addr;
-    }
-    ret = ibv_post_send(conn->qp, &wr, &bad_wr);
+    ret = ibv_post_send(conn->qp, wr, &bad_wr);
     if (ucs_unlikely(ret != 0)) {
         uct_daqiri_tx_count_refused(conn->iface, ret);
     }
     return ret;
+}
+
+
+int uct_daqiri_redo_post_as_was(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    uct_daqiri_redo_t *redo = uct_daqiri_redo_slot(conn, id);
+    struct ibv_send_wr wr   = uct_daqiri_redo_blank(conn, id);
+    uct_daqiri_operands_t operands;
+
+    if (redo->op.kind != DQ_OP_BLANK) {
+        uct_daqiri_redo_fill(redo, &wr);
+    }
+    if (uct_daqiri_redo_is_atomic(redo)) {
+        memcpy(&operands, &redo->sge[1], sizeof(operands));
+        wr.wr.atomic.remote_addr = redo->remote_addr;
+        wr.wr.atomic.rkey        = redo->rkey;
+        wr.wr.atomic.compare_add = operands.compare_add;
+        wr.wr.atomic.swap        = operands.swap;
+    } else if (wr.opcode == IBV_WR_SEND_WITH_IMM) {
+        wr.imm_data = redo->imm;
+    } else if (redo->op.kind != DQ_OP_BLANK) {
+        wr.wr.rdma.rkey        = redo->rkey;
+        wr.wr.rdma.remote_addr = redo->remote_addr;
+    }
+    return uct_daqiri_redo_do_post(conn, &wr);
+}
+
+
+int uct_daqiri_redo_post(uct_daqiri_conn_t *conn, uint32_t id, int is_past)
+{
+    uct_daqiri_redo_t *redo = uct_daqiri_redo_slot(conn, id);
+    dq_op_kind_t kind       = (dq_op_kind_t)redo->op.kind;
+    struct ibv_send_wr wr   = uct_daqiri_redo_blank(conn, id);
+
+    if (dq_redo_verdict(kind, is_past) == DQ_REDO_AGAIN) {
+        uct_daqiri_redo_fill(redo, &wr);
+        wr.wr.rdma.rkey        = redo->rkey;
+        wr.wr.rdma.remote_addr = redo->remote_addr;
+        if (kind == DQ_OP_MSG) {
+            wr.opcode = IBV_WR_SEND; /* credits are counted anew */
+        }
+    }
+    return uct_daqiri_redo_do_post(conn, &wr);
 }
 
 
@@ -69,6 +147,7 @@ dq_cause_t uct_daqiri_redo_all(uct_daqiri_conn_t *conn,
                                    conn->sq.posted, conn->tx_seq);
     dq_redo_plan_t plan;
     uint32_t id, end;
+    int ret;
 
     if (((int32_t)(peer->delivered - acked) < 0) ||
         ((int32_t)(conn->tx_seq - peer->delivered) < 0)) {
@@ -89,12 +168,16 @@ dq_cause_t uct_daqiri_redo_all(uct_daqiri_conn_t *conn,
     back->again = end - plan.over;
     back->had   = plan.had;
     for (id = plan.over; id != end; id++) {
-        if (uct_daqiri_redo_post(conn, id, (int32_t)(id - plan.ahead) < 0) !=
-            0) {
+        ret = uct_daqiri_redo_post(conn, id, (int32_t)(id - plan.ahead) < 0);
+        if (ret == 0) {
+            continue;
+        }
+        if (!uct_daqiri_again_keep_redo(conn, id, plan.ahead, end, ret)) {
             conn->is_holed = 1;
             conn->hole     = id;
             return DQ_CAUSE_POST;
         }
+        break;
     }
     uct_daqiri_tx_retire_to(conn, plan.over);
     return DQ_CAUSE_NONE;

@@ -17,7 +17,10 @@ typedef struct {
     uint8_t  opcode;      /* enum ibv_wr_opcode                              */
     uint8_t  flags;       /* IBV_SEND_INLINE, IBV_SEND_FENCE                 */
     uint8_t  num_sge;
-    uint32_t rkey;
+    union {
+        uint32_t rkey;
+        uint32_t imm;     /* only of what was refused; network order         */
+    };
     uint64_t remote_addr;
     struct ibv_sge sge[]; /* or, after the first one, the inline data        */
 } uct_daqiri_redo_t;
@@ -98,6 +101,16 @@ uct_daqiri_redo_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         redo->sge[i] = wr->sg_list[i];
     }
 }
+
+/* The rest of a request that could not be posted at once: what it needs to be
+ * posted on the same QP, and not on another one. */
+void uct_daqiri_redo_note_rest(uct_daqiri_conn_t *conn,
+                               const struct ibv_send_wr *wr);
+/* Posts a request on the QP that it was made for. 0, or errno. */
+int uct_daqiri_redo_post_as_was(uct_daqiri_conn_t *conn, uint32_t id);
+/* Posts one on another QP. What is over by now, because @a is_past, goes as an
+ * empty WRITE, which keeps its place. 0, or errno. */
+int uct_daqiri_redo_post(uct_daqiri_conn_t *conn, uint32_t id, int is_past);
 
 /* Makes room, if this interface recovers. */
 ucs_status_t uct_daqiri_redo_init(uct_daqiri_conn_t *conn);

@@ -227,6 +227,7 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
     status   = uct_daqiri_tx_post(conn, &tx, &sge, 1);
     if (status == UCS_OK) {
         conn->iface->count->credit_frames_tx++;
+        uct_daqiri_tx_note_own(conn);
     }
     return status;
 }
@@ -236,11 +237,11 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
  * and an answer carries credits for nothing: a grant waits one progress call. */
 static int uct_daqiri_rx_grant_is_early(uct_daqiri_conn_t *conn)
 {
-    if ((conn->is_owing == UCT_DAQIRI_OWING) ||
+    if ((conn->is_owing != UCT_DAQIRI_OWING_NEW) ||
         dq_rx_grant_is_urgent(&conn->window)) {
         return 0;
     }
-    conn->is_owing = UCT_DAQIRI_OWING;
+    conn->is_owing = UCT_DAQIRI_OWING_NEXT;
     return 1;
 }
 
@@ -266,12 +267,15 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
         if ((count == 0) ||
             (dq_sq_admit(&conn->sq, &iface->tx.ledger, DQ_WR_GRANT) !=
              DQ_ADMIT_OK)) {
+            conn->is_owing = UCT_DAQIRI_OWING_STUCK;
             continue;
         }
-        if (uct_daqiri_rx_send_grant(conn, count) == UCS_OK) {
-            dq_rx_grant(&iface->rx.ledger, &conn->window, count);
-            sent++;
+        if (uct_daqiri_rx_send_grant(conn, count) != UCS_OK) {
+            conn->is_owing = UCT_DAQIRI_OWING_STUCK;
+            continue;
         }
+        dq_rx_grant(&iface->rx.ledger, &conn->window, count);
+        sent++;
     }
     return sent;
 }

@@ -4,6 +4,7 @@
  * the ledger says is what the NIC owns.
  */
 #include "daqiri.h"
+#include "daqiri_again.h"
 #include "daqiri_chain.h"
 #include "daqiri_early.h"
 #include "daqiri_tx.h"
@@ -83,11 +84,13 @@ void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error)
 }
 
 
-int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn, int error)
+int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
+                          const struct ibv_send_wr *wr, int error)
 {
     if ((conn->redo.slots == NULL) || (conn->sq.gate == DQ_GATE_DEAD)) {
         return 0;
     }
+    uct_daqiri_redo_note_rest(conn, wr);
     uct_daqiri_tx_hole(conn, conn->sq.posted - 1, error);
     return 1;
 }
@@ -97,11 +100,14 @@ void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error)
 {
     dq_facts_t facts;
 
+    uct_daqiri_tx_count_refused(conn->iface, error);
+    if (uct_daqiri_again_keep(conn, id, error)) {
+        return;
+    }
     if (!conn->is_holed) {
         conn->is_holed = 1;
         conn->hole     = id;
     }
-    uct_daqiri_tx_count_refused(conn->iface, error);
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
     uct_daqiri_recover(conn, &facts);
@@ -135,6 +141,12 @@ int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
 {
     struct ibv_send_wr *bad_wr;
 
+    if (conn->redo.slots != NULL) {
+        uct_daqiri_redo_note_rest(conn, wr);
+    }
+    if (conn->is_holed) {
+        return 0; /* behind what was refused */
+    }
     if (conn->early != NULL) {
         return uct_daqiri_early_hold(conn, wr, ep, desc);
     }
@@ -155,8 +167,35 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
         .op       = {.comp = comp, .ep = ep, .desc = UCT_DAQIRI_NO_DESC},
     };
 
+    ucs_status_t status;
+
     conn->watch.asked += (ep == NULL);
-    return uct_daqiri_tx_post(conn, &tx, NULL, 0);
+    status             = uct_daqiri_tx_post(conn, &tx, NULL, 0);
+    if ((status == UCS_OK) && (ep == NULL)) {
+        uct_daqiri_tx_note_own(conn);
+    }
+    return status;
+}
+
+
+void uct_daqiri_tx_note_own(uct_daqiri_conn_t *conn)
+{
+    uint32_t id = conn->sq.posted - 1;
+
+    if (conn->own.to != id) {
+        conn->own.from = id;
+    }
+    conn->own.to = id + 1;
+}
+
+
+int uct_daqiri_tx_is_unwanted(const uct_daqiri_conn_t *conn)
+{
+    uint32_t newest = conn->own.to - conn->own.from;
+
+    return (dq_sq_in_use(&conn->sq) == 0) ||
+           ((conn->own.to == conn->sq.posted) &&
+            (dq_sq_in_use(&conn->sq) <= newest));
 }
 
 
@@ -200,12 +239,14 @@ void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
     if (!dq_sq_tail_is_silent(&conn->sq)) {
         return;
     }
-    conn->sq.gate = DQ_GATE_UP; /* past the gate, this once */
+    conn->sq.gate   = DQ_GATE_UP; /* past the gate, this once */
+    conn->is_ending = 1;
     if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
         DQ_ADMIT_OK) {
         (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
     }
-    conn->sq.gate = gate;
+    conn->is_ending = 0;
+    conn->sq.gate   = gate;
 }
 
 
@@ -411,6 +452,7 @@ static int uct_daqiri_tx_wait(uct_daqiri_ep_t *ep)
             return 0;
         }
         uct_daqiri_tx_poll(ep->conn->iface);
+        (void)uct_daqiri_again_try(ep->conn->iface);
         id = ep->conn->sq.retired;
     }
     return 1;

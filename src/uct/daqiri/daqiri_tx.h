@@ -15,6 +15,22 @@
 
 #include "daqiri_redo.h"
 
+/* READs are executed in their order, fence or not (IBA 10.8.3.3): what has to wait
+ * for those before the fence is the next request of another kind. rxe would even
+ * wait for ever: a READ that it asks for once more waits for itself. */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
+{
+    uint32_t flags = 0;
+
+    if (opcode != IBV_WR_RDMA_READ) {
+        flags            = conn->next_flags;
+        conn->next_flags = 0;
+    }
+    return flags;
+}
+
+
 /* Posts one admitted work request. On an error nothing of it is owned by the
  * NIC, its send buffer is free, and the conn is on its way to death. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
@@ -34,7 +50,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     wr.sg_list    = sge;
     wr.num_sge    = num_sge;
     wr.opcode     = tx->opcode;
-    wr.send_flags = tx->flags | conn->next_flags |
+    wr.send_flags = tx->flags | uct_daqiri_tx_take_fence(conn, tx->opcode) |
                     (ticket.signal ? IBV_SEND_SIGNALED : 0);
     if ((tx->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) ||
         (tx->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)) {
@@ -49,7 +65,6 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         wr.imm_data = htonl(tx->imm);
     }
 
-    conn->next_flags = 0;
     if (ucs_likely(conn->redo.slots != NULL)) {
         uct_daqiri_redo_note(conn, tx, &wr);
     }
@@ -58,7 +73,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                   ? ibv_post_send(conn->qp, &wr, &bad_wr)
                   : uct_daqiri_tx_post_later(conn, &wr, tx->op.ep,
                                              tx->op.desc);
-    if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, ret)) {
+    if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, &wr, ret)) {
         return uct_daqiri_tx_refused(conn, tx->wr_class, tx->op.desc, ret);
     }
     if ((tx->op.desc != UCT_DAQIRI_NO_DESC) || (tx->op.comp != NULL)) {

@@ -8,6 +8,10 @@
  * Datagrams may be lost at either end (here: when all send slots are busy).
  * The handshake asks again.
  *
+ * A QP that fails is made ready again under its number, which the interface's
+ * address names: peers that have it need not learn. What it had received or was
+ * to send by then is lost like any datagram.
+ *
  * Threads: async; open and close on whichever thread opens the interface.
  */
 #include "daqiri.h"
@@ -16,7 +20,9 @@ enum {
     UCT_DAQIRI_UD_RECVS = 256,
     UCT_DAQIRI_UD_SENDS = 32,  /* bits of send_busy                          */
     UCT_DAQIRI_UD_SLOT  = 192, /* bytes; a GRH and a frame fit               */
-    UCT_DAQIRI_UD_BATCH = 16
+    UCT_DAQIRI_UD_BATCH = 16,
+    UCT_DAQIRI_UD_LEAST_MS = 5,
+    UCT_DAQIRI_UD_MOST_MS  = 1000
 };
 
 #define UCT_DAQIRI_UD_QKEY    0x64717269u /* not privileged (IBA 10.2.5)     */
@@ -56,7 +62,7 @@ static int uct_daqiri_ud_post_recv(uct_daqiri_ud_t *ud, unsigned index)
 }
 
 
-static int uct_daqiri_ud_modify(uct_daqiri_iface_t *iface)
+static int uct_daqiri_ud_to_rts(uct_daqiri_iface_t *iface)
 {
     struct ibv_qp *qp       = iface->cm.ud.qp;
     struct ibv_qp_attr attr = {
@@ -99,6 +105,25 @@ static struct ibv_qp *uct_daqiri_ud_create_qp(uct_daqiri_iface_t *iface)
 }
 
 
+/* RESET to work. Names the verb that failed, or returns NULL. */
+static const char *uct_daqiri_ud_ready(uct_daqiri_iface_t *iface)
+{
+    unsigned i;
+
+    errno = uct_daqiri_ud_to_rts(iface);
+    if (errno != 0) {
+        return "ibv_modify_qp";
+    }
+    for (i = 0; i < UCT_DAQIRI_UD_RECVS; i++) {
+        errno = uct_daqiri_ud_post_recv(&iface->cm.ud, i);
+        if (errno != 0) {
+            return "ibv_post_recv";
+        }
+    }
+    return NULL;
+}
+
+
 /* Names the verb that failed, or returns NULL. */
 static const char *uct_daqiri_ud_setup(uct_daqiri_iface_t *iface)
 {
@@ -106,7 +131,7 @@ static const char *uct_daqiri_ud_setup(uct_daqiri_iface_t *iface)
     uct_daqiri_ud_t *ud = &iface->cm.ud;
     size_t length       = (UCT_DAQIRI_UD_RECVS + UCT_DAQIRI_UD_SENDS) *
                           UCT_DAQIRI_UD_SLOT;
-    unsigned i;
+    const char *verb;
 
     ud->channel = ibv_create_comp_channel(md->context);
     if (ud->channel == NULL) {
@@ -133,26 +158,32 @@ static const char *uct_daqiri_ud_setup(uct_daqiri_iface_t *iface)
         return "ibv_reg_mr";
     }
 
-    errno = uct_daqiri_ud_modify(iface);
-    if (errno != 0) {
-        return "ibv_modify_qp";
-    }
-    for (i = 0; i < UCT_DAQIRI_UD_RECVS; i++) {
-        errno = uct_daqiri_ud_post_recv(ud, i);
-        if (errno != 0) {
-            return "ibv_post_recv";
-        }
+    verb = uct_daqiri_ud_ready(iface);
+    if (verb != NULL) {
+        return verb;
     }
     errno = ibv_req_notify_cq(ud->cq, 0);
     return (errno != 0) ? "ibv_req_notify_cq" : NULL;
 }
 
 
+/* From one life of the QP to the next; the more if nothing has passed. */
+static dq_again_limits_t uct_daqiri_ud_limits(void)
+{
+    return (dq_again_limits_t){
+        .least = ucs_time_from_msec(UCT_DAQIRI_UD_LEAST_MS),
+        .most  = ucs_time_from_msec(UCT_DAQIRI_UD_MOST_MS),
+    };
+}
+
+
 ucs_status_t uct_daqiri_ud_open(uct_daqiri_iface_t *iface)
 {
-    struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
+    struct ibv_context *context    = uct_daqiri_iface_md(iface)->context;
+    const dq_again_limits_t limits = uct_daqiri_ud_limits();
     const char *verb;
 
+    dq_again_begin(&iface->cm.ud.again, &limits, ucs_get_time(), 0);
     verb = uct_daqiri_ud_setup(iface);
     if (verb != NULL) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR,
@@ -196,7 +227,7 @@ ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
     unsigned index;
     int ret;
 
-    if (ud->send_busy == UINT32_MAX) {
+    if ((ud->send_busy == UINT32_MAX) || (ud->lost != DQ_CAUSE_NONE)) {
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -230,6 +261,16 @@ ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
 }
 
 
+/* From any error on nothing is posted; if only its sends have failed (SQE), the
+ * RECVs are given up, too. The first that is no flush is the cause. */
+static void uct_daqiri_ud_lose(uct_daqiri_ud_t *ud, enum ibv_wc_status status)
+{
+    if ((ud->lost == DQ_CAUSE_NONE) || (ud->lost == DQ_CAUSE_WR_FLUSH)) {
+        ud->lost = (dq_cause_t)status;
+    }
+}
+
+
 static void uct_daqiri_ud_on_wc(uct_daqiri_iface_t *iface,
                                 const struct ibv_wc *wc,
                                 uct_daqiri_ud_rx_t rx)
@@ -239,16 +280,21 @@ static void uct_daqiri_ud_on_wc(uct_daqiri_iface_t *iface,
 
     if (wc->wr_id & UCT_DAQIRI_UD_IS_SEND) {
         ud->send_busy &= ~(uint32_t)UCS_BIT(index);
-        return;
     }
     if (wc->status != IBV_WC_SUCCESS) {
-        return; /* the QP is gone, and the slot with it */
+        uct_daqiri_ud_lose(ud, wc->status);
+        return; /* the slot is gone with the QP */
+    }
+    ud->passed++;
+    if (wc->wr_id & UCT_DAQIRI_UD_IS_SEND) {
+        return;
     }
     if (wc->byte_len >= DQ_WIRE_GRH_LEN) {
         rx(iface, uct_daqiri_ud_recv_slot(ud, index) + DQ_WIRE_GRH_LEN,
            wc->byte_len - DQ_WIRE_GRH_LEN);
     }
-    if (uct_daqiri_ud_post_recv(ud, index) != 0) {
+    if ((ud->lost == DQ_CAUSE_NONE) &&
+        (uct_daqiri_ud_post_recv(ud, index) != 0)) {
         ucs_debug("handshake: ibv_post_recv() failed: %m");
     }
 }
@@ -287,4 +333,69 @@ void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx)
         ucs_debug("handshake: ibv_req_notify_cq() failed: %m");
     }
     uct_daqiri_ud_drain(iface, rx);
+}
+
+
+/* ---- Another life of the same QP ---- */
+
+static void uct_daqiri_ud_ignore(uct_daqiri_iface_t *iface,
+                                 const void *payload, size_t length)
+{
+    (void)iface;
+    (void)payload;
+    (void)length;
+}
+
+
+/* In RESET the device has no request any more, and adds no completion; so what
+ * is found in the CQ then is all that may still be told of the life before. */
+static const char *uct_daqiri_ud_renew(uct_daqiri_iface_t *iface)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+    errno = ibv_modify_qp(iface->cm.ud.qp, &attr, IBV_QP_STATE);
+    if (errno != 0) {
+        return "ibv_modify_qp";
+    }
+    uct_daqiri_ud_drain(iface, uct_daqiri_ud_ignore);
+    iface->cm.ud.send_busy = 0;
+    return uct_daqiri_ud_ready(iface);
+}
+
+
+static void uct_daqiri_ud_say(const uct_daqiri_ud_t *ud)
+{
+    const dq_facts_t facts = {
+        .cause   = ud->lost,
+        .subject = UCT_DAQIRI_NAME,
+        .qpn     = ud->qp->qp_num,
+    };
+    char line[DQ_TRIAGE_MESSAGE_MAX];
+
+    ucs_warn("%s", dq_triage_carrier(&facts, line, sizeof(line)));
+}
+
+
+int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_ud_t *ud            = &iface->cm.ud;
+    const dq_again_limits_t limits = uct_daqiri_ud_limits();
+    ucs_time_t now                 = ucs_get_time();
+    const char *verb;
+
+    if ((ud->lost == DQ_CAUSE_NONE) ||
+        !dq_again_is_due(&ud->again, now, ud->again.retired)) {
+        return 0;
+    }
+    (void)dq_again_refused(&ud->again, &limits, now, ud->passed,
+                           ud->passed != ud->again.retired);
+    verb = uct_daqiri_ud_renew(iface);
+    if (verb != NULL) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, "handshake", verb, errno);
+        return 0;
+    }
+    uct_daqiri_ud_say(ud);
+    ud->lost = DQ_CAUSE_NONE;
+    iface->count->ud_remade++;
+    return 1;
 }

@@ -17,7 +17,9 @@
 
 enum {
     UCT_DAQIRI_WATCH_LEAST_MS = 2,
-    UCT_DAQIRI_WATCH_MOST_MS  = 1000
+    UCT_DAQIRI_WATCH_MOST_MS  = 1000,
+    /* a process on a machine that is busy may not run for a while */
+    UCT_DAQIRI_WATCH_MUTE_MS  = 1000
 };
 
 
@@ -87,6 +89,12 @@ void uct_daqiri_watch_configure(uct_daqiri_iface_t *iface,
     bounds->say         = ucs_time_from_sec(config->stall_timeout);
     bounds->give_up     = ucs_time_from_sec(config->stuck_timeout);
     bounds->ask         = ucs_time_from_sec(config->keepalive);
+    iface->watch.call   = (dq_call_bounds_t){
+        .call = bounds->ask,
+        .mute = ucs_max(bounds->ask,
+                        ucs_time_from_msec(UCT_DAQIRI_WATCH_MUTE_MS)),
+    };
+    iface->watch.back   = bounds->give_up;
     iface->watch.period = dq_watch_period(
             bounds, ucs_time_from_msec(UCT_DAQIRI_WATCH_LEAST_MS),
             ucs_time_from_msec(UCT_DAQIRI_WATCH_MOST_MS));
@@ -123,7 +131,7 @@ static void uct_daqiri_watch_say(uct_daqiri_conn_t *conn)
                 (dq_op_kind_t)dq_redo_slot(&conn->redo, conn->sq.retired)->kind);
     }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_STUCK, &facts);
-    uct_daqiri_port_explain(conn->iface, &facts, &words);
+    uct_daqiri_port_explain(conn, &facts, &words);
     conn->watch.stalls++;
     conn->iface->count->stalls++;
     ucs_warn("%s", dq_triage_stall(&facts, &stall, message, sizeof(message)));
@@ -152,7 +160,63 @@ static void uct_daqiri_watch_probe(uct_daqiri_conn_t *conn, uint64_t *counter)
 }
 
 
-static void uct_daqiri_watch_conn(uct_daqiri_conn_t *conn, ucs_time_t elapsed)
+/* Does the peer's process run, and not only its device? */
+static void uct_daqiri_watch_process(uct_daqiri_conn_t *conn,
+                                     ucs_time_t elapsed)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    const dq_sq_t *sq         = &conn->sq;
+    dq_call_t *call           = &conn->watch.call;
+    const dq_call_seen_t seen = {
+        /* messages, credits that were granted, frames */
+        .told    = conn->rx_seq + conn->tx_seq + sq->credits +
+                   __atomic_load_n(&conn->mute.heard, __ATOMIC_RELAXED),
+        .called  = __atomic_load_n(&conn->mute.called, __ATOMIC_RELAXED),
+        .retired = sq->retired,
+        .is_up   = (sq->gate == DQ_GATE_UP) && !conn->is_self,
+    };
+    unsigned what = dq_call_look(call, &iface->watch.call, &seen, elapsed);
+    dq_facts_t facts;
+
+    if (what & DQ_CALL_GIVE_UP) {
+        iface->count->mute++;
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_PEER_MUTE, &facts);
+        facts.waited_ms = ucs_time_to_msec(call->silent);
+        uct_daqiri_recover(conn, &facts);
+        return;
+    }
+    if ((what & DQ_CALL_DEVICE) && (sq->posted == sq->retired)) {
+        uct_daqiri_watch_probe(conn, &iface->count->asked);
+    }
+    if (what & DQ_CALL_PROCESS) {
+        uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_CALL);
+    }
+}
+
+
+/* A port that was down may have left requests behind that the device has forgotten
+ * (rxe does): those that have not moved since it is back are stuck as soon as
+ * the device should have failed them. */
+static dq_watch_bounds_t uct_daqiri_watch_bounds(uct_daqiri_iface_t *iface,
+                                                 ucs_time_t elapsed)
+{
+    dq_watch_bounds_t bounds = iface->watch.bounds;
+
+    if (__atomic_exchange_n(&iface->watch.is_back, 0, __ATOMIC_RELAXED)) {
+        iface->watch.back = 0;
+    } else {
+        iface->watch.back += elapsed;
+    }
+    bounds.give_up = ucs_min(bounds.give_up,
+                             ucs_max(iface->watch.back,
+                                     uct_daqiri_qp_patience(iface)));
+    return bounds;
+}
+
+
+static void uct_daqiri_watch_conn(uct_daqiri_conn_t *conn,
+                                  const dq_watch_bounds_t *bounds,
+                                  ucs_time_t elapsed)
 {
     uct_daqiri_iface_t *iface  = conn->iface;
     const dq_sq_t *sq          = &conn->sq;
@@ -167,8 +231,7 @@ static void uct_daqiri_watch_conn(uct_daqiri_conn_t *conn, ucs_time_t elapsed)
         .is_wanted = (conn->watch.refusal != DQ_ADMIT_OK) ||
                      !ucs_queue_is_empty(&conn->pending),
     };
-    unsigned what = dq_watch_look(&conn->watch.state, &iface->watch.bounds,
-                                  &seen, elapsed);
+    unsigned what = dq_watch_look(&conn->watch.state, bounds, &seen, elapsed);
 
     if (what & DQ_WATCH_SAY) {
         uct_daqiri_watch_say(conn);
@@ -191,12 +254,15 @@ void uct_daqiri_watch_look(uct_daqiri_iface_t *iface)
     ucs_time_t now     = ucs_get_time();
     ucs_time_t elapsed = ucs_min(now - iface->watch.last,
                                  2 * iface->watch.period);
+    dq_watch_bounds_t bounds;
     uct_daqiri_conn_t *conn;
 
     __atomic_store_n(&iface->watch.is_due, 0, __ATOMIC_RELAXED);
     iface->watch.last = now;
+    bounds            = uct_daqiri_watch_bounds(iface, elapsed);
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        uct_daqiri_watch_conn(conn, elapsed);
+        uct_daqiri_watch_conn(conn, &bounds, elapsed);
+        uct_daqiri_watch_process(conn, elapsed);
     }
     uct_daqiri_async_look(iface);
     uct_daqiri_stats_look(iface);

@@ -25,6 +25,7 @@ no_copies=process_vm_readv,process_vm_writev
     two_sides -p "$deny" $no_copies ibv_ud_pingpong
     two_sides -p "$deny" $no_copies ibv_srq_pingpong
     "$deny" $no_copies "$tests/t_send"
+    "$deny" $no_copies "$tests/t_long"
 }
 
 @test "without process_vm_*: RDMA in one process works" {

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,17 +23,17 @@ uint64_t t_now_ns(void)
 
 /* ---- beds ---- */
 
-static bool t_is_softroce(void)
-{
-    const char *bed = getenv("T_BED");
-
-    return (bed != NULL) && (strcmp(bed, "softroce") == 0);
-}
-
 bool t_differs(enum t_difference difference)
 {
     ck_assert_int_lt(difference, T_DIFFERENCES);
     return t_is_softroce();
+}
+
+void t_softverbs_only(const char *why)
+{
+    if (t_is_softroce()) {
+        t_skip("%s", why);
+    }
 }
 
 uint8_t t_timeout(uint8_t code)
@@ -153,7 +155,7 @@ void t_end_open(struct t_end *end, const struct t_make *make)
     t_end_make_qp(end);
 }
 
-void t_end_close(struct t_end *end)
+void t_end_close_queues(struct t_end *end)
 {
     if (end->qp != NULL) {
         ck_assert_int_eq(ibv_destroy_qp(end->qp), 0);
@@ -168,12 +170,22 @@ void t_end_close(struct t_end *end)
     if (end->channel != NULL) {
         ck_assert_int_eq(ibv_destroy_comp_channel(end->channel), 0);
     }
+}
+
+void t_end_close_memory(struct t_end *end)
+{
     if (end->mr != NULL) {
         ck_assert_int_eq(ibv_dereg_mr(end->mr), 0);
     }
     ck_assert_int_eq(ibv_dealloc_pd(end->pd), 0);
     ck_assert_int_eq(ibv_close_device(end->context), 0);
     free(end->buf);
+}
+
+void t_end_close(struct t_end *end)
+{
+    t_end_close_queues(end);
+    t_end_close_memory(end);
 }
 
 struct t_address t_end_address(const struct t_end *end)
@@ -465,6 +477,21 @@ struct ibv_wc t_poll_is(struct ibv_cq *cq, uint64_t wr_id,
     return wc;
 }
 
+struct ibv_wc t_poll_fails(struct ibv_cq *cq, uint64_t wr_id,
+                           enum ibv_wc_status status,
+                           enum ibv_wc_status elsewhere)
+{
+    struct ibv_wc wc = t_poll(cq);
+
+    ck_assert_msg((wc.wr_id == wr_id) &&
+                  ((wc.status == status) ||
+                   (t_is_softroce() && (wc.status == elsewhere))),
+                  "wr_id %lu status %s, expected wr_id %lu status %s",
+                  (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status),
+                  (unsigned long)wr_id, ibv_wc_status_str(status));
+    return wc;
+}
+
 void t_poll_none(struct ibv_cq *cq)
 {
     struct ibv_wc wc;
@@ -489,13 +516,53 @@ void t_check_link(struct t_end *from, struct t_end *to)
 
 /* ---- a second process ---- */
 
+enum { SEGMENTS = 64 };
+
+struct segment {
+    char  *base;
+    size_t bytes;
+};
+
+/* What softverbs has mapped, its own segment and those of peers. */
+static int t_segments(struct segment segments[SEGMENTS])
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long from, to;
+    char line[512];
+    int count = 0;
+
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        if ((strstr(line, "/softverbs-") != NULL) &&
+            (sscanf(line, "%lx-%lx", &from, &to) == 2)) {
+            ck_assert_int_lt(count, SEGMENTS);
+            segments[count++] = (struct segment){(char*)from, to - from};
+        }
+    }
+    fclose(maps);
+    return count;
+}
+
+pid_t t_fork(void)
+{
+    struct segment segments[SEGMENTS];
+    int count = t_segments(segments);
+    pid_t pid = fork();
+
+    while ((pid == 0) && (count > 0)) {
+        --count;
+        munmap(segments[count].base, segments[count].bytes);
+    }
+    return pid;
+}
+
 void t_peer_start(struct t_peer *peer, t_peer_func_t run)
 {
     int fds[2];
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds),
                      0);
-    peer->pid = fork();
+    peer->pid = t_fork();
     ck_assert_int_ge(peer->pid, 0);
     if (peer->pid == 0) {
         close(fds[0]);

@@ -97,11 +97,16 @@ enum t_difference {
     T_DIFF_MISALIGNED,
     T_DIFF_RNR_TIMER,
     T_DIFF_JIFFIES,
+    T_DIFF_UC,
     T_DIFFERENCES
 };
 
-/* True where the device under test is Soft-RoCE, as T_BED says. */
+/* True where the device under test is Soft-RoCE (t_is_softroce). */
 bool t_differs(enum t_difference difference);
+
+/* Skips the test where the device is Soft-RoCE. Of what softverbs says to
+ * requests that make no sense, and that other devices need not look at. */
+void t_softverbs_only(const char *why);
 
 /*
  * How long a wait may last that ends in success however slow the machine: the
@@ -120,6 +125,9 @@ struct ibv_context *t_open_device(void);
 
 void t_end_open(struct t_end *end, const struct t_make *make);
 void t_end_close(struct t_end *end);
+/* The same in two steps: all that tells of completions, then the rest. */
+void t_end_close_queues(struct t_end *end);
+void t_end_close_memory(struct t_end *end);
 struct t_address t_end_address(const struct t_end *end);
 
 /* One step of the QP's life. t_end_rts() begins at INIT, all in one. NULL link
@@ -160,12 +168,24 @@ struct ibv_wc t_poll(struct ibv_cq *cq);
 /* Waits for one completion and asserts what it is. */
 struct ibv_wc t_poll_is(struct ibv_cq *cq, uint64_t wr_id,
                         enum ibv_wc_status status);
+/* The same of one that failed: softverbs says `status`; where the device is
+ * Soft-RoCE, it may be `elsewhere` as well. */
+struct ibv_wc t_poll_fails(struct ibv_cq *cq, uint64_t wr_id,
+                           enum ibv_wc_status status,
+                           enum ibv_wc_status elsewhere);
 /* Asserts that none is there now. */
 void t_poll_none(struct ibv_cq *cq);
 /* Sends one message from one end to another and checks what arrives. */
 void t_check_link(struct t_end *from, struct t_end *to);
 
 uint64_t t_now_ns(void);
+
+/*
+ * fork(), by who has opened the device. A child inherits nothing of what the
+ * device has mapped, but valgrind, which does not know that, would look for
+ * leaks in it: half a gigabyte, a fault for each word.
+ */
+pid_t t_fork(void);
 
 /* A second process. The child runs `run` with its side of a socket and then
  * leaves with status 0, unless an assertion ends it. */

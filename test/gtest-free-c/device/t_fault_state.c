@@ -434,6 +434,62 @@ START_TEST(test_link_of_peer)
 }
 END_TEST
 
+/* Receives what a process sends whose link is down: nothing. */
+static void peer_that_listens(int fd)
+{
+    static const struct t_make make = {.type = IBV_QPT_UD};
+    struct t_end rc, ud;
+    struct t_address to;
+
+    t_end_open(&rc, NULL);
+    t_end_open(&ud, &make);
+    to = t_swap(fd, &rc);
+    t_end_up(&rc, &to, NULL);
+    t_end_up(&ud, NULL, NULL);
+    t_swap(fd, &ud);
+    ck_assert_int_eq(t_post_recv(&rc, 1, 0, 64), 0);
+    ck_assert_int_eq(t_post_recv(&ud, 1, 0, 128), 0);
+    t_meet(fd);
+    t_meet(fd); /* it was sent */
+    t_poll_none(rc.recv_cq);
+    t_poll_none(ud.recv_cq);
+    t_end_close(&ud);
+    t_end_close(&rc);
+}
+
+START_TEST(test_link_of_sender)
+{
+    static const struct t_make make = {.type = IBV_QPT_UD};
+    struct t_end rc, ud;
+    struct t_address to;
+    struct t_peer peer;
+    struct ibv_ah *ah;
+
+    t_peer_start(&peer, peer_that_listens);
+    t_fault_plan("delay time=1ms qp=rc.1000000");
+    t_end_open(&rc, NULL);
+    t_end_open(&ud, &make);
+    to = t_swap(peer.fd, &rc);
+    t_end_up(&rc, &to, NULL);
+    t_end_up(&ud, NULL, NULL);
+    to = t_swap(peer.fd, &ud);
+    ah = t_create_ah(&ud, &to);
+    t_meet(peer.fd);
+    t_fault_set("link down=3600s at=0ms");
+    t_event_is(&rc, IBV_EVENT_PORT_ERR, NULL);
+    ck_assert_int_eq(t_post_datagram(&ud, ah, to.qpn, T_QKEY, 2, 0, 8), 0);
+    t_poll_is(ud.send_cq, 2, IBV_WC_SUCCESS);
+    ck_assert_int_eq(t_post_send(&rc, 3, 0, 8, 0), 0);
+    t_poll_is(rc.send_cq, 3, IBV_WC_RETRY_EXC_ERR);
+    t_meet(peer.fd);
+    t_peer_join(&peer);
+    ibv_destroy_ah(ah);
+    t_end_close(&ud);
+    t_end_close(&rc);
+    ck_assert_uint_eq(t_fault_decisions(), 1);
+}
+END_TEST
+
 START_TEST(test_gid_change)
 {
     union ibv_gid before, after, again;
@@ -766,6 +822,7 @@ static Suite *suite_fault_state(void)
     tcase_add_test(port, test_link_down_long);
     tcase_add_test(port, test_link_down_short);
     tcase_add_test(port, test_link_of_peer);
+    tcase_add_test(port, test_link_of_sender);
     tcase_add_test(port, test_gid_change);
     tcase_add_test(plan, test_replay);
     tcase_add_loop_test(plan, test_refused, 0,

@@ -5,11 +5,15 @@
  */
 #include "t_device.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- one end with many QPs ---- */
 
@@ -133,6 +137,70 @@ START_TEST(test_mostly_idle)
     }
     crowd_close(&crowds[0]);
     crowd_close(&crowds[1]);
+}
+END_TEST
+
+/* ---- what an idle QP costs ---- */
+
+enum { IDLE_QPS = 400, IDLE_LIMIT = 5 * 1024 };
+
+/* Bytes of memory that all objects of this process take; 0 where another
+ * allocator than libc's counts them. */
+static size_t heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* Bytes of the device's file for this process, whose place in the fabric is in
+ * its QP numbers. */
+static size_t segment_bytes(const struct t_end *end)
+{
+    char path[64];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "/dev/shm/softverbs-%u.%u",
+             (unsigned)geteuid(), end->qp->qp_num >> 14);
+    if (stat(path, &st) != 0) {
+        t_skip("the device keeps nothing in %s", path);
+    }
+    return (size_t)st.st_blocks * 512;
+}
+
+/* Connected, each to itself, with queues of two WRs, so that it is the QP that
+ * is weighed and not what its program wants it to hold. */
+START_TEST(test_idle_memory)
+{
+    const struct t_make make = {.depth = 2, .max_sge = 1, .size = SIZE};
+    static struct ibv_qp *qps[IDLE_QPS];
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_RC,
+        .cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1,
+                .max_recv_sge = 1}
+    };
+    struct t_address address;
+    struct t_end base, end;
+    size_t before;
+    unsigned i;
+
+    t_end_open(&base, &make);
+    init.send_cq = base.send_cq;
+    init.recv_cq = base.recv_cq;
+    end          = base;
+    before       = heap_bytes() + segment_bytes(&base);
+    for (i = 0; i < IDLE_QPS; ++i) {
+        qps[i] = end.qp = ibv_create_qp(base.pd, &init);
+        ck_assert_ptr_nonnull(end.qp);
+        address = t_end_address(&end);
+        t_end_up(&end, &address, NULL);
+    }
+    ck_assert_uint_le((heap_bytes() + segment_bytes(&base) - before) / IDLE_QPS,
+                      IDLE_LIMIT);
+    for (i = 0; i < IDLE_QPS; ++i) {
+        ck_assert_int_eq(ibv_destroy_qp(qps[i]), 0);
+    }
+    t_end_close(&base);
 }
 END_TEST
 
@@ -449,6 +517,7 @@ static Suite *suite_many(void)
 {
     return t_suite("many",
                    "qps", test_mostly_idle,
+                   "qps", test_idle_memory,
                    "qps", test_come_and_go,
                    "qps", test_beside_poller,
                    "processes", test_all_to_all,

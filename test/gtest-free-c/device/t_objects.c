@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +74,7 @@ START_TEST(test_cq_limits)
     ck_assert_int_eq(errno, EINVAL);
     ck_assert_ptr_null(ibv_create_cq(context, 16, NULL, NULL,
                                      context->num_comp_vectors));
+    ck_assert_int_eq(errno, EINVAL);
 
     cq = ibv_create_cq(context, device.max_cqe, NULL, NULL, 0);
     ck_assert_ptr_nonnull(cq);
@@ -112,10 +114,10 @@ START_TEST(test_qp_limits)
 
     cap             = good;
     cap.max_send_wr = device.max_qp_wr + 1;
-    ck_assert_int_ne(qp_refusal(&end, cap, IBV_QPT_RC), 0);
+    ck_assert_int_eq(qp_refusal(&end, cap, IBV_QPT_RC), EINVAL);
     cap             = good;
     cap.max_recv_wr = device.max_qp_wr + 1;
-    ck_assert_int_ne(qp_refusal(&end, cap, IBV_QPT_RC), 0);
+    ck_assert_int_eq(qp_refusal(&end, cap, IBV_QPT_RC), EINVAL);
     cap              = good;
     cap.max_send_sge = device.max_sge + 1;
     ck_assert_int_eq(qp_refusal(&end, cap, IBV_QPT_RC), EINVAL);
@@ -125,7 +127,41 @@ START_TEST(test_qp_limits)
     cap                 = good;
     cap.max_inline_data = 1 << 20;
     ck_assert_int_eq(qp_refusal(&end, cap, IBV_QPT_RC), EINVAL);
-    ck_assert_int_ne(qp_refusal(&end, good, IBV_QPT_DRIVER), 0);
+    t_end_close(&end);
+}
+END_TEST
+
+/* QPs of other types than RC and UD. */
+START_TEST(test_qp_types)
+{
+    static const enum ibv_qp_type types[] = {
+        IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER
+    };
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_UC,
+        .cap     = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1,
+                    .max_recv_sge = 1}
+    };
+    struct ibv_qp *qp;
+    struct t_end end;
+    unsigned i;
+    int ret;
+
+    t_end_open(&end, NULL);
+    if (t_differs(T_DIFF_UC)) {
+        init.send_cq = end.send_cq;
+        init.recv_cq = end.recv_cq;
+        qp           = ibv_create_qp(end.pd, &init);
+        ck_assert_ptr_nonnull(qp);
+        ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+    } else {
+        ck_assert_int_eq(qp_refusal(&end, init.cap, IBV_QPT_UC), EOPNOTSUPP);
+    }
+    for (i = 0; i < sizeof(types) / sizeof(*types); ++i) {
+        ret = qp_refusal(&end, init.cap, types[i]);
+        ck_assert_msg((ret == EOPNOTSUPP) || t_differs(T_DIFF_UC),
+                      "type %d: %d", types[i], ret);
+    }
     t_end_close(&end);
 }
 END_TEST
@@ -172,6 +208,7 @@ START_TEST(test_srq_limits)
 
     init.attr.max_wr = device.max_srq_wr + 1;
     ck_assert_ptr_null(ibv_create_srq(end.pd, &init));
+    ck_assert_int_eq(errno, EINVAL);
     init.attr.max_wr  = 8;
     init.attr.max_sge = device.max_srq_sge + 1;
     ck_assert_ptr_null(ibv_create_srq(end.pd, &init));
@@ -182,8 +219,11 @@ END_TEST
 
 START_TEST(test_mr_refusals)
 {
+    struct ibv_mr *mr;
     struct t_end end;
+    char *half;
     void *hole;
+    int fd;
 
     t_end_open(&end, NULL);
     /* remote writing needs local writing */
@@ -194,10 +234,162 @@ START_TEST(test_mr_refusals)
                                   IBV_ACCESS_REMOTE_ATOMIC));
     ck_assert_int_eq(errno, EINVAL);
 
+    /* what is optional is no matter */
+    mr = ibv_reg_mr(end.pd, end.buf, 64, IBV_ACCESS_RELAXED_ORDERING);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+
     /* memory that is not there; page 0 never is */
     hole = (void*)4096;
     ck_assert_ptr_null(ibv_reg_mr(end.pd, hole, 4096, T_ACCESS_ALL));
     ck_assert_int_eq(errno, EFAULT);
+    /* or only half of it is */
+    half = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(half, MAP_FAILED);
+    ck_assert_int_eq(munmap(half + 4096, 4096), 0);
+    ck_assert_ptr_null(ibv_reg_mr(end.pd, half, 4097, T_ACCESS_ALL));
+    ck_assert_int_eq(errno, EFAULT);
+    ck_assert_int_eq(munmap(half, 4096), 0);
+
+    /* memory of another device: neither does have the verb */
+    fd = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_ptr_null(ibv_reg_dmabuf_mr(end.pd, 0, 4096, 0, fd,
+                                         IBV_ACCESS_LOCAL_WRITE));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_int_eq(close(fd), 0);
+    t_end_close(&end);
+}
+END_TEST
+
+/* Verbs that softverbs does not have. Each is there to be called, and says so. */
+START_TEST(test_other_verbs)
+{
+    struct ibv_cq_init_attr_ex cq_init = {.cqe = 4};
+    struct ibv_xrcd_init_attr xrcd     = {.fd = -1};
+    struct ibv_alloc_dm_attr dm        = {.length = 64};
+    struct ibv_td_init_attr td         = {0};
+    union ibv_gid gid                  = {{0xff}};
+    struct ibv_ece ece                 = {0};
+    struct t_end end;
+
+    t_softverbs_only("it has some of these verbs");
+    t_end_open(&end, NULL);
+    ck_assert_int_eq(ibv_attach_mcast(end.qp, &gid, 1), EOPNOTSUPP);
+    ck_assert_int_eq(ibv_detach_mcast(end.qp, &gid, 1), EOPNOTSUPP);
+    ck_assert_int_eq(ibv_query_ece(end.qp, &ece), EOPNOTSUPP);
+    ck_assert_int_eq(ibv_set_ece(end.qp, &ece), EOPNOTSUPP);
+    ck_assert_int_eq(ibv_rereg_mr(end.mr, IBV_REREG_MR_CHANGE_ACCESS, end.pd,
+                                  NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ck_assert_ptr_null(ibv_qp_to_qp_ex(end.qp));
+
+    errno = 0;
+    ck_assert_ptr_null(ibv_import_device(0));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    errno = 0;
+    ck_assert_ptr_null(ibv_alloc_mw(end.pd, IBV_MW_TYPE_1));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    errno = 0;
+    ck_assert_ptr_null(ibv_create_cq_ex(end.context, &cq_init));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    errno = 0;
+    ck_assert_ptr_null(ibv_open_xrcd(end.context, &xrcd));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    errno = 0;
+    ck_assert_ptr_null(ibv_alloc_dm(end.context, &dm));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    errno = 0;
+    ck_assert_ptr_null(ibv_alloc_td(end.context, &td));
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    t_end_close(&end);
+}
+END_TEST
+
+/* What the settings of an SRQ and of a CQ cannot be. */
+START_TEST(test_other_settings)
+{
+    const struct t_make make = {.depth = 8, .srq = true, .sig_all = true};
+    struct ibv_srq_attr attr = {.max_wr = 16, .srq_limit = 9};
+    struct ibv_device_attr device;
+    struct t_end ends[2];
+    int i;
+
+    t_softverbs_only("it may take them");
+    t_pair_open(ends, &make, NULL);
+    ck_assert_int_eq(ibv_query_device(ends[0].context, &device), 0);
+    ck_assert_int_eq(ibv_modify_srq(ends[0].srq, &attr, IBV_SRQ_MAX_WR),
+                     EOPNOTSUPP);
+    ck_assert_int_eq(ibv_modify_srq(ends[0].srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+    attr.srq_limit = 8;
+    ck_assert_int_eq(ibv_modify_srq(ends[0].srq, &attr, IBV_SRQ_LIMIT), 0);
+
+    /* smaller than what is in it */
+    for (i = 0; i < 8; ++i) {
+        ck_assert_int_eq(t_post_recv(&ends[1], i, 0, 16), 0);
+        ck_assert_int_eq(t_post_send(&ends[0], i, 0, 16, 0), 0);
+    }
+    ck_assert_int_eq(ibv_resize_cq(ends[0].send_cq, 7), EINVAL);
+    ck_assert_int_eq(ibv_resize_cq(ends[0].send_cq, 0), EINVAL);
+    ck_assert_int_eq(ibv_resize_cq(ends[0].send_cq, device.max_cqe + 1),
+                     EINVAL);
+    ck_assert_int_eq(ibv_resize_cq(ends[0].send_cq, 8), 0);
+    for (i = 0; i < 8; ++i) {
+        t_poll_is(ends[0].send_cq, i, IBV_WC_SUCCESS);
+        t_poll_is(ends[1].recv_cq, i, IBV_WC_SUCCESS);
+    }
+    t_pair_close(ends);
+}
+END_TEST
+
+/* There is port 1, with GID 0, and no other. */
+START_TEST(test_other_port)
+{
+    struct t_end end;
+    struct t_address own;
+    struct ibv_ah_attr attr = {.port_num = 1, .dlid = 1};
+    struct ibv_port_attr port;
+    union ibv_gid gid;
+    __be16 pkey;
+
+    t_softverbs_only("it has more GIDs");
+    t_end_open(&end, NULL);
+    own = t_end_address(&end);
+    ck_assert_int_eq(ibv_query_port(end.context, 0, &port), EINVAL);
+    ck_assert_int_eq(ibv_query_port(end.context, 2, &port), EINVAL);
+    ck_assert_int_eq(ibv_query_gid(end.context, 1, 1, &gid), -1);
+    ck_assert_int_eq(ibv_query_gid(end.context, 2, 0, &gid), -1);
+    ck_assert_int_eq(ibv_query_pkey(end.context, 1, 1, &pkey), -1);
+    attr.port_num = 2;
+    ck_assert_ptr_null(ibv_create_ah(end.pd, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    attr = (struct ibv_ah_attr){.port_num = 1, .is_global = 1,
+                                .grh = {.dgid = own.gid, .sgid_index = 1}};
+    errno = 0;
+    ck_assert_ptr_null(ibv_create_ah(end.pd, &attr));
+    ck_assert_int_eq(errno, EINVAL);
+    t_end_close(&end);
+}
+END_TEST
+
+/* What the device does not do with memory it does not promise. */
+START_TEST(test_mr_access)
+{
+    static const unsigned unknown[] = {
+        IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED, IBV_ACCESS_ON_DEMAND,
+        IBV_ACCESS_HUGETLB, 1u << 19
+    };
+    struct t_end end;
+    unsigned i;
+
+    t_softverbs_only("it has some of these");
+    t_end_open(&end, NULL);
+    for (i = 0; i < sizeof(unknown) / sizeof(*unknown); ++i) {
+        errno = 0;
+        ck_assert_ptr_null(ibv_reg_mr(end.pd, end.buf, 64, unknown[i]));
+        ck_assert_int_eq(errno, EINVAL);
+    }
     t_end_close(&end);
 }
 END_TEST
@@ -259,6 +451,47 @@ START_TEST(test_in_use)
     end.mr = NULL;
     ck_assert_int_eq(ibv_dealloc_pd(end.pd), EBUSY);
     ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+    t_end_close(&end);
+}
+END_TEST
+
+/* Each of what can be in a PD keeps it, alone. */
+START_TEST(test_pd_in_use)
+{
+    struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_qp_init_attr init      = {
+        .qp_type = IBV_QPT_RC,
+        .cap     = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1,
+                    .max_recv_sge = 1}
+    };
+    struct ibv_srq *srq;
+    struct t_end end;
+    struct ibv_mr *mr;
+    struct ibv_pd *pd;
+    struct ibv_qp *qp;
+
+    t_end_open(&end, NULL);
+    init.send_cq = end.send_cq;
+    init.recv_cq = end.recv_cq;
+    pd           = ibv_alloc_pd(end.context);
+    ck_assert_ptr_nonnull(pd);
+
+    qp = ibv_create_qp(pd, &init);
+    ck_assert_ptr_nonnull(qp);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);
+    ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+
+    srq = ibv_create_srq(pd, &srq_init);
+    ck_assert_ptr_nonnull(srq);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);
+    ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+
+    mr = ibv_reg_mr(pd, end.buf, 64, 0);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+
+    ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
     t_end_close(&end);
 }
 END_TEST
@@ -338,6 +571,120 @@ START_TEST(test_many_qps)
 }
 END_TEST
 
+/* ---- as many as there can be ---- */
+
+static void *make_pd(struct t_end *end)
+{
+    return ibv_alloc_pd(end->context);
+}
+
+static int drop_pd(void *object)
+{
+    return ibv_dealloc_pd(object);
+}
+
+static void *make_ah(struct t_end *end)
+{
+    struct ibv_ah_attr attr = {.port_num = 1, .dlid = 1};
+
+    return ibv_create_ah(end->pd, &attr);
+}
+
+static int drop_ah(void *object)
+{
+    return ibv_destroy_ah(object);
+}
+
+static void *make_cq(struct t_end *end)
+{
+    return ibv_create_cq(end->context, 1, NULL, NULL, 0);
+}
+
+static int drop_cq(void *object)
+{
+    return ibv_destroy_cq(object);
+}
+
+static void *make_srq(struct t_end *end)
+{
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = 1, .max_sge = 1}};
+
+    return ibv_create_srq(end->pd, &init);
+}
+
+static int drop_srq(void *object)
+{
+    return ibv_destroy_srq(object);
+}
+
+static void *make_mr(struct t_end *end)
+{
+    return ibv_reg_mr(end->pd, end->buf, 64, 0);
+}
+
+static int drop_mr(void *object)
+{
+    return ibv_dereg_mr(object);
+}
+
+struct kind {
+    void *(*make)(struct t_end *end);
+    int (*drop)(void *object);
+    int  in_end; /* how many of them an end has */
+};
+
+static const struct kind kinds[] = {
+    {make_pd, drop_pd, 1},
+    {make_ah, drop_ah, 0},
+    {make_cq, drop_cq, 2},
+    {make_srq, drop_srq, 0},
+    {make_mr, drop_mr, 1}
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
+
+static int limit_of(int kind, const struct ibv_device_attr *device)
+{
+    const int limits[KINDS] = {device->max_pd, device->max_ah, device->max_cq,
+                               device->max_srq, device->max_mr};
+
+    return limits[kind];
+}
+
+/* As many as the device says, then ENOMEM; one given back is one that can be
+ * had. */
+START_TEST(test_many)
+{
+    const struct kind *kind = &kinds[_i];
+    struct ibv_device_attr device;
+    void **objects;
+    struct t_end end;
+    int limit, count = 0;
+
+    t_softverbs_only("its limits are too far away");
+    t_end_open(&end, NULL);
+    ck_assert_int_eq(ibv_query_device(end.context, &device), 0);
+    limit   = limit_of(_i, &device) - kind->in_end;
+    objects = calloc(limit + 1, sizeof(*objects));
+    ck_assert_ptr_nonnull(objects);
+    errno = 0;
+    while ((count <= limit) && ((objects[count] = kind->make(&end)) != NULL)) {
+        ++count;
+    }
+    ck_assert_int_eq(errno, ENOMEM);
+    ck_assert_int_eq(count, limit);
+
+    ck_assert_int_eq(kind->drop(objects[count / 2]), 0);
+    objects[count / 2] = kind->make(&end);
+    ck_assert_ptr_nonnull(objects[count / 2]);
+    while (count > 0) {
+        ck_assert_int_eq(kind->drop(objects[--count]), 0);
+    }
+    free(objects);
+    t_end_close(&end);
+}
+END_TEST
+
 START_TEST(test_resize_cq)
 {
     const struct t_make make = {.depth = 8, .cqe = 64, .sig_all = true};
@@ -395,7 +742,7 @@ START_TEST(test_fork)
     ibv_fork_init();
     t_pair_open(ends, NULL, NULL);
     t_check_link(&ends[0], &ends[1]);
-    pid = fork();
+    pid = t_fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         use_inherited(ends);
@@ -420,7 +767,7 @@ START_TEST(test_fork_opens)
 #endif
     ibv_fork_init();
     t_pair_open(ends, NULL, NULL);
-    pid = fork();
+    pid = t_fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         t_pair_open(own, NULL, NULL);
@@ -437,22 +784,34 @@ END_TEST
 
 static Suite *suite_objects(void)
 {
-    return t_suite("objects",
-                   "device", test_list_and_open,
-                   "device", test_attributes,
-                   "limits", test_cq_limits,
-                   "limits", test_qp_limits,
-                   "limits", test_qp_capabilities,
-                   "limits", test_srq_limits,
-                   "limits", test_many_qps,
-                   "regions", test_mr_refusals,
-                   "regions", test_mr_keys,
-                   "in_use", test_in_use,
-                   "numbers", test_qp_numbers,
-                   "resize", test_resize_cq,
-                   "fork", test_fork,
-                   "fork", test_fork_opens,
-                   NULL);
+    Suite *suite = t_suite("objects",
+                           "device", test_list_and_open,
+                           "device", test_attributes,
+                           "limits", test_cq_limits,
+                           "limits", test_qp_limits,
+                           "types", test_qp_types,
+                           "limits", test_qp_capabilities,
+                           "limits", test_srq_limits,
+                           "limits", test_many_qps,
+                           "others", test_other_verbs,
+                           "others", test_other_settings,
+                           "others", test_other_port,
+                           "regions", test_mr_refusals,
+                           "regions", test_mr_access,
+                           "regions", test_mr_keys,
+                           "in_use", test_in_use,
+                           "in_use", test_pd_in_use,
+                           "numbers", test_qp_numbers,
+                           "resize", test_resize_cq,
+                           "fork", test_fork,
+                           "fork", test_fork_opens,
+                           NULL);
+    TCase *tcase = tcase_create("limits");
+
+    tcase_set_timeout(tcase, T_TIMEOUT);
+    tcase_add_loop_test(tcase, test_many, 0, KINDS);
+    suite_add_tcase(suite, tcase);
+    return suite;
 }
 
 T_MAIN(suite_objects)

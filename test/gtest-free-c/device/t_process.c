@@ -409,6 +409,60 @@ START_TEST(test_datagram_wakes)
 }
 END_TEST
 
+/* A receiver that nobody lets run, or that computes, loses nothing by it for a
+ * while: more datagrams wait for it than there is room for. */
+enum { UNHURRIED = 200 };
+
+static void unhurried(int fd)
+{
+    const struct t_make make = {.type = IBV_QPT_UD, .depth = UNHURRIED};
+    struct t_address to;
+    struct t_end end;
+    uint64_t start;
+    int i;
+
+    t_end_open(&end, &make);
+    to = t_swap(fd, &end);
+    t_end_up(&end, &to, NULL);
+    for (i = 0; i < UNHURRIED; ++i) {
+        ck_assert_int_eq(t_post_recv(&end, i, 0, 2000), 0);
+    }
+    t_meet(fd);
+    for (start = t_now_ns(); t_now_ns() - start < 200000000;) {
+    }
+    for (i = 0; i < UNHURRIED; ++i) {
+        t_poll_is(end.recv_cq, i, IBV_WC_SUCCESS);
+    }
+    close_over(fd, &end);
+}
+
+START_TEST(test_datagrams_wait)
+{
+    const struct t_make make = {.type = IBV_QPT_UD};
+    struct t_address to;
+    struct t_peer peer;
+    struct t_end end;
+    struct ibv_ah *ah;
+    int i;
+
+    t_peer_start(&peer, unhurried);
+    t_end_open(&end, &make);
+    to = t_swap(peer.fd, &end);
+    t_end_up(&end, &to, NULL);
+    ah = t_create_ah(&end, &to);
+    t_meet(peer.fd);
+    for (i = 0; i < UNHURRIED; ++i) {
+        ck_assert_int_eq(t_post_datagram(&end, ah, to.qpn, T_QKEY, i, 0, 1024),
+                         0);
+        t_poll_is(end.send_cq, i, IBV_WC_SUCCESS);
+    }
+    t_meet(peer.fd);
+    ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+    t_end_close(&end);
+    t_peer_join(&peer);
+}
+END_TEST
+
 /* ---- death ---- */
 
 static const struct t_link mortal = {.timeout = 12, .retry_cnt = 2,
@@ -648,6 +702,7 @@ static Suite *suite_process(void)
                            "sleepers", test_sleeper_long,
                            "sleepers", test_nobody_polls,
                            "sleepers", test_datagram_wakes,
+                           "sleepers", test_datagrams_wait,
                            "death", test_send_after_death,
                            "death", test_write_after_death,
                            "death", test_read_after_death,

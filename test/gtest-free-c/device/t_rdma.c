@@ -284,7 +284,6 @@ static const struct denial qp_denials[] = {
      .qp_access = IBV_ACCESS_REMOTE_WRITE}
 };
 
-/* Devices differ in the name of this error. */
 START_TEST(test_qp_denials)
 {
     const struct denial *d   = &qp_denials[_i];
@@ -292,21 +291,22 @@ START_TEST(test_qp_denials)
                                 .retry_cnt = 6};
     struct t_address to;
     struct t_end ends[2];
-    struct ibv_wc wc;
 
     t_pair_open(ends, NULL, &link);
     to = t_end_address(&ends[1]);
     memset(ends[1].buf, 0xee, ends[1].size);
+    ck_assert_int_eq(t_post_recv(&ends[1], 4, 64, 64), 0);
     if (d->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
         ck_assert_int_eq(post_atomic(&ends[0], d->opcode, &to, 0, 0, 1), 0);
     } else {
         ck_assert_int_eq(t_post_rdma(&ends[0], d->opcode, 1, 0, d->length, &to,
                                      0), 0);
     }
-    wc = t_poll(ends[0].send_cq);
-    ck_assert((wc.status == IBV_WC_REM_ACCESS_ERR) ||
-              (wc.status == IBV_WC_REM_INV_REQ_ERR));
+    t_poll_fails(ends[0].send_cq, 1, IBV_WC_REM_ACCESS_ERR,
+                 IBV_WC_REM_INV_REQ_ERR);
     ck_assert_int_eq(t_end_state(&ends[0]), IBV_QPS_ERR);
+    t_poll_is(ends[1].recv_cq, 4, IBV_WC_WR_FLUSH_ERR);
+    ck_assert_int_eq(t_end_state(&ends[1]), IBV_QPS_ERR);
     ck_assert_uint_eq(ends[1].buf[0], 0xee);
     t_pair_close(ends);
 }
@@ -367,22 +367,49 @@ START_TEST(test_misaligned_atomic)
 {
     struct t_address to;
     struct t_end ends[2];
-    struct ibv_wc wc;
 
     t_pair_open(ends, NULL, NULL);
     to = t_end_address(&ends[1]);
+    ck_assert_int_eq(t_post_recv(&ends[1], 4, 64, 64), 0);
     if (t_differs(T_DIFF_MISALIGNED)) {
         ck_assert_int_eq(post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD,
                                      &to, 4, 1, 0), EINVAL);
     } else {
         ck_assert_int_eq(post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD,
                                      &to, 4, 1, 0), 0);
-        wc = t_poll(ends[0].send_cq);
-        ck_assert_int_eq(wc.status, IBV_WC_REM_INV_REQ_ERR);
+        t_poll_is(ends[0].send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
         ck_assert_int_eq(t_end_state(&ends[0]), IBV_QPS_ERR);
+        t_poll_is(ends[1].recv_cq, 4, IBV_WC_WR_FLUSH_ERR);
+        ck_assert_int_eq(t_end_state(&ends[1]), IBV_QPS_ERR);
     }
     ck_assert_uint_eq(*word(&ends[1], 0), 0);
     ck_assert_uint_eq(*word(&ends[1], 8), 0);
+    t_pair_close(ends);
+}
+END_TEST
+
+/* What an atomic fetches is 8 bytes. */
+START_TEST(test_atomic_of_other_length)
+{
+    struct ibv_sge sge    = {.length = _i ? 16 : 4};
+    struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1,
+                             .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
+    struct ibv_send_wr *bad;
+    struct t_address to;
+    struct t_end ends[2];
+
+    t_softverbs_only("its driver refuses to post such, or takes them");
+    t_pair_open(ends, NULL, NULL);
+    to                       = t_end_address(&ends[1]);
+    sge.addr                 = (uintptr_t)ends[0].buf;
+    sge.lkey                 = ends[0].mr->lkey;
+    wr.wr.atomic.remote_addr = to.buf;
+    wr.wr.atomic.rkey        = to.rkey;
+    wr.wr.atomic.compare_add = 1;
+    ck_assert_int_eq(ibv_post_send(ends[0].qp, &wr, &bad), 0);
+    t_poll_is(ends[0].send_cq, 1, IBV_WC_LOC_LEN_ERR);
+    ck_assert_int_eq(t_end_state(&ends[0]), IBV_QPS_ERR);
+    ck_assert_uint_eq(*word(&ends[1], 0), 0);
     t_pair_close(ends);
 }
 END_TEST
@@ -466,6 +493,7 @@ static Suite *suite_rdma(void)
                         sizeof(denials) / sizeof(*denials));
     tcase_add_loop_test(tcase, test_qp_denials, 0,
                         sizeof(qp_denials) / sizeof(*qp_denials));
+    tcase_add_loop_test(tcase, test_atomic_of_other_length, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
 }

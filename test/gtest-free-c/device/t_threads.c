@@ -5,12 +5,14 @@
  */
 #include "t_device.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { THREADS = 3, EACH = 2000, SIZE = 64, DEPTH = 64 };
 
@@ -256,6 +258,62 @@ START_TEST(test_control_beside_data)
 }
 END_TEST
 
+/* ---- a channel goes while somebody tells it of a completion ---- */
+
+struct teller {
+    struct t_end  *end;
+    struct ibv_ah *ah;
+    uint32_t      qpn;
+};
+
+static void *tell_once(void *arg)
+{
+    struct teller *t = arg;
+
+    ck_assert_int_eq(t_post_datagram(t->end, t->ah, t->qpn, T_QKEY, 2, 0, 8),
+                     0);
+    t_poll_is(t->end->send_cq, 2, IBV_WC_SUCCESS);
+    return NULL;
+}
+
+/* Whoever has the completion may close everything, and the event that belongs to
+ * it must not end up in what has the channel's descriptor next. */
+START_TEST(test_channel_goes)
+{
+    const struct t_make make = {.type = IBV_QPT_UD, .channel = true};
+    struct t_address address;
+    struct teller teller;
+    struct t_end ends[2];
+    struct pollfd next = {.events = POLLIN};
+    pthread_t thread;
+    int fds[2];
+    int i;
+
+    for (i = 0; i < (int)t_times(200); ++i) {
+        t_pair_open(ends, &make, NULL);
+        address = t_end_address(&ends[1]);
+        teller  = (struct teller){.end = &ends[0],
+                                  .ah  = t_create_ah(&ends[0], &address),
+                                  .qpn = address.qpn};
+        ck_assert_int_eq(t_post_recv(&ends[1], 1, 0, 256), 0);
+        ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
+        start(&thread, tell_once, &teller);
+        t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
+        t_end_close_queues(&ends[1]);
+        ck_assert_int_eq(pipe(fds), 0);
+        join(thread);
+        next.fd = fds[0];
+        ck_assert_int_eq(poll(&next, 1, 0), 0);
+
+        ck_assert_int_eq(close(fds[0]), 0);
+        ck_assert_int_eq(close(fds[1]), 0);
+        ck_assert_int_eq(ibv_destroy_ah(teller.ah), 0);
+        t_end_close(&ends[0]);
+        t_end_close_memory(&ends[1]);
+    }
+}
+END_TEST
+
 /* ---- memory goes while somebody writes to it ---- */
 
 /* Long enough for a deregistration to come in the middle of a copy. */
@@ -402,6 +460,7 @@ static Suite *suite_threads(void)
                            "same", test_one_qp_srq,
                            "beside", test_objects_beside_traffic,
                            "beside", test_control_beside_data,
+                           "beside", test_channel_goes,
                            "memory", test_dereg_beside_write,
                            NULL);
     TCase *tcase = tcase_create("under_way");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the two processes of daqiri pingpong, serve and tcp tell each other:
+ * What the two processes of daqiri pingpong, serve, sweep and tcp tell each other:
  * whatever arrives, nothing behind its end is read; what is taken is within the
  * ranges that peer.h promises, and packs to what is taken as the same again.
  */
@@ -38,6 +38,40 @@ static void fuzz_texts(const daqiri_peer_frame_t *frame)
         FUZZ_MUST(fuzz_is_text(frame->abort.class_name, DAQIRI_PEER_WORD_MAX));
         FUZZ_MUST(fuzz_is_text(frame->abort.stage, DAQIRI_PEER_WORD_MAX));
         FUZZ_MUST(fuzz_is_text(frame->abort.text, DAQIRI_PEER_TEXT_MAX));
+    } else if (frame->kind == DAQIRI_PEER_FLOW_COUNTER) {
+        FUZZ_MUST(fuzz_is_text(frame->flow_counter.name,
+                               DAQIRI_PEER_COUNTER_MAX));
+    }
+}
+
+
+/* It becomes a word of a command, and sizes of memory. */
+static void fuzz_flow_terms(const daqiri_peer_frame_t *frame)
+{
+    const char *transport = frame->flow_terms.transport;
+
+    FUZZ_MUST(fuzz_is_text(transport, DAQIRI_PEER_WORD_MAX));
+    FUZZ_MUST((transport[0] != '\0') && (transport[0] != '-') &&
+              (strpbrk(transport, " \n/;$") == NULL));
+    FUZZ_MUST((frame->flow_terms.pattern >= DAQIRI_PEER_STREAM) &&
+              (frame->flow_terms.pattern < DAQIRI_PEER_PATTERN_LAST));
+    FUZZ_MUST((frame->flow_terms.size >= DAQIRI_PEER_FLOW_SIZE_MIN) &&
+              (frame->flow_terms.size <= DAQIRI_PEER_FLOW_SIZE_MAX));
+    FUZZ_MUST((frame->flow_terms.window >= 1) &&
+              (frame->flow_terms.window <= DAQIRI_PEER_FLOW_WINDOW_MAX));
+    FUZZ_MUST((frame->flow_terms.duration_ns >= 1) &&
+              (frame->flow_terms.duration_ns <= DAQIRI_PEER_NS_MAX));
+}
+
+
+/* What UCX may read behind the end of an address is zero. */
+static void fuzz_blob(const daqiri_peer_blob_t *blob)
+{
+    size_t i;
+
+    FUZZ_MUST(blob->length <= DAQIRI_PEER_BLOB_MAX);
+    for (i = blob->length; i < DAQIRI_PEER_BLOB_MAX; i++) {
+        FUZZ_MUST(blob->bytes[i] == 0);
     }
 }
 
@@ -65,6 +99,17 @@ static void fuzz_ranges(const daqiri_peer_frame_t *frame)
                   (frame->tcp_terms.size <= DAQIRI_PEER_SIZE_MAX));
         FUZZ_MUST((frame->tcp_terms.duration_ms >= 1) &&
                   (frame->tcp_terms.duration_ms <= DAQIRI_PEER_MS_MAX));
+        break;
+    case DAQIRI_PEER_FLOW_TERMS:
+        fuzz_flow_terms(frame);
+        break;
+    case DAQIRI_PEER_FLOW_ADDRESS:
+        fuzz_blob(&frame->flow_address.device);
+        fuzz_blob(&frame->flow_address.iface);
+        fuzz_blob(&frame->flow_address.ep);
+        break;
+    case DAQIRI_PEER_FLOW_SIDE:
+        FUZZ_MUST(frame->flow_side.first_ns <= frame->flow_side.last_ns);
         break;
     default:
         fuzz_texts(frame);

@@ -79,3 +79,22 @@ other_transports()
 
 @test "Open MPI: rc_verbs,ud_verbs on the same device, without daqiri" { other_transports ompi; }
 @test "MPICH: rc_verbs,ud_verbs on the same device, without daqiri" { other_transports mpich; }
+
+# Each rank has measured for itself what a READ costs. However different that
+# is, both choose daqiri, and understand each other.
+different_estimates()
+{
+    need_mpi "$1"
+    # shellcheck disable=SC2016
+    job_ok estimates daqiri,rc_verbs,ud_verbs "$1" 2 sh -c '
+        case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in
+            0) UCX_DAQIRI_LATENCY=105ns ;;
+            1) UCX_DAQIRI_LATENCY=570ns ;;
+        esac
+        export UCX_DAQIRI_LATENCY
+        exec "$@"' sh "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$1" blocking
+    job_carried
+}
+
+@test "Open MPI: ranks to whom READs cost differently" { different_estimates ompi; }
+@test "MPICH: ranks to whom READs cost differently" { different_estimates mpich; }

@@ -51,6 +51,7 @@ enum {
     WT_FLOWING = 64, /* messages that prove that there is traffic            */
     WT_TAIL    = 64, /* messages after the signal to stop                    */
     WT_GRACE   = 10, /* seconds from a failed request to the process's end   */
+    WT_NAP_US  = 2000,
     WT_TAG     = 1,
     WT_TAG_FIN = 2   /* how many there were                                  */
 };
@@ -79,6 +80,10 @@ typedef struct {
     ucs_status_t  status;   /* of a request that failed                      */
     double        moved_at; /* when a request last ended                     */
 } wt_t;
+
+/* Seconds without progress after which the processor is left to who has use
+ * for it: on a wire that is down there is nothing to win by asking again. */
+static const double wt_idle = 0.1;
 
 static volatile sig_atomic_t wt_is_stopped;
 
@@ -448,6 +453,9 @@ static void wt_progress(wt_t *wt)
     }
     sched_yield();
     idle = wt_now() - wt->moved_at;
+    if (idle > wt_idle) {
+        usleep(WT_NAP_US);
+    }
     if ((wt->status != UCS_OK) && (idle > WT_GRACE)) {
         wt_exit(wt, WT_FAILED, "failed", ucs_status_string(wt->status));
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 storm_t storm;
@@ -35,13 +36,22 @@ void storm_fail(int line, const char *what)
 }
 
 
+static uint64_t storm_now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * UINT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+
 /* The first one is said; then there is some time for UCX to say why. */
 int storm_is_ok(ucs_status_t status, const char *what)
 {
     if ((status != UCS_OK) && (storm.failed == 0)) {
         fprintf(stderr, "storm: rank %u: %s: %s\n", storm.rank, what,
                 ucs_status_string(status));
-        storm.failed = 1;
+        storm.failed = storm_now_ms();
     }
     return status == UCS_OK;
 }
@@ -52,6 +62,16 @@ void storm_check(ucs_status_t status, const char *what)
     if (!storm_is_ok(status, what)) {
         _exit(1);
     }
+}
+
+
+/* UCX may refuse one at once, when it has said why. */
+void storm_must_start(ucs_status_ptr_t request)
+{
+    if (UCS_PTR_IS_ERR(request)) {
+        storm_check(UCS_PTR_STATUS(request), "a request is started");
+    }
+    STORM_MUST(UCS_PTR_IS_PTR(request));
 }
 
 
@@ -168,11 +188,9 @@ void storm_op_put(storm_op_t *op)
 
 void storm_progress(void)
 {
-    if (storm.failed > 0) {
-        storm.failed++;
-        if (storm.failed > STORM_LAST_WORDS) {
-            _exit(1);
-        }
+    if ((storm.failed != 0) &&
+        (storm_now_ms() - storm.failed > STORM_LAST_WORDS_MS)) {
+        _exit(1);
     }
     if (ucp_worker_progress(storm.worker) == 0) {
         sched_yield();
@@ -325,26 +343,67 @@ static void storm_rank(void)
 
 /* ---- The parent ---- */
 
+static void storm_say_how(int status)
+{
+    fprintf(stderr, "storm: a process ended with %s %d\n",
+            WIFSIGNALED(status) ? "signal" : "status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+
+/* Its number may soon be somebody else's. */
+static void storm_forget(pid_t *pids, pid_t pid)
+{
+    unsigned i;
+
+    for (i = 0; i < storm.options.ranks; i++) {
+        pids[i] = (pids[i] == pid) ? 0 : pids[i];
+    }
+}
+
+
+/* Others that fail of it, or before it, may say what they know. */
+static unsigned storm_wait_grace(pid_t *pids, unsigned left)
+{
+    uint64_t end = storm_now_ms() + 2 * STORM_LAST_WORDS_MS;
+    pid_t pid;
+
+    while ((left > 0) && (storm_now_ms() < end)) {
+        pid = waitpid(-1, NULL, WNOHANG);
+        if (pid > 0) {
+            storm_forget(pids, pid);
+            left--;
+        } else {
+            usleep(10000);
+        }
+    }
+    return left;
+}
+
+
 /* One that fails takes the others with it: they would wait for it. */
-static int storm_wait_all(const pid_t *pids)
+static int storm_wait_all(pid_t *pids)
 {
     unsigned left = storm.options.ranks, i;
     int failed    = 0;
     int status;
+    pid_t pid;
 
     while (left > 0) {
-        if (wait(&status) < 0) {
+        pid = wait(&status);
+        if (pid < 0) {
             return 1;
         }
+        storm_forget(pids, pid);
         left--;
         if ((status != 0) && !failed) {
             failed = 1;
-            fprintf(stderr, "storm: a process ended with %s %d\n",
-                    WIFSIGNALED(status) ? "signal" : "status",
-                    WIFSIGNALED(status) ? WTERMSIG(status)
-                                        : WEXITSTATUS(status));
+            storm_say_how(status);
+            left = storm_wait_grace(pids, left);
             for (i = 0; i < storm.options.ranks; i++) {
-                kill(pids[i], SIGKILL); /* ours, and not reaped, or gone */
+                if (pids[i] != 0) {
+                    kill(pids[i], SIGKILL);
+                }
             }
         }
     }

@@ -33,7 +33,7 @@ enum {
     STORM_POSTED  = 4,         /* receives that wait, for each sender        */
     STORM_AHEAD   = 16,        /* sends that are not complete, for each peer */
     STORM_AM_ID   = 7,
-    STORM_LAST_WORDS = 100000  /* progress calls after a failure            */
+    STORM_LAST_WORDS_MS = 1500 /* after a failure                           */
 };
 
 typedef enum {
@@ -96,7 +96,7 @@ typedef struct {
     storm_peer_t    peer[STORM_RANKS];
     storm_op_t      *free_ops;
     t_rng_t         rng;
-    unsigned        failed;      /* progress calls since then                */
+    uint64_t        failed;      /* when the first thing did, in ms          */
     uint64_t        messages, bytes; /* that came in, checked                */
 } storm_t;
 
@@ -114,6 +114,7 @@ void storm_fail(int line, const char *what) __attribute__((noreturn));
 void storm_check(ucs_status_t status, const char *what);
 /* The same in a callback: the end comes later, that UCX may say why. */
 int storm_is_ok(ucs_status_t status, const char *what);
+void storm_must_start(ucs_status_ptr_t request);
 
 /* Progress, or the way to others. */
 void storm_progress(void);

@@ -30,7 +30,7 @@ static void storm_post_receive(storm_peer_t *peer)
     peer->posted++;
     request = ucp_tag_recv_nbx(storm.worker, op->data, length, peer->rank,
                                UINT64_MAX, &with);
-    STORM_MUST(UCS_PTR_IS_PTR(request));
+    storm_must_start(request);
 }
 
 
@@ -110,7 +110,7 @@ static ucs_status_t storm_on_am(void *arg, const void *header,
     request        = ucp_am_recv_data_nbx(storm.worker, data,
                                           ((storm_op_t*)with.user_data)->data,
                                           length, &with);
-    STORM_MUST(UCS_PTR_IS_PTR(request));
+    storm_must_start(request);
     return UCS_INPROGRESS;
 }
 
@@ -161,7 +161,7 @@ static void storm_send(storm_peer_t *peer, storm_kind_t kind)
                                      sizeof(op->header), op->data, length,
                                      &param);
     }
-    STORM_MUST(UCS_PTR_IS_PTR(request));
+    storm_must_start(request);
 }
 
 
@@ -194,9 +194,8 @@ static void storm_get_back(storm_op_t *op)
     ucp_request_param_t param = storm_send_param(storm_on_get, op);
 
     memset(op->data, 0xdb, op->length);
-    STORM_MUST(UCS_PTR_IS_PTR(ucp_get_nbx(op->peer->ep, op->data, op->length,
-                                          storm_slot(op->peer), op->peer->key,
-                                          &param)));
+    storm_must_start(ucp_get_nbx(op->peer->ep, op->data, op->length,
+                                 storm_slot(op->peer), op->peer->key, &param));
 }
 
 
@@ -224,7 +223,7 @@ static void storm_on_put(void *request, ucs_status_t status, void *arg)
     if (flush == NULL) { /* there was nothing to wait for */
         storm_get_back(op);
     } else {
-        STORM_MUST(UCS_PTR_IS_PTR(flush));
+        storm_must_start(flush);
     }
 }
 
@@ -237,9 +236,8 @@ static void storm_rma(storm_peer_t *peer)
     ucp_request_param_t param = storm_send_param(storm_on_put, op);
 
     storm_fill(op->data, length, STORM_RMA, storm.rank, peer->rank, number);
-    STORM_MUST(UCS_PTR_IS_PTR(ucp_put_nbx(peer->ep, op->data, length,
-                                          storm_slot(peer), peer->key,
-                                          &param)));
+    storm_must_start(ucp_put_nbx(peer->ep, op->data, length, storm_slot(peer),
+                                 peer->key, &param));
 }
 
 
@@ -274,9 +272,9 @@ static void storm_amo(storm_peer_t *peer)
                           UCP_OP_ATTR_FIELD_REPLY_BUFFER;
     param.datatype      = ucp_dt_make_contig(sizeof(uint64_t));
     param.reply_buffer  = op->data;
-    STORM_MUST(UCS_PTR_IS_PTR(ucp_atomic_op_nbx(peer->ep, UCP_ATOMIC_OP_ADD,
-                                                &op->header, 1, where,
-                                                peer->key, &param)));
+    storm_must_start(ucp_atomic_op_nbx(peer->ep, UCP_ATOMIC_OP_ADD,
+                                       &op->header, 1, where, peer->key,
+                                       &param));
 }
 
 

@@ -14,7 +14,7 @@ import struct
 import sys
 
 
-def frame(kind, payload, version=1):
+def frame(kind, payload, version=2):
     return struct.pack(">IHHII", 0x44515249, version, kind, len(payload), 0) + payload
 
 

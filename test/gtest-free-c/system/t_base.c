@@ -365,6 +365,61 @@ static void fill_text(char *text, size_t size, t_rng_t *rng)
     text[length] = '\0';
 }
 
+static void fill_blob(daqiri_peer_blob_t *blob, t_rng_t *rng)
+{
+    blob->length = (uint16_t)t_rng_range(rng, 0, DAQIRI_PEER_BLOB_MAX);
+    t_rng_fill(rng, blob->bytes, blob->length);
+}
+
+static void fill_transport(char *text, t_rng_t *rng)
+{
+    static const char letters[] = DAQIRI_PEER_TRANSPORT_LETTERS;
+    size_t length = t_rng_range(rng, 1, DAQIRI_PEER_WORD_MAX - 1);
+    size_t i;
+
+    for (i = 0; i < length; ++i) {
+        text[i] = letters[t_rng_below(rng, sizeof(letters) - 1)];
+    }
+}
+
+/* Of a run of a sweep. */
+static void make_flow_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
+{
+    switch (frame->kind) {
+    case DAQIRI_PEER_FLOW_TERMS:
+        fill_transport(frame->flow_terms.transport, rng);
+        frame->flow_terms.pattern = (uint32_t)t_rng_range(rng, 1, 3);
+        frame->flow_terms.size    = t_rng_range(rng, DAQIRI_PEER_FLOW_SIZE_MIN,
+                                                DAQIRI_PEER_FLOW_SIZE_MAX);
+        frame->flow_terms.window  = t_rng_range(rng, 1,
+                                                DAQIRI_PEER_FLOW_WINDOW_MAX);
+        frame->flow_terms.duration_ns = t_rng_range(rng, 1,
+                                                    DAQIRI_PEER_NS_MAX);
+        frame->flow_terms.pace    = t_rng_next(rng);
+        break;
+    case DAQIRI_PEER_FLOW_ADDRESS:
+        frame->flow_address.port = (uint16_t)t_rng_next(rng);
+        fill_blob(&frame->flow_address.device, rng);
+        fill_blob(&frame->flow_address.iface, rng);
+        fill_blob(&frame->flow_address.ep, rng);
+        break;
+    case DAQIRI_PEER_FLOW_SIDE:
+        frame->flow_side.sent       = t_rng_next(rng);
+        frame->flow_side.received   = t_rng_next(rng);
+        frame->flow_side.disorder   = t_rng_next(rng);
+        frame->flow_side.first_ns   = t_rng_next(rng) >> 1;
+        frame->flow_side.last_ns    = frame->flow_side.first_ns +
+                                      (t_rng_next(rng) >> 1);
+        frame->flow_side.elapsed_ns = t_rng_next(rng);
+        frame->flow_side.cpu_ns     = t_rng_next(rng);
+        frame->flow_side.preempted  = t_rng_next(rng);
+        break;
+    default:
+        fill_text(frame->flow_counter.name, DAQIRI_PEER_COUNTER_MAX, rng);
+        frame->flow_counter.value = t_rng_next(rng);
+    }
+}
+
 /* Any frame that may be sent. */
 static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
 {
@@ -373,7 +428,8 @@ static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
                                                   DAQIRI_PEER_LAST - 1);
     switch (frame->kind) {
     case DAQIRI_PEER_HELLO:
-        frame->hello.service = (uint16_t)t_rng_range(rng, 1, 2);
+        frame->hello.service = (uint16_t)t_rng_range(
+                rng, 1, DAQIRI_PEER_SERVICE_LAST - 1);
         fill_text(frame->hello.version, DAQIRI_PEER_WORD_MAX, rng);
         break;
     case DAQIRI_PEER_TERMS:
@@ -406,10 +462,13 @@ static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
         frame->tcp_terms.size    = t_rng_range(rng, 1, DAQIRI_PEER_SIZE_MAX);
         frame->tcp_terms.duration_ms = t_rng_range(rng, 1, DAQIRI_PEER_MS_MAX);
         break;
-    default:
+    case DAQIRI_PEER_TCP_RESULT:
         frame->tcp_result.bytes      = t_rng_next(rng);
         frame->tcp_result.messages   = t_rng_next(rng);
         frame->tcp_result.elapsed_ns = t_rng_next(rng);
+        break;
+    default:
+        make_flow_frame(frame, rng);
     }
 }
 
@@ -482,7 +541,7 @@ START_TEST(test_peer_header)
         daqiri_peer_verdict_t verdict;
     } cases[] = {
         {0, 'd', DAQIRI_PEER_NOT_OURS},
-        {5, 2, DAQIRI_PEER_OTHER_VERSION}, {4, 1, DAQIRI_PEER_OTHER_VERSION},
+        {5, 1, DAQIRI_PEER_OTHER_VERSION}, {4, 1, DAQIRI_PEER_OTHER_VERSION},
         {7, 0, DAQIRI_PEER_MALFORMED},
         {7, DAQIRI_PEER_LAST, DAQIRI_PEER_MALFORMED},
         {7, DAQIRI_PEER_LAST - 1, DAQIRI_PEER_OK},

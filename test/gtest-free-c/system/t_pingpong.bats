@@ -12,15 +12,11 @@ setup()
 {
     tools_setup
     need_jq
-    running=()
 }
 
 teardown()
 {
-    for pid in "${running[@]}"; do
-        # timeout passes it on; it could not pass on KILL.
-        kill -TERM "$pid" 2>/dev/null || true
-    done
+    end_running
 }
 
 # server [OPTION...]: in the background; its address is $addr, it is $server.
@@ -74,6 +70,36 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     holds server.out '.ok and .role == "server" and .messages == 1000 and .size == 100'
     [ "$(jq -S .local server.out)" = "$(jq -S .remote <<<"$output")" ]
     [ "$(jq -S .remote server.out)" = "$(jq -S .local <<<"$output")" ]
+}
+
+@test "-duration: so long, whatever the number; with -iters, what comes first" {
+    server
+    client -duration 300ms
+    [ "$status" -eq 0 ]
+    valid pingpong
+    has '.ok and .elapsed_s >= 0.3 and .duration_s == 0.3 and .iterations == null and .messages > 0 and .interrupted == false'
+    has '.cpu_percent > 0 and .addr == .remote_addr and .latency.count == .messages / 2'
+    ended "$server"
+    [ "$ended" -eq 0 ]
+    valid pingpong server.out
+    holds server.out '.ok and .iterations == null and .duration_s == null and .addr == null and .local_addr != null'
+    [ "$(jq .messages server.out)" = "$(jq .messages <<<"$output")" ]
+    server
+    client -duration 1h -iters 7
+    [ "$status" -eq 0 ]
+    has '.messages == 14 and .iterations == 7'
+    ended "$server"
+    [ "$ended" -eq 0 ]
+}
+
+@test "the next message overtakes the completion of the answer to the last one" {
+    server_with=(LD_PRELOAD="$shims/late_verbs.so:$T_SOFTVERBS")
+    server
+    client -iters 20
+    [ "$status" -eq 0 ]
+    has '.messages == 40'
+    ended "$server"
+    [ "$ended" -eq 0 ]
 }
 
 @test "sizes: 1, 8, 9, 64K and 4M bytes; explicit GID, port and MTU" {
@@ -176,9 +202,9 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 }
 
 @test "a verb that hangs: provider_timeout, status 124, its stage; the other side does not wait for ever" {
-    server -setup-timeout 2s
+    server -setup-timeout 5s
     with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=rtr)
-    client -setup-timeout 200ms
+    client -setup-timeout 3s
     [ "$status" -eq 124 ]
     valid pingpong
     has '.failure_class == "provider_timeout" and .stage == "connect-rdma"'
@@ -317,7 +343,7 @@ worker_of()
     says 'the peer speaks version 7 of the protocol'
 
     fake_server hello:1 stay
-    client -setup-timeout 300ms
+    client -setup-timeout 3s
     failed timeout post-resource-control
 
     ready='frame:4:0015706f73742d7265736f757263652d636f6e74726f6c'
@@ -372,11 +398,13 @@ worker_of()
     refused 2 '-by-hand me: it is one of server, client'
     for option in '-size 0' '-size 1G' '-size x' '-iters 0' '-iters many' '-port 0' '-port 256' \
                   '-gid-index -1' '-gid-index 256' '-mtu 100' '-mtu 8K' '-mtu 1000' \
-                  '-setup-timeout 0' '-timeout soon'; do
+                  '-setup-timeout 0' '-timeout soon' '-duration 0s'; do
         # shellcheck disable=SC2086
         daqiri pingpong -addr x $option
         refused 2 "$option: it is"
     done
+    daqiri pingpong -by-hand client -duration 1s
+    refused 2 '-duration cannot be used by hand'
     daqiri pingpong -addr x word
     refused 2 'Too many arguments'
 }

@@ -76,6 +76,11 @@ refused()
     refused port_down 'softverbs0: the port is not active'
 }
 
+@test "the port cannot be looked up" {
+    export SOFTVERBS_FAULTS='verb name=query_port n=1'
+    refused nothing 'softverbs0: a verb failed: ibv_query_port(): Cannot allocate memory'
+}
+
 @test "no shared receive queue" {
     refused no_srq 'softverbs0: the device has no shared receive queue'
 }
@@ -145,6 +150,7 @@ CONN_RETRY 0 2s
 GID_INDEX 256 -1
 TRAFFIC_CLASS 256
 SL 16
+LATENCY 2s inf
 OPTIONS
 }
 
@@ -172,4 +178,53 @@ OPTIONS
     diff <(echo "$output" | sed -n 's/^UCX_DAQIRI_\([A-Z_]*\)=.*/\1/p' |
            grep -vxE 'ALLOC|FAILURE|MAX_NUM_EPS|MD_.*' | sort) \
          <(ranges | sed 's/ .*//' | sort)
+}
+
+# thresholds [NAME=VALUE]...: what UCP makes of what the transport says of itself
+# on softverbs, where a copy is taken to run at 5800 MB/s. What a READ costs here
+# is measured, and decides where rendezvous begins, unless LATENCY is given.
+thresholds()
+{
+    run env LD_PRELOAD="$T_SOFTVERBS:$T_PLUGIN" UCX_TLS=daqiri \
+        UCX_BCOPY_BW=5800MBps "$@" ucx_info -e -u tra -w
+    echo "$output"
+    [ "$status" -eq 0 ]
+    zcopy=$(sed -n 's/.*tag_send: .*bcopy>[.]*\([0-9]*\)[.]*<egr.zcopy.*/\1/p' <<<"$output")
+    rndv=$(sed -n 's/.*tag_send: .*zcopy>[.]*\([0-9]*\)[.]*<rndv.*/\1/p' <<<"$output")
+    get=$(sed -n 's/.*get\[0\]: .*bcopy>[.]*\([0-9]*\)[.]*<zcopy.*/\1/p' <<<"$output")
+}
+
+@test "on softverbs UCP copies up to some 4 KiB" {
+    thresholds
+    [ "$zcopy" -ge 3500 ]
+    [ "$zcopy" -le 4500 ]
+    [ "$get" -ge 2500 ]
+    [ "$get" -le 4500 ]
+}
+
+@test "rendezvous begins behind one segment at the earliest, and before 20 KiB, whatever a READ costs here" {
+    thresholds
+    [ "$rndv" -ge 8248 ]
+    [ "$rndv" -le 20480 ]
+}
+
+@test "the more a READ costs, the later rendezvous begins" {
+    local cheap
+
+    thresholds UCX_DAQIRI_LATENCY=105ns
+    [ "$rndv" -eq 8248 ]
+    thresholds UCX_DAQIRI_LATENCY=220ns
+    [ "$rndv" -eq 8248 ]
+    thresholds UCX_DAQIRI_LATENCY=400ns
+    cheap=$rndv
+    [ "$cheap" -gt 12000 ]
+    thresholds UCX_DAQIRI_LATENCY=570ns
+    [ "$rndv" -gt "$((cheap + 4000))" ]
+    [ "$rndv" -le 20480 ]
+}
+
+@test "what the user says of the registration cache goes before" {
+    thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=180ns
+    [ "$zcopy" -le 2000 ]
+    [ "$get" -le 2000 ]
 }

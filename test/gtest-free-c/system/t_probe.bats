@@ -38,15 +38,59 @@ wedged()
 }
 
 @test "a verb that hangs: the step is named, nothing after it is tried, status 124" {
-    wedged ibv_create_qp -timeout 500ms
+    wedged ibv_create_qp -timeout 3s
     [ "$status" -eq 124 ]
     [ "$(result cq)" = ok ]
     [ "$(result qp)" = timeout ]
     [ "$(result completion)" = skipped ]
     [ "$(result srq)" = skipped ]
-    has '.steps[] | select(.name == "qp") | .failure_class == "provider_timeout" and (.error | test("did not come back within 0.5 s"))'
+    has '.steps[] | select(.name == "qp") | .failure_class == "provider_timeout" and (.error | test("did not come back within 3 s"))'
     has '.steps[] | select(.name == "rts") | .detail == "not tried, because of qp"'
     has '.usable == false'
+}
+
+@test "at a terminal: the step that takes long, after 2 s" {
+    command -v script >/dev/null || skip 'script is not installed'
+    run timeout 60 script -qec "env LD_PRELOAD='$shims/hang_verbs.so:$T_SOFTVERBS' HANG_VERBS=ibv_create_qp '$T_DAQIRI' probe -no-ucx -timeout 5s" /dev/null
+    echo "$output"
+    [[ $output == *' s: waiting for qp'* ]]
+    [[ $output == *'did not come back within 5 s'* ]]
+}
+
+# slow_mpi: an Open MPI in $PWD/bin that does not come back; it makes a file.
+slow_mpi()
+{
+    mkdir bin
+    printf '#!/bin/sh\n: > "%s/started"\nexec sleep 100\n' "$PWD" > bin/mpirun.openmpi
+    chmod +x bin/mpirun.openmpi
+}
+
+@test "at a terminal: the MPI that takes long, after 2 s" {
+    command -v script >/dev/null || skip 'script is not installed'
+    slow_mpi
+    run timeout 60 script -qec "env PATH='$PWD/bin:$PATH' '$T_DAQIRI' probe -device soft -timeout 5s" /dev/null
+    echo "$output"
+    [[ $output == *' s: waiting for Open MPI'* ]]
+}
+
+@test "Ctrl-C while an MPI does not come back: the rest is reported" {
+    slow_mpi
+    start probe env PATH="$PWD/bin:$PATH" "$T_DAQIRI" probe -device soft -timeout 1h -json
+    wait_for 60 test -e started
+    kill -INT "$pid"
+    ended "$pid"
+    cat probe.err
+    [ "$ended" -eq 1 ]
+    valid probe probe.out
+    holds probe.out '.interrupted and .usable == false and .ucx.result == "ok" and ([.mpi[] | [.name, .result]] == [["Open MPI", "skipped"]])'
+    grep -q 'daqiri probe: interrupted: not everything was tried' probe.err
+}
+
+@test "a rank may lock nothing that was not asked" {
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS=)
+    daqiri probe
+    [ "$status" -eq 1 ]
+    [[ $output != *'any amount'* ]]
 }
 
 @test "opening hangs: status 124" {
@@ -101,6 +145,13 @@ wedged()
     daqiri probe -no-ucx -device mlx5_7 -json
     [ "$status" -eq 1 ]
     has ".steps[0].error == \"there is no device 'mlx5_7'; there are: mlx5_0\""
+}
+
+@test "only the second port is active: that is the one a job needs" {
+    [ -n "$T_MPIRUN_OMPI$T_MPIRUN_MPICH" ] || skip 'there is no MPI'
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=second')
+    daqiri probe -timeout 60s -json
+    has '[.mpi[].needs[] | select(.name == "UCX_NET_DEVICES") | .value] | length > 0 and all(. == "mlx5_0:2")'
 }
 
 @test "a GID, a port that are not there" {

@@ -306,19 +306,30 @@ lay_out()
     sets OMPI_MCA_osc_ucx_priority=200
     sets OMPI_MCA_pml_ucx_tls=any
     sets OMPI_MCA_pml_ucx_devices=any
-    sets 'OMPI_MCA_mca_base_env_list_internal=LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES'
+    sets 'OMPI_MCA_mca_base_env_list_internal=LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES;UCX_ZCOPY_THRESH'
+}
+
+@test "UCP's threshold for zcopy is the software device's, unless the user has another" {
+    daqiri run --device soft env
+    sets UCX_ZCOPY_THRESH=4096
+    UCX_ZCOPY_THRESH=1k daqiri run --device soft env
+    sets UCX_ZCOPY_THRESH=1k
+    with_devices 'mlx5_0=active' run env
+    [[ $output != *_THRESH* ]]
+    daqiri run --device soft --tls rc_verbs,ud_verbs env
+    [[ $output != *_THRESH* ]]
 }
 
 @test "the user's variables for UCX and daqiri go to remote ranks too" {
     export UCX_LOG_LEVEL=warn DAQIRI_STATS_DIR=/nowhere UCX_TLS=daqiri
     daqiri run --device soft env
-    grep -E '^OMPI_MCA_mca_base_env_list_internal=LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES;(UCX_LOG_LEVEL;DAQIRI_STATS_DIR|DAQIRI_STATS_DIR;UCX_LOG_LEVEL)$' <<<"$output"
+    grep -E '^OMPI_MCA_mca_base_env_list_internal=LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES;UCX_ZCOPY_THRESH;(UCX_LOG_LEVEL;DAQIRI_STATS_DIR|DAQIRI_STATS_DIR;UCX_LOG_LEVEL)$' <<<"$output"
 }
 
 @test "a list of variables that the user gave Open MPI is added to" {
     export OMPI_MCA_mca_base_env_list='MINE;YOURS=3'
     daqiri run --device soft env
-    sets 'OMPI_MCA_mca_base_env_list=MINE;YOURS=3;LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES'
+    sets 'OMPI_MCA_mca_base_env_list=MINE;YOURS=3;LD_PRELOAD;UCX_TLS;UCX_NET_DEVICES;UCX_ZCOPY_THRESH'
     run grep mca_base_env_list_internal <<<"$output"
     [ "$status" -ne 0 ]
 }
@@ -387,7 +398,7 @@ lay_out()
     env -i PATH="$PATH" "$T_DAQIRI" run --device soft env 2>/dev/null |
         grep -E '^(LD_PRELOAD|UCX|OMPI)' | sort >by_run
     diff by_shell by_run
-    [ "$(wc -l <by_run)" -eq 9 ]
+    [ "$(wc -l <by_run)" -eq 10 ]
 }
 
 @test "--print-env: quotes and dollars survive, and the command is not run" {

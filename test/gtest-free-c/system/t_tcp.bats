@@ -25,7 +25,7 @@ teardown()
 # serve [OPTION...]: in the background; its address is $addr, it is $server.
 serve()
 {
-    start serve "$T_DAQIRI" serve -listen 127.0.0.1:0 -json "$@"
+    start serve "$T_DAQIRI" serve -device none -listen 127.0.0.1:0 -json "$@"
     server=$pid
     servers+=("$pid")
     listening serve
@@ -59,7 +59,7 @@ failed()
     for i in 1 2 3; do
         sed -n "${i}p" serve.out > line.json
         valid tcp line.json
-        holds line.json '.command == "serve" and .ok and .role == "server"'
+        holds line.json '.command == "serve" and .test == "tcp" and .ok and .role == "server"'
     done
     [ "$(sed -n 1p serve.out | jq .received_bytes)" = "$(jq .sent_bytes stream.json)" ]
     [ "$(sed -n 3p serve.out | jq .sent_bytes)" = "$(jq .received_bytes duplex.json)" ]
@@ -164,7 +164,7 @@ flows()
 
 @test "between network namespaces, and no route where there is none" {
     make_namespaces
-    start serve ip netns exec "$ns_a" "$T_DAQIRI" serve -listen 192.0.2.1:0 -json
+    start serve ip netns exec "$ns_a" "$T_DAQIRI" serve -device none -listen 192.0.2.1:0 -json
     servers+=("$pid")
     listening serve
     for pattern in stream pingpong duplex; do
@@ -180,7 +180,7 @@ flows()
 
 @test "nobody listens; a port in use; addresses that are none" {
     serve
-    daqiri serve -listen "$addr"
+    daqiri serve -device none -listen "$addr"
     refused 1 "cannot listen on $addr: Address already in use"
     kill -KILL "$server"
     ended "$server"
@@ -192,7 +192,7 @@ flows()
     failed local connect
     daqiri tcp -addr 'no.such.host.invalid:1' -json
     failed peer_unreachable connect
-    daqiri serve -listen 192.0.2.77:0
+    daqiri serve -device none -listen 192.0.2.77:0
     refused 1 'Cannot assign requested address'
 }
 
@@ -206,14 +206,14 @@ flows()
     fake_server 'hex:44515249000700010000000000000000' stay
     daqiri tcp -addr "$addr" -json
     failed protocol control
-    says 'the peer speaks version 7 of the protocol, this is version 1'
+    says 'the peer speaks version 7 of the protocol, this is version 2'
 
-    fake_server 'hex:44515249000100630000000000000000' stay
+    fake_server 'hex:44515249000200630000000000000000' stay
     daqiri tcp -addr "$addr" -json
     failed protocol control
     says 'malformed header (kind 99, 0 bytes)'
 
-    fake_server 'hex:4451524900010001ffffffff00000000' stay
+    fake_server 'hex:4451524900020001ffffffff00000000' stay
     daqiri tcp -addr "$addr" -json
     failed protocol control
 
@@ -249,7 +249,7 @@ flows()
     failed peer_gone datapath
 
     fake_server 'hello:2' 'frame:4:0000' stay
-    daqiri tcp -addr "$addr" -pattern pingpong -duration 60s -timeout 500ms -json
+    daqiri tcp -addr "$addr" -pattern pingpong -duration 60s -timeout 3s -json
     failed timeout datapath
     says 'no answer in time'
 
@@ -261,9 +261,9 @@ flows()
 
 @test "clients that do not behave: a sentence each, and the server goes on" {
     need_python
-    serve -timeout 500ms
+    serve -timeout 3s
     fake_client 'hex:474554202f20485454502f312e300d0a0d0a' stay
-    fake_client read:1 close
+    fake_client close
     fake_client 'hello:2' 'frame:7:00000004000000000000000100000000000003e8' stay
     fake_client 'hello:2' 'frame:7:00000001ffffffffffffffff00000000000003e8' stay
     fake_client 'hello:2' 'frame:7:00000001000000000000100000000000000003e8' stay
@@ -279,10 +279,11 @@ flows()
     [ "$(jq -s 'length' serve.out)" -eq 7 ]
     [ "$(jq -s '[.[] | select(.ok)] | length' serve.out)" -eq 1 ]
     [ "$(jq -r -s '[.[] | select(.ok | not) | .failure_class] | sort | join(" ")' serve.out)" = \
-        'peer_gone peer_refused protocol protocol protocol timeout' ]
+        'no_device peer_gone protocol protocol protocol timeout' ]
     while read -r line; do
         printf '%s\n' "$line" > line.json
-        valid tcp line.json
+        [[ $line == *'"test":"pingpong"'* ]] && name=pingpong || name=tcp
+        valid "$name" line.json
     done < serve.out
 }
 
@@ -303,6 +304,10 @@ flows()
     refused 2 '-json and -csv exclude each other'
     daqiri serve -count 0
     refused 2 '-count 0: it is a number from 1'
+    daqiri serve -port 256
+    refused 2 '-port 256: it is a number from 1 to 255'
+    daqiri serve -gid-index x
+    refused 2 '-gid-index x: it is a number from 0 to 255'
     daqiri serve -timeout x
     refused 2 '-timeout x: it is a time'
     daqiri serve -listen

@@ -3,9 +3,10 @@
 # What the tests of the subcommands share; they load it.
 # shellcheck shell=bash
 
-# Call it first in setup().
+# Call it first in setup(); what is put into $running end_running ends.
 tools_setup()
 {
+    running=()
     cd "$BATS_TEST_TMPDIR" || return 1
     case $T_FLAVOUR in
         asan|tsan) skip "flavour $T_FLAVOUR: other people's programs cannot load its objects" ;;
@@ -67,6 +68,21 @@ valid()
     PYTHONWARNINGS=ignore /usr/bin/jsonschema -i "$file" "$T_TOP_SRCDIR/docs/schema/$1.json"
 }
 
+# valid_each NAME: so is each line of the input.
+valid_each()
+{
+    local line i=0 files=()
+
+    [ -x /usr/bin/jsonschema ] || skip 'python3-jsonschema is not installed'
+    while read -r line; do
+        printf '%s\n' "$line" > "$1.$i"
+        files+=(-i "$1.$i")
+        i=$((i + 1))
+    done
+    [ "$i" -gt 0 ]
+    PYTHONWARNINGS=ignore /usr/bin/jsonschema "${files[@]}" "$T_TOP_SRCDIR/docs/schema/$1.json"
+}
+
 # In the background; the process is `pid`, its files are NAME.out, NAME.err.
 # start NAME COMMAND...
 start()
@@ -120,6 +136,32 @@ holds()
     }
 }
 
+# serve [OPTION...]: in the background, on $host; its address is $addr, it is
+# $server. `serve_with` is put before it: a namespace, or env and its words.
+serve_with=(env)
+host=127.0.0.1
+serve()
+{
+    start serve "${serve_with[@]}" "$T_DAQIRI" serve -listen "$host:0" "$@"
+    server=$pid
+    running+=("$pid")
+    listening serve
+}
+
+# said N: it has reported so many clients, or runs of theirs.
+said()
+{
+    [ "$(wc -l < serve.out)" -ge "$1" ]
+}
+
+# line N FILTER: its Nth report is so.
+line()
+{
+    wait_for 60 said "$1"
+    sed -n "${1}p" serve.out > line.json
+    holds line.json "$2"
+}
+
 need_python()
 {
     [ -x /usr/bin/python3 ] || skip 'python3 is not installed'
@@ -163,4 +205,15 @@ remove_namespaces()
 {
     [ -z "${ns_a:-}" ] || ip netns del "$ns_a" 2>/dev/null || true
     [ -z "${ns_b:-}" ] || ip netns del "$ns_b" 2>/dev/null || true
+}
+
+# end_running: what is in $running, by pid.
+end_running()
+{
+    local pid
+
+    for pid in "${running[@]}"; do
+        # timeout passes it on; it could not pass on KILL.
+        kill -TERM "$pid" 2>/dev/null || true
+    done
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Atomics: each happens once, on the value that was there, and fetches it; of
- * many from several processes none is lost.
+ * many from several processes none is lost. One that was under way when its queue
+ * pair died ends the endpoint, with the sentence that says so, for nobody knows
+ * whether it has happened; those before it have, once.
  */
 #include "t_uct.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MAX = 256, WORDS = 8 };
+enum { KEY_MAX = 256, WORDS = 8, REFUSED = 4 };
 
 /* Numbers that a team shares: an address, the packed key. */
 enum { ADDRESS, KEY };
@@ -167,12 +170,26 @@ START_TEST(test_values)
 END_TEST
 
 
-/* Many under way, in queues of any size; the sum tells if one was lost. */
+/* What devices that are opened from now on do wrong. */
+static void plan(const char *text)
+{
+    const char *bed = getenv("T_BED");
+
+    if ((bed != NULL) && (strcmp(bed, "softverbs") != 0)) {
+        t_skip("only softverbs fails by a plan");
+    }
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS", text, 1), 0);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+}
+
+
+/* Many under way, in queues of any size, and one in three refused at first; the
+ * sum tells if one was lost. */
 START_TEST(test_many)
 {
     static const char *const options[] = {
         "", "SQ_DEPTH=8 CQ_LEN=8", "TX_BUFFERS=64 SQ_DEPTH=512",
-        "TX_CHAIN=on SQ_DEPTH=64"
+        "TX_CHAIN=on SQ_DEPTH=64", "SQ_DEPTH=16"
     };
     const unsigned count = t_some(10000);
     uint64_t sum         = 0;
@@ -181,6 +198,10 @@ START_TEST(test_many)
     unsigned i;
 
     t_rng_init(&rng, 0xa700 + _i);
+    if (_i == REFUSED) {
+        plan("post qp=rc p=0.3");
+        t_expect_refused_posts();
+    }
     pair_open(&pair, options[_i], 0);
     for (i = 0; i < count; i++) {
         sum += i;
@@ -193,6 +214,46 @@ START_TEST(test_many)
     ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
     ck_assert_uint_eq(pair.word[3], sum);
     pair_close(&pair);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_int_eq(t_stats_sum("tails_posted") > 0, _i == REFUSED);
+}
+END_TEST
+
+
+/* A queue pair dies with an atomic under way: nobody can know whether it was
+ * executed, so the endpoint fails and says that; its completion comes once. */
+START_TEST(test_unknown_fate)
+{
+    uint64_t result;
+    t_comp_t comp;
+    pair_t pair;
+
+    plan((_i == 0) ? "lose-ack qp=rc op=atomic n=3 times=1"
+                   : "qp-error qp=rc op=atomic n=3 times=1");
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log("whether it was executed cannot be known, and it must not be "
+                 "executed twice");
+    t_expect_log("to go on over another queue pair");
+    t_expect_log("from port softverbs0:1, GID ");
+    pair_open(&pair, "TIMEOUT=8ms RETRY_COUNT=2 CONN_RETRY=5ms", 0);
+    (void)fetch_add(&pair, 2, 1);
+    (void)fetch_add(&pair, 2, 1);
+    t_comp_init(&comp);
+    ck_assert_int_eq(uct_ep_atomic64_fetch(pair.link->ep, UCT_ATOMIC_OP_ADD, 1,
+                                           &result, remote(&pair, 2),
+                                           pair.key.rkey, &comp.super),
+                     UCS_INPROGRESS);
+    T_WAIT(pair.a->errors == 1);
+    ck_assert_uint_eq(comp.calls, 1);
+    ck_assert_int_ne(comp.super.status, UCS_OK);
+    ck_assert_uint_eq(pair.word[2], (_i == 0) ? 3 : 2);
+    ck_assert_uint_eq(t_log_count("whether it was executed cannot be known"),
+                      1);
+    ck_assert_int_eq(uct_rkey_release(pair.a->component, &pair.key), UCS_OK);
+    t_link_close(pair.link);
+    words_close(&pair);
 }
 END_TEST
 
@@ -273,9 +334,121 @@ START_TEST(test_all_count)
 END_TEST
 
 
+/* ---- Queue pairs that die ---- */
+
+static void plan_set(const char *plan)
+{
+    const char *bed = getenv("T_BED");
+
+    t_only_daqiri("knows what it does not know");
+    if ((bed != NULL) && (strcmp(bed, "softverbs") != 0)) {
+        t_skip("only softverbs fails by a plan");
+    }
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS", plan, 1), 0);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 0), 0);
+}
+
+
+static const struct {
+    const char *plan;
+    uint64_t   has_happened; /* the one that is hit                          */
+} fates[] = {
+    {"qp-error qp=rc op=atomic", 0},
+    {"qp-error qp=rc op=atomic event=no", 0},
+    {"complete qp=rc op=atomic status=RETRY_EXC_ERR", 0},
+    {"complete qp=rc op=atomic status=WR_FLUSH_ERR", 0},
+    {"lose-ack qp=rc op=atomic", 1},
+};
+
+enum { FATES = sizeof(fates) / sizeof(fates[0]), BEHIND = 3 };
+
+
+/* The one that is hit, and some behind it, all under way together. */
+static void fetch_in_vain(pair_t *pair)
+{
+    uint64_t result[1 + BEHIND];
+    t_comp_t comp[1 + BEHIND];
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i <= BEHIND; i++) {
+        t_comp_init(&comp[i]);
+        UNTIL_IT_GOES(status, uct_ep_atomic64_fetch(
+                pair->link->ep, UCT_ATOMIC_OP_ADD, 1, &result[i],
+                remote(pair, 3), pair->key.rkey, &comp[i].super));
+        ck_assert_int_eq(status, UCS_INPROGRESS);
+    }
+    for (i = 0; i <= BEHIND; i++) {
+        T_WAIT(comp[i].calls == 1);
+        ck_assert_int_ne(comp[i].super.status, UCS_OK);
+    }
+}
+
+
+START_TEST(test_fate_unknown)
+{
+    const char *words = "a queue pair died while an atomic operation was under "
+                        "way: whether it was executed cannot be known";
+    unsigned hit, i;
+    char plan[128];
+    pair_t pair;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0xfa7e + _i);
+    hit = t_rng_range(&rng, 1, 50);
+    snprintf(plan, sizeof(plan), "%s n=%u times=1", fates[_i].plan, hit);
+    plan_set(plan);
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log(words);
+    t_expect_log("  from port ");
+    pair_open(&pair, "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms", 0);
+    for (i = 1; i < hit; i++) {
+        ck_assert_uint_eq(fetch_add(&pair, 3, 1), i - 1);
+    }
+    fetch_in_vain(&pair);
+    T_WAIT(pair.a->errors == 1);
+    ck_assert_uint_eq(t_log_count(words), 1);
+    ck_assert_uint_eq(pair.word[3], hit - 1 + fates[_i].has_happened);
+
+    t_link_close(pair.link);
+    ck_assert_int_eq(uct_rkey_release(pair.a->component, &pair.key), UCS_OK);
+    words_close(&pair);
+}
+END_TEST
+
+
+/* Queue pairs die of messages, and no atomic is under way then: so few that
+ * the other end has no need to grant. */
+START_TEST(test_fate_known)
+{
+    enum { ROUNDS = 60, EACH = 10 };
+    t_stream_t stream;
+    pair_t pair;
+    unsigned i;
+
+    plan_set("qp-error qp=rc op=send n=10 every=10");
+    t_expect_losses_of_qps();
+    pair_open(&pair, "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms", 0);
+    t_stream_open(&stream, pair.b, 1);
+    for (i = 0; i < ROUNDS; i++) {
+        ck_assert_uint_eq(fetch_add(&pair, 3, 1), i);
+        t_send(pair.link, T_BCOPY, 100);
+        T_WAIT(stream.got == i + 1);
+    }
+    pair_close(&pair);
+    ck_assert_uint_eq(pair.a->errors, 0);
+    t_end_close_all();
+    ck_assert_uint_ge(t_stats_sum("recoveries"), ROUNDS / EACH - 1);
+    ck_assert_uint_eq(t_stats_sum("atomics"), ROUNDS);
+}
+END_TEST
+
+
 static Suite *suite_amo(void)
 {
     Suite *suite = suite_create("amo");
+    TCase *fate  = t_uct_case("fate");
     TCase *one   = t_uct_case("one");
     TCase *many  = t_uct_case("many");
 
@@ -283,9 +456,14 @@ static Suite *suite_amo(void)
     tcase_add_test(one, test_refused);
     suite_add_tcase(suite, one);
 
-    tcase_add_loop_test(many, test_many, 0, 4);
+    tcase_add_loop_test(many, test_many, 0, REFUSED + 1);
+    tcase_add_loop_test(many, test_unknown_fate, 0, 2);
     tcase_add_test(many, test_all_count);
     suite_add_tcase(suite, many);
+
+    tcase_add_loop_test(fate, test_fate_unknown, 0, FATES);
+    tcase_add_test(fate, test_fate_known);
+    suite_add_tcase(suite, fate);
     return suite;
 }
 

@@ -12,7 +12,7 @@ setup()
 
 chained()
 {
-    run timeout $((120 * T_TIMEOUT_MULTIPLIER)) "$here/$1"
+    run timeout $((300 * T_TIMEOUT_MULTIPLIER)) "$here/$1"
     echo "$output"
     [ "$status" -eq 0 ]
 }

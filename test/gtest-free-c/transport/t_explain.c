@@ -123,6 +123,8 @@ START_TEST(test_counters)
     end[0] = t_end_open("RECOVERY=n TIMEOUT=8ms RETRY_COUNT=3 FAILURE=error");
     end[1] = t_end_open("RECOVERY=n TIMEOUT=8ms RETRY_COUNT=3 FAILURE=error");
     t_stream_open(&stream, end[1], 1);
+    counter_set("hw_counters/out_of_sequence", "6\n"); /* before it is up */
+    counter_set("hw_counters/local_ack_timeout_err", "99\n");
     link = t_link_open(end[0], &end[1]->address, 1);
     t_send(link, T_BCOPY, 10);
     T_WAIT(stream.got == 1);
@@ -132,11 +134,38 @@ START_TEST(test_counters)
     counter_set("hw_counters/rcvd_pkts", "2000\n");
     counter_set("counters/symbol_error", "1\n");
     send_in_vain(end[0], link);
-    ck_assert_uint_eq(t_log_count("counters of the port since this interface "
-                                  "was opened: out_of_sequence +3, symbol_error "
+    ck_assert_uint_eq(t_log_count("counters of the port since this connection "
+                                  "was up: out_of_sequence +2, symbol_error "
                                   "+1\n"), 1);
     ck_assert_uint_eq(t_log_count("from port softverbs0:1, GID "), 1);
     ck_assert_uint_eq(t_log_count("ms for each of 4 tries"), 1);
+    t_end_close_all();
+}
+END_TEST
+
+
+/* Of a conn that was never up: since the interface was opened. */
+START_TEST(test_counters_before)
+{
+    t_address_t nobody;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    plan("drop");
+    t_expect_loss();
+    t_expect_log("the peer did not answer the handshake");
+    t_expect_log("from port ");
+    t_expect_log("that UD datagrams pass");
+    t_expect_log("counters of the port ");
+    folder_make();
+    end[0] = t_end_open("CONN_TIMEOUT=300ms FAILURE=error");
+    end[1] = t_end_open("");
+    nobody = end[1]->address;
+    counter_set("hw_counters/out_of_sequence", "6\n");
+    link = t_link_open(end[0], &nobody, 1);
+    send_in_vain(end[0], link);
+    ck_assert_uint_eq(t_log_count("counters of the port since this interface "
+                                  "was opened: out_of_sequence +1\n"), 1);
     t_end_close_all();
 }
 END_TEST
@@ -233,6 +262,7 @@ static Suite *suite_explain(void)
     TCase *tcase = t_uct_case("explain");
 
     tcase_add_test(tcase, test_counters);
+    tcase_add_test(tcase, test_counters_before);
     tcase_add_test(tcase, test_no_counters);
     tcase_add_loop_test(tcase, test_first_error, 0, IBV_WC_GENERAL_ERR);
     suite_add_tcase(suite, tcase);

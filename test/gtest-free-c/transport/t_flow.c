@@ -7,7 +7,9 @@
  */
 #include "t_uct.h"
 
+#include <signal.h>
 #include <string.h>
+#include <time.h>
 
 enum { WAITING = 40 };
 
@@ -126,11 +128,11 @@ static t_how_t random_how(t_link_t *link, t_rng_t *rng)
 }
 
 
-/* Both directions, each end working only now and then, and never in step. */
+/* Both directions, each end working only now and then, and never in step; in
+ * the end neither works, so that each is refused once at least. */
 START_TEST(test_slow_receivers)
 {
-    unsigned count   = t_some(messages[_i]);
-    unsigned refused = 0;
+    unsigned count = t_some(messages[_i]);
     duplex_t duplex;
     ucs_status_t status;
     t_link_t *link;
@@ -152,15 +154,19 @@ START_TEST(test_slow_receivers)
         how    = random_how(link, &rng);
         status = t_try_send(link, how, random_length(link, how, &rng));
         if (status == UCS_ERR_NO_RESOURCE) {
-            refused++;
             check_may_wait(link);
         } else {
             ck_assert_int_eq(status, UCS_OK);
         }
     }
+    for (i = 0; i < 2; i++) {
+        while ((status = t_try_send(duplex.link[i], T_BCOPY, 10)) == UCS_OK) {
+        }
+        ck_assert_int_eq(status, UCS_ERR_NO_RESOURCE);
+        check_may_wait(duplex.link[i]);
+    }
     duplex.end[0]->is_stopped = duplex.end[1]->is_stopped = 0;
     duplex_wait(&duplex);
-    ck_assert_uint_gt(refused, 0);
 }
 END_TEST
 
@@ -518,13 +524,192 @@ START_TEST(test_hold_for_ever)
 END_TEST
 
 
+/* ---- A receiver that is stopped ---- */
+
+enum {
+    STOPPED      = 4,    /* processes; 0 is stopped by 1                     */
+    STOPPED_MS   = 5000,
+    STOPPED_MORE = 1000, /* messages that the others send each other         */
+    /* what they tell each other */
+    IS_STOPPED   = 0,
+    IS_OVER      = 1,
+    SENT_TO_0    = 10,   /* by rank; later: credits                          */
+    SENT_ON      = 20,   /* later: RECVs promised                            */
+    REFUSED      = 30,
+    IS_SENT      = 40
+};
+
+typedef struct {
+    t_team_t   *team;
+    t_end_t    *end;
+    t_link_t   *to_0, *on; /* the others send to each other, in a ring       */
+    unsigned   from;
+    t_stream_t stream[STOPPED];
+} stopped_t;
+
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+
+static void stopped_open(stopped_t *stopped, t_team_t *team)
+{
+    unsigned i;
+
+    stopped->team = team;
+    stopped->end  = t_end_open("SQ_STALL_TIMEOUT=400ms");
+    for (i = 0; i < STOPPED; i++) {
+        t_stream_open(&stopped->stream[i], stopped->end, i);
+    }
+    t_team_put_address(team, stopped->end);
+    if (team->rank == 0) {
+        return;
+    }
+    stopped->from = (team->rank == 1) ? STOPPED - 1 : team->rank - 1;
+    stopped->to_0 = t_link_open(stopped->end, t_team_get_address(team, 0),
+                                team->rank);
+    stopped->on   = t_link_open(stopped->end,
+                                t_team_get_address(team, 1 + team->rank %
+                                                              (STOPPED - 1)),
+                                team->rank);
+    t_send(stopped->to_0, T_BCOPY, 100);
+    t_send(stopped->on, T_BCOPY, 100);
+}
+
+
+/* All of them have been refused by the one that is stopped, and have sent each
+ * other much meanwhile. */
+static int stopped_has_shown(const t_team_t *team)
+{
+    unsigned i;
+
+    for (i = 1; i < STOPPED; i++) {
+        if ((team->shared->number[REFUSED + i] == 0) ||
+            (team->shared->number[SENT_ON + i] < STOPPED_MORE)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+
+/* Until it goes on: no send to it may stand in the way of others. */
+static void stopped_send(stopped_t *stopped)
+{
+    volatile uint64_t *number = stopped->team->shared->number;
+    unsigned rank             = stopped->team->rank;
+    double until              = seconds() + t_some(STOPPED_MS) / 1e3;
+    uint64_t before           = 0;
+
+    while (!number[IS_OVER]) {
+        if (t_try_send(stopped->to_0, T_BCOPY, 100) == UCS_ERR_NO_RESOURCE) {
+            before = (number[REFUSED + rank]++ == 0) ? stopped->on->sent
+                                                     : before;
+            number[SENT_ON + rank] = stopped->on->sent - before;
+        }
+        (void)t_try_send(stopped->on, T_BCOPY, 100);
+        t_progress();
+        if ((rank == 1) && (seconds() >= until) &&
+            stopped_has_shown(stopped->team)) {
+            ck_assert_int_eq(kill(stopped->team->shared->pid[0], SIGCONT), 0);
+            number[IS_OVER] = 1;
+        }
+    }
+}
+
+
+/* What was promised is had by somebody, and no buffer is anywhere else. */
+static int stopped_is_at_rest(const stopped_t *stopped)
+{
+    volatile uint64_t *number = stopped->team->shared->number;
+    uint64_t credits = 0, promised = 0;
+    unsigned i;
+
+    number[SENT_TO_0 + stopped->team->rank] = t_live_sum("credits");
+    number[SENT_ON + stopped->team->rank]   = t_live_sum("rx_promised");
+    for (i = 0; i < STOPPED; i++) {
+        credits  += number[SENT_TO_0 + i];
+        promised += number[SENT_ON + i];
+    }
+    return (credits == promised) && (t_live_sum("sq_in_use") == 0) &&
+           (t_live_sum("tx_buffers_out") == 0) &&
+           (t_live_sum("rx_total") ==
+            t_live_sum("rx_free") + t_live_sum("rx_posted"));
+}
+
+
+static void stopped_body(t_team_t *team)
+{
+    volatile uint64_t *number = team->shared->number;
+    stopped_t stopped;
+    unsigned i;
+
+    stopped_open(&stopped, team);
+    if (team->rank == 0) {
+        T_WAIT((stopped.stream[1].got > 0) && (stopped.stream[2].got > 0) &&
+               (stopped.stream[3].got > 0));
+    }
+    t_team_barrier(team);
+    if (team->rank == 1) {
+        ck_assert_int_eq(kill(team->shared->pid[0], SIGSTOP), 0);
+        number[IS_STOPPED] = 1;
+    }
+    if (team->rank != 0) {
+        T_WAIT(number[IS_STOPPED]);
+        stopped_send(&stopped);
+        for (i = 0; i < STOPPED_MORE; i++) {
+            t_send(stopped.to_0, T_BCOPY, 100);
+        }
+        number[SENT_TO_0 + team->rank] = stopped.to_0->sent;
+        number[SENT_ON + team->rank]   = stopped.on->sent;
+        number[IS_SENT + team->rank]   = 1;
+        T_WAIT(number[IS_SENT + stopped.from] &&
+               (stopped.stream[stopped.from].got ==
+                number[SENT_ON + stopped.from]));
+    } else {
+        for (i = 1; i < STOPPED; i++) {
+            T_WAIT(number[IS_SENT + i] &&
+                   (stopped.stream[i].got == number[SENT_TO_0 + i]));
+        }
+    }
+    t_iface_flush(stopped.end);
+    t_team_barrier(team);
+    T_WAIT(stopped_is_at_rest(&stopped));
+    t_team_barrier(team);
+    ck_assert_uint_eq(stopped.end->errors, 0);
+}
+
+
+/* Only who sends to it waits, and only with that; then all goes on, and credits
+ * and buffers are where they were. */
+START_TEST(test_stopped)
+{
+    t_only_daqiri("counts credits");
+    t_expect_log("nothing could be sent for ");
+    t_expect_log("grants no credits: check that pid");
+    t_expect_log("from port ");
+    t_team_run(STOPPED, 0, stopped_body);
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("stuck"), 0);
+    ck_assert_uint_eq(t_stats_sum("rx_overcommit"), 0);
+}
+END_TEST
+
+
 static Suite *suite_flow(void)
 {
     Suite *suite   = suite_create("flow");
     TCase *many    = t_uct_case("many");
     TCase *pending = t_uct_case("pending");
     TCase *hold    = t_uct_case("hold");
+    TCase *stopped = t_uct_case("stopped");
 
+    tcase_set_timeout(many, 3 * T_TIMEOUT);
     tcase_add_loop_test(many, test_slow_receivers, 0, SIZES);
     suite_add_tcase(suite, many);
 
@@ -538,6 +723,10 @@ static Suite *suite_flow(void)
     tcase_add_loop_test(hold, test_hold_and_release, 0, SIZES);
     tcase_add_loop_test(hold, test_hold_for_ever, 0, SIZES);
     suite_add_tcase(suite, hold);
+
+    tcase_set_timeout(stopped, 3 * T_TIMEOUT);
+    tcase_add_test(stopped, test_stopped);
+    suite_add_tcase(suite, stopped);
     return suite;
 }
 

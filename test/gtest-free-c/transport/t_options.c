@@ -25,6 +25,7 @@ static const char *const refused[] = {
     "RECOVERY=maybe",     "RECOVERY_TIMEOUT=1ms", "RECOVERY_TIMEOUT=3601s",
     "CONN_RETRY=2s",      "GID_INDEX=256",       "GID_INDEX=-2",
     "GID_INDEX=first",    "TRAFFIC_CLASS=256",   "SL=16",
+    "LATENCY=2s",         "LATENCY=inf",         "LATENCY=short",
 };
 
 enum { REFUSED = sizeof(refused) / sizeof(refused[0]) };
@@ -51,6 +52,7 @@ static const char *const edges[] = {
     "CONN_RETRY=1ms",      "CONN_RETRY=1s",
     "GID_INDEX=0",         "TRAFFIC_CLASS=255",
     "SL=15",               "POLL_BATCH=64 RX_BUFFERS=64",
+    "LATENCY=0",           "LATENCY=1s",
     ("SQ_DEPTH=4 CQ_LEN=4 RX_WINDOW=4 RX_BUFFERS=64 TX_BUFFERS=64 "
      "SEG_SIZE=256 MAX_INLINE=0 MAX_SGE=2 POLL_BATCH=1 SIGNAL_EVERY=1"),
 };

@@ -13,8 +13,11 @@
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { QPS = 256, MESSAGES = 20000, KILL_EVERY = 97 };
 
@@ -446,6 +449,107 @@ START_TEST(test_seldom)
 END_TEST
 
 
+/* Has the device kill QPs of this process from now on, with these words. */
+static void kill_by_command(const char *when)
+{
+    const char *daqiri = getenv("T_DAQIRI");
+    char command[600];
+
+    ck_assert_ptr_nonnull(daqiri);
+    snprintf(command, sizeof(command),
+             "%s faults set %d -e 'qp-error qp=rc %s' >/dev/null", daqiri,
+             getpid(), when);
+    ck_assert_int_eq(system(command), 0);
+}
+
+
+/* Two ends with a connection that has been used once. */
+static t_link_t *idle_open(t_end_t *end[2], t_stream_t *stream,
+                           const char *how)
+{
+    const char *bed = getenv("T_BED");
+    t_link_t *link;
+    unsigned i;
+
+    t_only_daqiri("goes on over another queue pair");
+    if ((bed != NULL) && (strcmp(bed, "softverbs") != 0)) {
+        t_skip("only softverbs takes a plan of faults");
+    }
+    t_expect_losses_of_qps();
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+    for (i = 0; i < 2; i++) {
+        end[i] = t_end_open(how);
+    }
+    t_stream_open(stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(stream->got == 1);
+    return link;
+}
+
+
+/*
+ * Nothing is wanted of the connection while its queue pairs die, one after
+ * another, more often than may be in vain. None was: each came up, and there was
+ * nothing to do. Then there is.
+ */
+START_TEST(test_idle)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    uint64_t losses;
+    unsigned round;
+
+    link = idle_open(end, &stream, "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms "
+                                   "RECOVERY_TIMEOUT=600s");
+    (void)t_link_open(end[1], &end[0]->address, 1); /* for its errors */
+    for (round = 0; round < 20; round++) {
+        losses = t_live_sum("losses");
+        kill_by_command("at=0ms times=1");
+        T_WAIT(((t_live_sum("losses") > losses) &&
+                (t_live_sum("losses") == t_live_sum("recoveries"))) ||
+               (end[0]->errors + end[1]->errors > 0));
+        ck_assert_uint_eq(end[0]->errors + end[1]->errors, 0);
+    }
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(stream.got == 2);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    t_end_close_all();
+    check_recovered();
+    ck_assert_uint_ge(t_stats_sum("losses"), 40);
+}
+END_TEST
+
+
+/* But they die at once, again and again: that has an end. The other end may learn
+ * that it is over, and has wanted nothing. */
+START_TEST(test_hopeless)
+{
+    t_stream_t stream;
+    t_link_t *link[2];
+    t_end_t *end[2];
+    unsigned i;
+
+    t_expect_loss();
+    t_expect_log(" work requests outstanding of "); /* whatever the last was */
+    t_expect_log("to go on over another queue pair");
+    link[0] = idle_open(end, &stream, "TIMEOUT=8ms RETRY_COUNT=3 "
+                                      "CONN_RETRY=5ms RECOVERY_TIMEOUT=500ms");
+    link[1] = t_link_open(end[1], &end[0]->address, 1);
+    kill_by_command("at=0ms every=1ms");
+    /* of who has tried, and not only of its peer, which may learn first */
+    T_WAIT(t_log_count("to go on over another queue pair") > 0);
+    for (i = 0; i < 2; i++) {
+        if (end[i]->errors > 0) {
+            t_link_close(link[i]);
+        }
+    }
+    t_end_close_all();
+}
+END_TEST
+
+
 /* ---- Off ---- */
 
 START_TEST(test_off)
@@ -484,6 +588,7 @@ static Suite *suite_recover(void)
 {
     Suite *suite    = suite_create("recover");
     TCase *messages = t_uct_case("messages");
+    TCase *idle     = t_uct_case("idle");
     TCase *storms   = t_uct_case("storms");
 
     tcase_set_timeout(messages, 3 * T_TIMEOUT);
@@ -494,6 +599,11 @@ static Suite *suite_recover(void)
     tcase_add_test(messages, test_seldom);
     tcase_add_test(messages, test_off);
     suite_add_tcase(suite, messages);
+
+    tcase_set_timeout(idle, 3 * T_TIMEOUT);
+    tcase_add_test(idle, test_idle);
+    tcase_add_test(idle, test_hopeless);
+    suite_add_tcase(suite, idle);
 
     tcase_set_timeout(storms, 3 * T_TIMEOUT);
     tcase_add_loop_test(storms, test_storm, 2, 6);

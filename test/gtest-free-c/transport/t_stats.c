@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ucs/vfs/base/vfs_obj.h>
 #include <unistd.h>
 
 enum { MESSAGES = 500, FILES_MAX = 8 };
@@ -456,6 +458,87 @@ END_TEST
 
 /* ---- Suite ---- */
 
+/* ---- UCX's VFS, which needs no FUSE to be asked ---- */
+
+static uint64_t vfs_value(const t_end_t *end, const char *name)
+{
+    ucs_string_buffer_t text;
+    char path[256];
+    uint64_t number;
+
+    snprintf(path, sizeof(path), "/uct/worker/%p/iface/%p/counters/%s",
+             (void*)end->worker, (void*)end->iface, name);
+    ucs_string_buffer_init(&text);
+    ck_assert_int_eq(ucs_vfs_path_read_file(path, &text), UCS_OK);
+    ck_assert_int_eq(sscanf(ucs_string_buffer_cstr(&text), "%" SCNu64,
+                            &number), 1);
+    ucs_string_buffer_cleanup(&text);
+    return number;
+}
+
+
+static void vfs_count_one(const char *name, void *arg)
+{
+    unsigned *count = arg;
+
+    *count += name[0] != '\0';
+}
+
+
+/* How many counters there are; to list the interface makes them. */
+static unsigned vfs_count(const t_end_t *end)
+{
+    unsigned count = 0;
+    char path[256];
+
+    snprintf(path, sizeof(path), "/uct/worker/%p/iface/%p", (void*)end->worker,
+             (void*)end->iface);
+    ck_assert_int_eq(ucs_vfs_path_list_dir(path, vfs_count_one, &count),
+                     UCS_OK);
+    count = 0;
+    strcat(path, "/counters");
+    ck_assert_int_eq(ucs_vfs_path_list_dir(path, vfs_count_one, &count),
+                     UCS_OK);
+    return count;
+}
+
+
+/* All that is in the file, and right at any moment, also if it was listed before
+ * there was an endpoint; and where there is no file. */
+START_TEST(test_vfs)
+{
+    const dq_stats_header_t *map;
+    unsigned named = 0, i;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+
+    t_only_daqiri("has counters in UCX's VFS");
+    end = t_end_open((_i == 0) ? "" : "STATS=n");
+    if (_i == 0) {
+        map = map_only(getpid());
+        for (i = 0; i < map->count; i++) {
+            named += dq_stats_entry(map, i)->name[0] != '\0';
+        }
+        ck_assert_uint_eq(vfs_count(end), named);
+        unmap(map);
+    }
+    ck_assert_uint_gt(vfs_count(end), 50);
+    ck_assert_uint_eq(vfs_value(end, "am_bcopy"), 0);
+    t_stream_open(&stream, end, 1);
+    link = t_link_open(end, &end->address, 1);
+    for (i = 0; i < MESSAGES; i++) {
+        t_send(link, T_BCOPY, 100);
+    }
+    T_WAIT(stream.got == MESSAGES);
+    ck_assert_uint_gt(vfs_count(end), 50);
+    ck_assert_uint_eq(vfs_value(end, "am_bcopy"), MESSAGES);
+    ck_assert_uint_eq(vfs_value(end, "am_rx"), MESSAGES);
+    ck_assert_uint_eq(vfs_value(end, "conns_up"), 1);
+}
+END_TEST
+
+
 static Suite *suite_stats(void)
 {
     Suite *suite  = suite_create("stats");
@@ -467,6 +550,7 @@ static Suite *suite_stats(void)
     tcase_add_loop_test(reading, test_timers, 0, 4);
     tcase_add_test(reading, test_promises);
     tcase_add_test(reading, test_other_process);
+    tcase_add_loop_test(reading, test_vfs, 0, 2);
     suite_add_tcase(suite, reading);
 
     tcase_add_test(files, test_off);

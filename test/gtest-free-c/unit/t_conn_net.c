@@ -6,8 +6,10 @@
  * set, so that every state there is can be visited.
  *
  * Either end, or both, may open; send; give up; lose its QP, so that a new one
- * does or so that none does; fail a verb; forget the connection without a word
- * and begin again; close for good. In every state that can be reached this way:
+ * does or so that none does; miss a QP that could not be made, or not be
+ * connected, where another one can; fail a verb; forget the connection without a
+ * word and begin again; close for good. In every state that can be reached this
+ * way:
  *   - two ends that are UP are UP on the same pair of attempts;
  *   - who is UP may send: the QP that it sends to is connected to its own, or
  *     is gone;
@@ -41,6 +43,8 @@ typedef struct {
     uint32_t  attempts; /* QPs made so far; the epochs follow from it        */
     uint32_t  closed;
     uint32_t  losses;
+    uint32_t  misses;
+    uint32_t  missing;  /* the action on a QP that fails when its time comes */
     uint32_t  posted;   /* messages, ever                                    */
     uint32_t  arrived;  /* of them, at the peer, by what the current QP knows */
     uint32_t  taken;    /* messages of the peer                              */
@@ -72,6 +76,8 @@ typedef enum {
     DO_POST,    /* a message                                                 */
     DO_DATA,    /* what the peer has sent on its QP arrives                  */
     DO_LOSE,    /* the QP, so that a new one does                            */
+    DO_MISS_MADE, /* the next QP cannot be made, but the one after it can    */
+    DO_MISS_CONNECTED, /* or not be connected                                */
     DO_DRAINED,
     DO_RESTART, /* forget everything, begin at IDLE                          */
     DO_CLOSE,   /* say GONE and be no more                                   */
@@ -151,7 +157,8 @@ static void net_check(const net_t *net)
 
 /* What is asked of the caller fits what the machine says that it is in. */
 static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
-                          uint32_t actions, const dq_frame_t *frame)
+                          uint32_t actions, dq_conn_event_t event,
+                          const dq_frame_t *frame)
 {
     int had_link   = (before == DQ_CONN_REP_SENT) || (before == DQ_CONN_UP);
     int has_link   = (after == DQ_CONN_REP_SENT) || (after == DQ_CONN_UP);
@@ -169,8 +176,8 @@ static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
     T_NEED_EQ((actions & DQ_ACT_QP_CLOSE) != 0,
               (before == DQ_CONN_LOST) && is_waiting(after));
     T_NEED_EQ((actions & DQ_ACT_TELL_LOST) != 0,
-              (frame != NULL) && (before != DQ_CONN_LOST) &&
-                      (after == DQ_CONN_LOST));
+              ((frame != NULL) || (event == DQ_EV_MISS)) &&
+                      (before != DQ_CONN_LOST) && (after == DQ_CONN_LOST));
     T_NEED_EQ(connects, !had_link && has_link);
     T_NEED(!connects || (frame->kind == DQ_FRAME_REQ) ||
            (frame->kind == DQ_FRAME_REP));
@@ -229,12 +236,17 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
 {
     side_t *side           = &net->side[s];
     dq_conn_state_t before = side->conn.state;
-    uint32_t actions;
+    uint32_t actions, missed;
 
     actions = dq_conn_step(&side->conn, event, frame,
                            epoch_of(s, side->attempts + 1));
-    check_actions(before, side->conn.state, actions, frame);
+    check_actions(before, side->conn.state, actions, event, frame);
 
+    missed = actions & side->missing;
+    if (missed) { /* then what comes after it is not done */
+        side->missing = 0;
+        actions      &= missed | (missed - 1);
+    }
     side_count(side, actions, frame);
     if (actions & DQ_ACT_SEND_REQ) {
         outbox_put(outbox, side, DQ_FRAME_REQ, side->conn.peer_last);
@@ -247,6 +259,9 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
     }
     if (actions & DQ_ACT_REFUSE) {
         outbox_put(outbox, side, DQ_FRAME_REFUSE, frame->epoch);
+    }
+    if (missed) {
+        side_step(net, s, DQ_EV_MISS, NULL, outbox);
     }
 }
 
@@ -268,6 +283,7 @@ static void side_begin(net_t *net, unsigned s)
 
     dq_conn_init(&side->conn, uuids[s], uuids[1 - s]);
     side->posted = side->arrived = side->taken = side->peer_took = 0;
+    side->missing = 0;
 }
 
 
@@ -292,6 +308,18 @@ static int side_take(net_t *net, unsigned s, outbox_t *outbox)
     if (side->conn.state == DQ_CONN_REP_SENT) {
         side_step(net, s, DQ_EV_RTU, NULL, outbox);
     }
+    return 1;
+}
+
+
+/* Nothing is wrong yet: it will be with the next QP. */
+static int side_miss(side_t *side, uint32_t action)
+{
+    if (side->missing != 0) {
+        return 0;
+    }
+    side->misses++;
+    side->missing = action;
     return 1;
 }
 
@@ -340,6 +368,10 @@ static int side_do(net_t *net, unsigned s, deed_t deed, outbox_t *outbox)
         side->losses++;
         side_step(net, s, DQ_EV_LOSE, NULL, outbox);
         return 1;
+    case DO_MISS_MADE:
+        return side_miss(side, DQ_ACT_QP_CREATE);
+    case DO_MISS_CONNECTED:
+        return side_miss(side, DQ_ACT_QP_CONNECT);
     case DO_DRAINED:
         side_step(net, s, DQ_EV_DRAINED, NULL, outbox);
         return state == DQ_CONN_LOST;
@@ -588,10 +620,12 @@ static void search_arrive(search_t *search, net_t *net, unsigned s,
 }
 
 
-/* How often each side may begin again after an attempt, and lose its QP. */
+/* How often each side may begin again after an attempt, lose its QP, and miss
+ * one. */
 typedef struct {
     uint32_t restarts[SIDES];
     uint32_t losses[SIDES];
+    uint32_t misses[SIDES];
 } bounds_t;
 
 
@@ -605,6 +639,9 @@ static int is_within(const net_t *net, unsigned s, deed_t deed,
         return side->attempts <= bounds->restarts[s];
     case DO_LOSE:
         return side->losses < bounds->losses[s];
+    case DO_MISS_MADE:
+    case DO_MISS_CONNECTED:
+        return side->misses < bounds->misses[s];
     case DO_POST:
         return side->posted < MESSAGES;
     default:
@@ -670,10 +707,19 @@ static uint32_t search_all(const bounds_t *bounds)
 
 
 static const bounds_t searches[] = {
-    {{0, 0}, {0, 0}}, {{1, 0}, {0, 0}}, {{0, 1}, {0, 0}}, {{1, 1}, {0, 0}},
-    {{2, 0}, {0, 0}}, {{0, 2}, {0, 0}}, {{0, 0}, {1, 0}}, {{0, 0}, {0, 1}},
-    {{0, 0}, {1, 1}}, {{0, 0}, {2, 0}}, {{0, 0}, {0, 2}}, {{1, 0}, {1, 0}},
-    {{1, 0}, {0, 1}}, {{0, 1}, {1, 0}}, {{0, 1}, {0, 1}},
+    /* restarts, losses, misses */
+    {{0, 0}, {0, 0}, {0, 0}}, {{1, 0}, {0, 0}, {0, 0}},
+    {{0, 1}, {0, 0}, {0, 0}}, {{1, 1}, {0, 0}, {0, 0}},
+    {{2, 0}, {0, 0}, {0, 0}}, {{0, 2}, {0, 0}, {0, 0}},
+    {{0, 0}, {1, 0}, {0, 0}}, {{0, 0}, {0, 1}, {0, 0}},
+    {{0, 0}, {1, 1}, {0, 0}}, {{0, 0}, {2, 0}, {0, 0}},
+    {{0, 0}, {0, 2}, {0, 0}}, {{1, 0}, {1, 0}, {0, 0}},
+    {{1, 0}, {0, 1}, {0, 0}}, {{0, 1}, {1, 0}, {0, 0}},
+    {{0, 1}, {0, 1}, {0, 0}}, {{0, 0}, {0, 0}, {1, 1}},
+    {{0, 0}, {0, 0}, {2, 0}}, {{0, 0}, {0, 0}, {0, 2}},
+    {{0, 0}, {1, 0}, {1, 0}}, {{0, 0}, {1, 0}, {0, 1}},
+    {{0, 0}, {0, 1}, {1, 0}}, {{0, 0}, {0, 1}, {0, 1}},
+    {{1, 0}, {0, 0}, {0, 1}}, {{0, 1}, {0, 0}, {1, 0}},
 };
 
 
@@ -682,9 +728,10 @@ START_TEST(test_search)
     const bounds_t *bounds = &searches[_i];
     uint32_t count         = search_all(bounds);
 
-    printf("restarts %u and %u, losses %u and %u: %u states\n",
-           bounds->restarts[0], bounds->restarts[1], bounds->losses[0],
-           bounds->losses[1], count);
+    printf("restarts %u and %u, losses %u and %u, misses %u and %u: %u "
+           "states\n", bounds->restarts[0], bounds->restarts[1],
+           bounds->losses[0], bounds->losses[1], bounds->misses[0],
+           bounds->misses[1], count);
     ck_assert_uint_gt(count, 100);
 }
 END_TEST
@@ -727,11 +774,13 @@ static const dq_frame_t *walk_pick(walk_t *walk, unsigned from, t_rng_t *rng)
 static deed_t walk_deed(t_rng_t *rng)
 {
     static const deed_t rare[] = {DO_EXPIRE, DO_QP_ERROR, DO_VERB_FAIL,
-                                  DO_RESTART, DO_RESTART};
+                                  DO_RESTART, DO_RESTART, DO_RESTART,
+                                  DO_RESTART, DO_MISS_MADE,
+                                  DO_MISS_CONNECTED};
     static const deed_t common[] = {DO_OPEN, DO_TICK, DO_DATA, DO_DATA,
                                     DO_POST, DO_LOSE, DO_DRAINED, DO_DRAINED};
 
-    return t_rng_once_in(rng, 12) ? rare[t_rng_below(rng, 5)]
+    return t_rng_once_in(rng, 12) ? rare[t_rng_below(rng, 9)]
                                   : common[t_rng_below(rng, 8)];
 }
 

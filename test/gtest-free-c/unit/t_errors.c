@@ -78,6 +78,7 @@ static dq_facts_t example(int cause)
     case DQ_CAUSE_RETRY_EXC:
         facts.vendor_err = 0x81;
         facts.hw_changes = "local_ack_timeout_err +7";
+        facts.hw_since_up = 1;
         facts.tried_ms   = 30012;
         break;
     case DQ_CAUSE_NO_ANSWER:
@@ -86,6 +87,10 @@ static dq_facts_t example(int cause)
         break;
     case DQ_CAUSE_STUCK:
         facts.waited_ms = 120000;
+        break;
+    case DQ_CAUSE_PEER_MUTE:
+        facts.waited_ms = 10000;
+        facts.tried_ms  = 30012;
         break;
     case DQ_CAUSE_QP_EVENT:
         facts.detail = "QP_FATAL";

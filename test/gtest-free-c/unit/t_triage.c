@@ -107,6 +107,13 @@ static const golden_t golden[] = {
      "  check that pid 99 still runs on n7: of a process that ends, the memory "
      "may go before its queue pairs do"},
 
+    {{.cause = DQ_CAUSE_PEER_MUTE, .qpn = 0x11, .peer_qpn = 0x2a,
+      .peer_host = "n7", .peer_pid = 99, .depth = 8, .waited_ms = 1000},
+     "the peer's device answers, but its process does not; qp 0x11 to qp 0x2a "
+     "of n7 pid 99; 0 work requests outstanding of 8; gave up after 1000 ms\n"
+     "  check whether pid 99 on n7 is stopped (SIGSTOP, a debugger), or its "
+     "machine far too busy (UCX_DAQIRI_KEEPALIVE)"},
+
     {{.cause = DQ_CAUSE_LOC_QP_OP, .qpn = 0x11, .down_port = "rxe0:1"},
      "the device could not execute a work request; qp 0x11\n"
      "  port rxe0:1 of this process is down: check its cable and its network "
@@ -169,6 +176,11 @@ static const golden_t golden[] = {
      "the two ends disagree about which messages were delivered before a queue "
      "pair died; qp 0x11"},
 
+    {{.cause = DQ_CAUSE_REM_ABORT, .qpn = 0x11,
+      .hw_changes = "link_downed +1", .hw_since_up = 1},
+     "the peer's device aborted the request; qp 0x11\n"
+     "  counters of the port since this connection was up: link_downed +1"},
+
     {{.cause = DQ_CAUSE_REM_ABORT, .qpn = 0x11, .tried_ms = 2999.7},
      "the peer's device aborted the request; qp 0x11\n"
      "  tried for 3000 ms to go on over another queue pair "
@@ -197,9 +209,14 @@ START_TEST(test_lost_and_back)
                                     .peer_pid = 99, .ack_timeout_ms = 500};
     static const dq_return_t back = {.peer_host = "n7", .peer_pid = 99,
                                      .down_ms = 12.34, .again = 7, .had = 2};
+    static const dq_facts_t ours = {.cause = DQ_CAUSE_WR_FLUSH,
+                                    .subject = "daqiri", .qpn = 3};
     char text[DQ_TRIAGE_MESSAGE_MAX + 1];
     size_t size;
 
+    ck_assert_str_eq(dq_triage_carrier(&ours, text, sizeof(text)),
+                     "daqiri: a work request was flushed after an earlier error; "
+                     "qp 0x3; of the handshake, and ready again");
     ck_assert_str_eq(dq_triage_lost(&lost, text, sizeof(text)),
                      "daqiri: the peer's device does not answer; qp 0x11 to qp "
                      "0x2a of n7 pid 99; lost, connecting again");
@@ -329,6 +346,7 @@ START_TEST(test_judgement)
     } want[] = {
         {DQ_CAUSE_LOC_LEN, DQ_CLASS_LOCAL, 0},
         {DQ_CAUSE_LOC_PROT, DQ_CLASS_LOCAL, 0},
+        {DQ_CAUSE_LOC_QP_OP, DQ_CLASS_LOCAL, 1},
         {DQ_CAUSE_WR_FLUSH, DQ_CLASS_FLUSH, 1},
         {DQ_CAUSE_REM_ACCESS, DQ_CLASS_PEER, 0},
         {DQ_CAUSE_REM_INV_REQ, DQ_CLASS_PEER, 0},
@@ -337,6 +355,7 @@ START_TEST(test_judgement)
         {DQ_CAUSE_REM_OP, DQ_CLASS_PEER, 1},
         {DQ_CAUSE_FATAL, DQ_CLASS_LOCAL, 1},
         {DQ_CAUSE_STUCK, DQ_CLASS_PATH, 1},
+        {DQ_CAUSE_PEER_MUTE, DQ_CLASS_PEER, 1},
         {DQ_CAUSE_PEER_GONE, DQ_CLASS_PEER, 0},
         {DQ_CAUSE_REFUSED, DQ_CLASS_PEER, 0},
         {DQ_CAUSE_NO_ANSWER, DQ_CLASS_PATH, 0},

@@ -1,92 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# contrib/vm/run: a command there is as it were here. A boot takes seconds, so
-# each is used for much, and where QEMU need not be more than a program that
-# answers, one of a few lines stands for it.
+# contrib/vm/run: a command there is as it were here, and what it can reach.
 
 bats_require_minimum_version 1.5.0
 
-setup()
-{
-    vm=$T_TOP_SRCDIR/contrib/vm
-    dir=$BATS_TEST_TMPDIR
-    export TMPDIR=$dir/tmp
-    mkdir "$TMPDIR"
-    unset VM_SPARE
-}
-
-# Nothing is left: no file of a run, and no process, all of which have the
-# name of such a file in their arguments.
-teardown()
-{
-    [ -z "$(ls -A "$TMPDIR")" ]
-    ! grep -l -a -F "$TMPDIR/" /proc/[0-9]*/cmdline 2>/dev/null
-}
-
-# What needs a machine is skipped where there is none, but not in CI.
-need_machine()
-{
-    [ -z "${T_BED_REQUIRED:-}" ] || return 0
-    command -v qemu-system-x86_64 > /dev/null ||
-        skip 'QEMU is not installed (contrib/setup installs it)'
-    "$vm/image" > /dev/null || skip 'there is no kernel (contrib/setup fetches it)'
-}
-
-# vm NAME OPTION... COMMAND: its output goes to $dir/NAME.out and .err, its
-# status into $status.
-vm()
-{
-    local name=$1
-
-    shift
-    status=0
-    "$vm/run" --time-limit $((120 * T_TIMEOUT_MULTIPLIER)) "$@" \
-        > "$dir/$name.out" 2> "$dir/$name.err" < /dev/null || status=$?
-    cat "$dir/$name.err"
-}
-
-# programs NAME...: a folder for PATH with nothing but these.
-programs()
-{
-    local name
-
-    mkdir -p "$dir/bin"
-    for name; do
-        ln -sf "$(command -v "$name")" "$dir/bin/$name"
-    done
-}
-
-# fake_qemu TEXT: stands for QEMU in PATH; TEXT is run with $n, the number of
-# the host, and $job, the folder that the guest would see.
-fake_qemu()
-{
-    mkdir -p "$dir/fake"
-    cat > "$dir/fake/qemu-system-x86_64" <<END
-#!/bin/bash
-for word; do
-    case \$word in
-        local,id=job,*) job=\${word#*path=}; job=\${job%%,*} ;;
-        *' host='*) n=\${word##* host=} ;;
-        file,id=stdout,*) exec > "\${word#*path=}" ;;
-    esac
-done
-$1
-END
-    chmod +x "$dir/fake/qemu-system-x86_64"
-}
-
-with_fake_qemu()
-{
-    PATH=$dir/fake:$PATH "$vm/run" "$@"
-}
-
-refused()
-{
-    run -2 --separate-stderr "$vm/run" "${@:2}"
-    echo "$stderr"
-    [ "$stderr" = "run: $1" ]
-    [ -z "$output" ]
-}
+load vm.bash
 
 @test "what cannot be is refused with a sentence" {
     refused 'unknown option "--fast" (try run --help)' --fast true
@@ -124,8 +42,9 @@ refused()
 
     run -125 --separate-stderr \
         env XDG_CACHE_HOME="$dir/cache" PATH="$dir/fake:$PATH" bash "$vm/run" :
-    [ "$stderr" = "image: there is no kernel in $dir/cache/ucx-daqiri/vm: run contrib/setup" ] ||
-        ! command -v qemu-system-x86_64
+    if command -v qemu-system-x86_64; then
+        [ "$stderr" = "image: there is no kernel in $dir/cache/ucx-daqiri/vm: run contrib/setup" ]
+    fi
 
     need_machine
     programs qemu-system-x86_64
@@ -213,49 +132,6 @@ refused()
     [ $((khz / 1000 - mhz)) -ge -5 ] && [ $((khz / 1000 - mhz)) -le 5 ]
 }
 
-@test "the status of a command that a signal ended" {
-    need_machine
-    vm a --network none 'kill -KILL $$'
-    [ "$status" -eq 137 ]
-    [ ! -s "$dir/a.err" ]
-}
-
-# The state has to say which process hangs and where, be it a child in a
-# session of its own, and which QP it has.
-@test "after the time limit the state of the guest is shown" {
-    need_machine
-    vm a --time-limit 4 \
-        'ibv_rc_pingpong -d rxe0 -g 1 & setsid sleep 1000 & echo said; wait'
-    [ "$status" -eq 124 ]
-    [ "$(grep -c said "$dir/a.out")" -eq 1 ]
-    grep -q '^run: the command was not done after 4 s' "$dir/a.err"
-    grep -q '^link rxe0/1 state ACTIVE' "$dir/a.err"
-    grep -q '^link rxe0/1 lqpn .* type RC .*comm ibv_rc_pingpong' "$dir/a.err"
-    grep -q 'inet 10.2.0.1/24' "$dir/a.err"
-    grep -q '^[0-9]*: sleep 1000' "$dir/a.err"
-    grep -q 'sleep: S (sleeping), waits in .*nanosleep' "$dir/a.err"
-    grep -q ' rdma_rxe: loaded' "$dir/a.err"
-    [ "$(tail -n 1 "$dir/a.err")" = '--- end of the state' ]
-}
-
-@test "a guest that dies" {
-    need_machine
-    vm a --network none 'echo c > /proc/sysrq-trigger'
-    [ "$status" -eq 125 ]
-    grep -q '^run: host1 died without an answer' "$dir/a.err"
-    grep -q 'Kernel panic - not syncing: sysrq triggered crash' "$dir/a.err"
-}
-
-# What watches in the guest is stopped, as a guest that has hung would be.
-@test "a guest that hangs" {
-    need_machine
-    export VM_SPARE=15
-    vm a --time-limit 1 --network none 'kill -STOP -1'
-    [ "$status" -eq 124 ]
-    grep -q '^run: host1 did not answer 16 s after its start' "$dir/a.err"
-    grep -q 'NMI' "$dir/a.err"
-}
-
 # On each kind of address every message takes at least one packet each way.
 @test "packets between the ends of a wire are on the wire" {
     local gid
@@ -308,64 +184,4 @@ END
     [ "$(grep '^host2: ' "$dir/a.out")" = 'host2: host2' ]
     grep -q '^host2: served$' "$dir/a.err"
     grep -q '^run: host2 died without an answer' "$dir/a.err"
-}
-
-@test "QEMU does not start" {
-    fake_qemu 'echo "qemu: no memory" >&2; exit 1'
-    need_machine
-    run -125 --separate-stderr with_fake_qemu :
-    [[ $stderr == *'host1 died without an answer'*'qemu: no memory'* ]]
-}
-
-@test "statuses, one after the other" {
-    need_machine
-    fake_qemu 'echo "$n says"; echo "${statuses:n-1:1}" > "$job/$n/status"'
-    for words in 0:000 3:300 4:040 3:340; do
-        export statuses=${words#*:}
-        run "-${words%:*}" with_fake_qemu --network hosts --peer : :
-        [[ $output == *'1 says'* ]]
-        [[ $output == *'host2: 2 says'* ]]
-    done
-}
-
-# started: QEMU runs, for the run $1.
-started()
-{
-    local children
-
-    for i in $(seq 200); do
-        children=$(cat "/proc/$1/task/$1/children" 2>/dev/null)
-        for pid in $children; do
-            grep -q -a '^qemu-system' "/proc/$pid/cmdline" && return 0
-        done
-        sleep 0.05
-    done
-    return 1
-}
-
-nothing_left()
-{
-    for i in $(seq 200); do
-        [ -n "$(ls -A "$TMPDIR")" ] ||
-            grep -l -a -F "$TMPDIR/" /proc/[0-9]*/cmdline > /dev/null 2>&1 ||
-            return 0
-        sleep 0.05
-    done
-    return 1
-}
-
-@test "whatever signal ends it, nothing is left" {
-    local name run
-
-    need_machine
-    for name in INT TERM HUP KILL; do
-        env --default-signal=INT "$vm/run" 'sleep 100' 3>&- > /dev/null 2>&1 &
-        run=$!
-        started "$run"
-        kill -s "$name" "$run"
-        status=0
-        wait "$run" || status=$?
-        [ "$status" -eq $((128 + $(kill -l "$name"))) ]
-        nothing_left
-    done
 }

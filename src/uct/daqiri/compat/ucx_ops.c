@@ -117,7 +117,7 @@ static ucs_status_t uct_daqiri_compat_ep_invalidate(uct_ep_h ep,
 
 uct_iface_internal_ops_t uct_daqiri_iface_internal_ops = {
     .iface_estimate_perf = uct_base_iface_estimate_perf,
-    .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
+    .iface_vfs_refresh   = uct_daqiri_iface_vfs_refresh,
     .ep_query            = uct_daqiri_ep_query,
     .ep_invalidate       = uct_daqiri_compat_ep_invalidate,
 };

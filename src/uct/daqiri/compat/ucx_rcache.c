@@ -66,6 +66,16 @@ static const ucs_rcache_ops_t uct_daqiri_rcache_ops = {
 };
 
 
+static double uct_daqiri_rcache_cost(const uct_daqiri_md_t *md,
+                                     const uct_md_rcache_config_t *config)
+{
+    return ((config->overhead == UCS_TIME_AUTO) &&
+            uct_daqiri_port_is_in_user_space(md->context->device))
+                   ? UCT_DAQIRI_REG_COST_SOFT
+                   : uct_md_rcache_overhead(config);
+}
+
+
 void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
                             const uct_daqiri_md_config_t *config)
 {
@@ -89,7 +99,7 @@ void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
                                &md->rcache);
     if (status == UCS_OK) {
         md->reg_cost = ucs_linear_func_make(
-                uct_md_rcache_overhead(&config->rcache), 0);
+                uct_daqiri_rcache_cost(md, &config->rcache), 0);
         return;
     }
     md->rcache = NULL;

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "cells.h"
+
+#include "daqiri.h"
+#include "plot.h"
+#include "sizes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which rows there are ---- */
+
+static void cells_add(daqiri_cells_t *cells, const daqiri_cells_row_t *row)
+{
+    cells->rows = realloc(cells->rows,
+                          (cells->row_count + 1) * sizeof(*cells->rows));
+    if (cells->rows == NULL) {
+        fprintf(stderr, "%s: no memory\n", cells->opts->speaker);
+        exit(DAQIRI_EXIT_FAILED);
+    }
+    cells->rows[cells->row_count++] = *row;
+}
+
+/* One size: unpaced, then its paces. */
+static void cells_add_paces(daqiri_cells_t *cells, daqiri_cells_row_t *row)
+{
+    const daqiri_cells_opts_t *opts = cells->opts;
+    size_t i;
+
+    row->is_paced = 0;
+    row->percent  = 0;
+    row->gbps     = 0;
+    cells_add(cells, row);
+    row->is_paced = 1;
+    for (i = 0; i < opts->percent_count; ++i) {
+        row->percent = opts->percents[i];
+        cells_add(cells, row);
+    }
+    row->percent = 0;
+    for (i = 0; i < opts->gbps_count; ++i) {
+        row->gbps = opts->gbps[i];
+        cells_add(cells, row);
+    }
+}
+
+static void cells_plan(daqiri_cells_t *cells)
+{
+    const daqiri_cells_opts_t *opts = cells->opts;
+    daqiri_cells_row_t row          = {0};
+    size_t t, p, w, s;
+
+    for (t = 0; t < opts->transport_count; ++t) {
+        for (p = 0; p < opts->pattern_count; ++p) {
+            for (w = 0; w < opts->window_count; ++w) {
+                for (s = 0; s < opts->size_count; ++s) {
+                    row.transport = opts->transports[t];
+                    row.pattern   = opts->patterns[p];
+                    row.window    = opts->windows[w];
+                    row.size      = opts->sizes[s];
+                    cells_add_paces(cells, &row);
+                }
+                if (strcmp(opts->patterns[p], "pingpong") == 0) {
+                    break; /* it has no window */
+                }
+            }
+        }
+    }
+    cells->all = cells->row_count * opts->repeats;
+}
+
+/* ---- runs ---- */
+
+typedef struct cells_tick {
+    daqiri_cells_t           *cells;
+    const daqiri_cells_row_t *row;
+} cells_tick_t;
+
+static void cells_show_progress(void *arg)
+{
+    const cells_tick_t *tick = arg;
+    daqiri_cells_t *cells    = tick->cells;
+    uint64_t now_ns          = daqiri_now_ns();
+    char size[DAQIRI_SIZE_TEXT_MAX];
+
+    if (daqiri_progress_is_due(&cells->progress, now_ns)) {
+        daqiri_progress_show(&cells->progress, now_ns,
+                             "run %zu of %zu: %s, %s, %s", cells->done + 1,
+                             cells->all, tick->row->transport,
+                             tick->row->pattern,
+                             daqiri_size_text(tick->row->size, size,
+                                              sizeof(size)));
+    }
+}
+
+/* The row that says how much a paced one may be. */
+static const daqiri_cells_row_t *
+cells_find_unpaced(const daqiri_cells_t *cells, const daqiri_cells_row_t *row)
+{
+    size_t i;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        if (!cells->rows[i].is_paced &&
+            (cells->rows[i].transport == row->transport) &&
+            (cells->rows[i].pattern == row->pattern) &&
+            (cells->rows[i].size == row->size) &&
+            (cells->rows[i].window == row->window)) {
+            return &cells->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* Nothing to be a part of: the row stays without runs, and is missing. */
+static void cells_set_targets(daqiri_cells_t *cells)
+{
+    const daqiri_cells_row_t *unpaced;
+    daqiri_cells_row_t *row;
+    size_t i;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        row     = &cells->rows[i];
+        unpaced = (row->percent > 0) ? cells_find_unpaced(cells, row) : NULL;
+        if (unpaced != NULL) {
+            row->gbps = fmax(daqiri_cells_median(unpaced, "gbps"), 0) *
+                        row->percent / 100;
+        }
+    }
+}
+
+/* All rows of one kind, in turns. */
+static void cells_measure_kind(daqiri_cells_t *cells, int is_paced)
+{
+    cells_tick_t tick = {cells, NULL};
+    daqiri_cells_row_t *row;
+    unsigned repeat;
+    size_t i;
+
+    for (repeat = 0; repeat < cells->opts->repeats; ++repeat) {
+        for (i = 0; i < cells->row_count; ++i) {
+            row      = &cells->rows[i];
+            tick.row = row;
+            if ((row->is_paced != is_paced) ||
+                (is_paced && (row->gbps <= 0))) {
+                continue;
+            }
+            if (daqiri_stop_asked() ||
+                (daqiri_cells_run(cells->opts, row, &cells->peer,
+                                  cells_show_progress, &tick) != 0)) {
+                cells->is_interrupted = 1;
+                return;
+            }
+            ++cells->done;
+        }
+    }
+}
+
+void daqiri_cells_measure(daqiri_cells_t *cells,
+                          const daqiri_cells_opts_t *opts)
+{
+    memset(cells, 0, sizeof(*cells));
+    cells->opts = opts;
+    daqiri_cells_peer_init(&cells->peer, opts->connect_to);
+    cells_plan(cells);
+    daqiri_progress_start(&cells->progress);
+    cells_measure_kind(cells, 0);
+    if (!cells->is_interrupted) {
+        cells_set_targets(cells);
+        cells_measure_kind(cells, 1);
+    }
+    /* Asked during the last one: that one was cut short. */
+    cells->is_interrupted |= daqiri_stop_asked() != 0;
+    daqiri_progress_end(&cells->progress);
+    daqiri_cells_peer_close(&cells->peer);
+}
+
+/* ---- a command ---- */
+
+/* Some verdicts are failures always, all of them if that was asked for. */
+static int cells_status(const daqiri_cells_t *cells)
+{
+    const unsigned grave = DAQIRI_CELLS_MISSING | DAQIRI_CELLS_COLLAPSE |
+                           DAQIRI_CELLS_DROPS;
+    unsigned found = 0;
+    size_t i;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        found |= cells->rows[i].verdict;
+    }
+    return (((found & (cells->opts->is_strict ? ~0u : grave)) != 0) ||
+            cells->is_interrupted) ? DAQIRI_EXIT_FAILED : DAQIRI_EXIT_OK;
+}
+
+static int cells_has_figures(const daqiri_cells_t *cells)
+{
+    int has = 0;
+    size_t i;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        has |= daqiri_cells_median(&cells->rows[i], "gbps") >= 0;
+    }
+    return has;
+}
+
+static int cells_print(const daqiri_cells_t *cells, const json_t *report,
+                       const daqiri_section_t *table, size_t table_count,
+                       const daqiri_section_t *csv)
+{
+    const daqiri_cells_opts_t *opts = cells->opts;
+    int is_csv = opts->format == DAQIRI_FORMAT_CSV;
+    int error  = daqiri_report_print(report, opts->format, is_csv ? csv : table,
+                                     is_csv ? 1 : table_count, stdout);
+
+    if (error != 0) {
+        fprintf(stderr, "%s: the report cannot be written: %s\n",
+                opts->speaker, strerror(error));
+    }
+    if (cells->peer.is_lost) {
+        fprintf(stderr, "%s: %s\n", opts->speaker, cells->peer.failure.text);
+    }
+    if (cells->is_interrupted) {
+        fprintf(stderr, "%s: interrupted: %zu of %zu runs were made\n",
+                opts->speaker, cells->done, cells->all);
+    }
+    return (error != 0) ? DAQIRI_EXIT_FAILED : DAQIRI_EXIT_OK;
+}
+
+int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
+                      const daqiri_section_t *table, size_t table_count,
+                      const daqiri_section_t *csv,
+                      void (*draw)(const json_t *report, FILE *script))
+{
+    daqiri_cells_t cells;
+    json_t *report;
+    int status;
+
+    if ((opts->plot != NULL) && (daqiri_plot_try(opts->plot,
+                                                 opts->speaker) != 0)) {
+        return DAQIRI_EXIT_FAILED; /* before it takes minutes */
+    }
+    daqiri_stop_catch();
+    daqiri_cells_measure(&cells, opts);
+    daqiri_cells_judge(&cells);
+    report = daqiri_cells_report(&cells, command);
+    status = cells_status(&cells);
+    if (cells_print(&cells, report, table, table_count, csv) != 0) {
+        status = DAQIRI_EXIT_FAILED;
+    }
+    if ((opts->plot != NULL) && !cells_has_figures(&cells)) {
+        fprintf(stderr, "%s: there is nothing that could be drawn\n",
+                opts->speaker);
+        status = DAQIRI_EXIT_FAILED;
+    } else if ((opts->plot != NULL) &&
+               (daqiri_plot_draw(opts->plot, opts->speaker, draw,
+                                 report) != 0)) {
+        status = DAQIRI_EXIT_FAILED;
+    }
+    json_decref(report);
+    daqiri_cells_cleanup(&cells);
+    return status;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The engine of `daqiri sweep` and `daqiri drop-curve`: rows of runs. Each run
+ * is a daqiri-flow of its own, both of its ends on this host or one of them, in
+ * the environment of `daqiri run`; so one that hangs or dies takes nothing with
+ * it.
+ *
+ *   cells_opts.c  the options that both commands have
+ *   cells_run.c   one run: what is asked for, and what came of it
+ *   cells_peer.c  the connection to the other host, if there is one
+ *   cells.c       which runs, in which order; the rows
+ *   cells_judge.c the verdict on each row, by verdict.h, and the report
+ *
+ * Rows that have no pace run first, all of them in turns; the paces of the
+ * others are parts of what those have reached.
+ *
+ * One thread. Running out of memory ends the program (report.h).
+ */
+
+#ifndef DAQIRI_CELLS_H
+#define DAQIRI_CELLS_H
+
+#include "args.h"
+#include "failure.h"
+#include "peer.h"
+#include "report.h"
+#include "stop.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DAQIRI_CELLS_LIST_MAX    32
+#define DAQIRI_CELLS_NAME_MAX    32  /* of a transport */
+#define DAQIRI_CELLS_REPEATS_MAX 100
+
+/* Paces up to this part of the maximum are judged: above, the machine's own
+ * ups and downs decide. */
+#define DAQIRI_CELLS_JUDGED_PERCENT 75.0
+#define DAQIRI_CELLS_PACE_PERCENT   0.05
+
+typedef struct daqiri_cells_opts {
+    daqiri_format_t format;
+    const char *speaker;      /* "daqiri sweep" */
+    const char *connect_to;   /* the other host; NULL: both ends are here */
+    const char *device;
+    char       transports[DAQIRI_CELLS_LIST_MAX][DAQIRI_CELLS_NAME_MAX];
+    size_t     transport_count;
+    const char *patterns[DAQIRI_CELLS_LIST_MAX];
+    size_t     pattern_count;
+    size_t     sizes[DAQIRI_CELLS_LIST_MAX]; /* ascending */
+    size_t     size_count;
+    uint64_t   windows[DAQIRI_CELLS_LIST_MAX];
+    size_t     window_count;
+    double     percents[DAQIRI_CELLS_LIST_MAX]; /* of the maximum */
+    size_t     percent_count;
+    double     gbps[DAQIRI_CELLS_LIST_MAX];
+    size_t     gbps_count;
+    double     duration;      /* s, of a run */
+    unsigned   repeats;
+    double     collapse;      /* percent of the row's median */
+    double     rate;          /* percent that a rate may fall by */
+    int        is_strict;     /* any verdict is a failure */
+    const char *plot;         /* NULL: none */
+} daqiri_cells_opts_t;
+
+/* Bits of a verdict. */
+enum {
+    DAQIRI_CELLS_MISSING  = 1, /* a run failed, or could not be made */
+    DAQIRI_CELLS_COLLAPSE = 2, /* a run far below its row's median */
+    DAQIRI_CELLS_DROPS    = 4, /* messages that were sent have not come */
+    DAQIRI_CELLS_RATE     = 8, /* slower, in messages, than longer ones */
+    DAQIRI_CELLS_PACE     = 16
+};
+
+typedef struct daqiri_cells_run {
+    int    is_ok;
+    double gbps, rate, deviation;
+    double messages;          /* that have come */
+    json_t *report;           /* of daqiri-flow; {"error": ...} if it failed */
+} daqiri_cells_run_t;
+
+typedef struct daqiri_cells_row {
+    const char *transport;
+    const char *pattern;
+    size_t     size;
+    uint64_t   window;
+    double     percent;       /* of the maximum; 0: not asked for so */
+    double     gbps;          /* pace; 0: none, or not known yet */
+    int        is_paced;
+    daqiri_cells_run_t runs[DAQIRI_CELLS_REPEATS_MAX];
+    size_t     run_count;
+    unsigned   verdict;
+    char       why[512];
+} daqiri_cells_row_t;
+
+typedef struct daqiri_cells_peer {
+    const char *connect_to;
+    int        fd;            /* -1: there is no connection */
+    int        is_lost;       /* it could not be reached */
+    char       version[DAQIRI_PEER_WORD_MAX]; /* its own; "" */
+    daqiri_failure_t failure; /* of the last attempt */
+} daqiri_cells_peer_t;
+
+typedef struct daqiri_cells {
+    const daqiri_cells_opts_t *opts;
+    daqiri_cells_peer_t peer;
+    daqiri_cells_row_t *rows;
+    size_t   row_count;
+    size_t   done, all;       /* runs */
+    int      is_interrupted;
+    daqiri_progress_t progress;
+} daqiri_cells_t;
+
+/* ---- options: for the children of a command's argp ---- */
+
+#define DAQIRI_CELLS_OPT_OWN (DAQIRI_ARGS_OWN + 0x20)
+
+/* The end of both commands' --help. */
+#define DAQIRI_CELLS_STATUS                                              \
+    "Exit status: 0; 1 a run is missing, collapsed or lossy, or Ctrl-C; " \
+    "2 usage."
+
+/* Its input is the daqiri_cells_opts_t, as that of the command's own parser,
+ * which calls daqiri_cells_parse_init() at ARGP_KEY_INIT. */
+extern const struct argp_child daqiri_cells_children[];
+void daqiri_cells_parse_init(struct argp_state *state);
+
+/* Defaults of all that is common. */
+void daqiri_cells_opts_init(daqiri_cells_opts_t *opts, const char *speaker);
+
+/* Words with commas between; each is handed to `take`, which refuses what it
+ * does not like. Returns how many there are. */
+size_t daqiri_cells_list(struct argp_state *state, const char *name,
+                         const char *text,
+                         void (*take)(struct argp_state *state,
+                                      const char *name, const char *word,
+                                      size_t i));
+
+/* A number from min to max. */
+double daqiri_cells_number(struct argp_state *state, const char *name,
+                           const char *text, double min, double max);
+
+/* ---- runs ---- */
+
+/* Measures all there is to measure, or until asked to stop. */
+void daqiri_cells_measure(daqiri_cells_t *cells,
+                          const daqiri_cells_opts_t *opts);
+void daqiri_cells_cleanup(daqiri_cells_t *cells);
+
+/* One run of a row, appended to it. Returns 0, or -1 if it was asked to stop
+ * and there is nothing to be kept. */
+int daqiri_cells_run(const daqiri_cells_opts_t *opts, daqiri_cells_row_t *row,
+                     daqiri_cells_peer_t *peer, void (*tick)(void *arg),
+                     void *arg);
+
+/* ---- the other host ---- */
+
+void daqiri_cells_peer_init(daqiri_cells_peer_t *peer, const char *connect_to);
+
+/* Unless there is a connection. Returns 0, or -1 and peer->failure. */
+int daqiri_cells_peer_connect(daqiri_cells_peer_t *peer);
+
+/* Waits until it is ready for another run. */
+int daqiri_cells_peer_ready(daqiri_cells_peer_t *peer);
+
+/* Tells it that no more will come, if nothing has failed. */
+void daqiri_cells_peer_close(daqiri_cells_peer_t *peer);
+
+/* ---- verdicts ---- */
+
+/* Of all rows; pure but for the memory of the reports. */
+void daqiri_cells_judge(daqiri_cells_t *cells);
+
+/* The median of what the good runs have under this path ("latency.p50_us");
+ * -1 when none has it. */
+double daqiri_cells_median(const daqiri_cells_row_t *row, const char *path);
+
+/* "collapse, rate", or "ok", or "not measured". */
+const char *daqiri_cells_verdict_text(const daqiri_cells_row_t *row,
+                                      char *text, size_t length);
+
+/* The rows as JSON, and the sum of their verdicts. Returns the report. */
+json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command);
+
+/* ---- a command ---- */
+
+/* All of it: measures, judges, prints, plots. Returns an exit status. */
+int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
+                      const daqiri_section_t *table, size_t table_count,
+                      const daqiri_section_t *csv,
+                      void (*draw)(const json_t *report, FILE *script));
+
+#endif

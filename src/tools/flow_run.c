@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "flow_run.h"
+
+#include "where.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define RUN_ARGS_MAX   32
+#define RUN_NUMBER_MAX 32
+
+/* What a run may say that is no complaint. */
+#define RUN_DEVICE_LINE "daqiri run: "
+
+typedef struct run_command {
+    char *args[RUN_ARGS_MAX];
+    int  count;
+    char size[RUN_NUMBER_MAX], window[RUN_NUMBER_MAX];
+    char time[RUN_NUMBER_MAX], gbps[RUN_NUMBER_MAX];
+    char fd[RUN_NUMBER_MAX], patience[RUN_NUMBER_MAX];
+} run_command_t;
+
+/* ---- the command ---- */
+
+static void run_add(run_command_t *command, const char *word)
+{
+    command->args[command->count++] = (char*)word;
+}
+
+static void run_add_option(run_command_t *command, const char *name,
+                           const char *value)
+{
+    run_add(command, name);
+    run_add(command, value);
+}
+
+/* The environment of a UCX transport is that of `daqiri run`; raw verbs need
+ * the device of it alone; a socket nothing. */
+static void run_add_environment(run_command_t *command, const char *device,
+                                const char *transport)
+{
+    static const char prefix[] = "uct:";
+
+    if (strcmp(transport, "tcp") == 0) {
+        return;
+    }
+    if (strncmp(transport, prefix, strlen(prefix)) == 0) {
+        transport += strlen(prefix);
+    }
+    run_add(command, "/proc/self/exe");
+    run_add(command, "run");
+    run_add(command, "--device");
+    run_add(command, device);
+    run_add(command, "--tls");
+    run_add(command, (strcmp(transport, "verbs") == 0) ? "rc_verbs" :
+                                                         transport);
+    run_add(command, "--");
+}
+
+static void run_prepare(run_command_t *command, const daqiri_flow_run_t *run,
+                        const char *flow)
+{
+    memset(command, 0, sizeof(*command));
+    snprintf(command->size, RUN_NUMBER_MAX, "%zu", run->size);
+    snprintf(command->window, RUN_NUMBER_MAX, "%llu",
+             (unsigned long long)run->window);
+    snprintf(command->time, RUN_NUMBER_MAX, "%.9fs", run->seconds);
+    snprintf(command->gbps, RUN_NUMBER_MAX, "%.12g", run->gbps);
+    snprintf(command->fd, RUN_NUMBER_MAX, "%d", run->fd);
+    snprintf(command->patience, RUN_NUMBER_MAX, "%.9fs", run->patience);
+    run_add_environment(command, run->device, run->transport);
+    run_add(command, flow);
+    run_add(command, "-json");
+    run_add_option(command, "-tl", run->transport);
+    run_add_option(command, "-pattern", run->pattern);
+    run_add_option(command, "-size", command->size);
+    run_add_option(command, "-window", command->window);
+    run_add_option(command, "-time", command->time);
+    if (run->gbps > 0) {
+        run_add_option(command, "-gbps", command->gbps);
+    }
+    if (run->fd >= 0) {
+        run_add_option(command, run->is_second ? "-second" : "-first",
+                       command->fd);
+        run_add_option(command, "-patience", command->patience);
+    }
+}
+
+/* ---- what came of it ---- */
+
+/* The first line that is no report and no word of `daqiri run` on the device
+ * that it took, up to `end`; empty if there is none. */
+static void run_find_complaint(const char *text, const char *end, char *line,
+                               size_t size)
+{
+    size_t length;
+
+    line[0] = '\0';
+    for (; text < end; text += length + 1) {
+        length = strcspn(text, "\n");
+        if ((length > 0) && (strncmp(text, RUN_DEVICE_LINE "device ",
+                                     strlen(RUN_DEVICE_LINE "device ")) != 0) &&
+            (strncmp(text, RUN_DEVICE_LINE "no RDMA device",
+                     strlen(RUN_DEVICE_LINE "no RDMA device")) != 0)) {
+            snprintf(line, size, "%.*s", (int)length, text);
+            return;
+        }
+    }
+}
+
+/* The report begins with a line of its own, and what complains may do so before
+ * and after it. */
+static json_t *run_find_report(const char *text, char *complaint, size_t size)
+{
+    const char *begin = (text[0] == '{') ? text : strstr(text, "\n{\n");
+    const char *end   = text + strlen(text);
+    json_error_t where;
+    json_t *report = NULL;
+
+    if (begin != NULL) {
+        begin  += (begin[0] == '\n');
+        report  = json_loadb(begin, (size_t)(end - begin),
+                             JSON_DISABLE_EOF_CHECK, &where);
+    }
+    if (report == NULL) {
+        run_find_complaint(text, end, complaint, size);
+        return NULL;
+    }
+    run_find_complaint(text, begin, complaint, size);
+    if (complaint[0] == '\0') {
+        run_find_complaint(begin + where.position, end, complaint, size);
+    }
+    return report;
+}
+
+static void run_explain_end(const daqiri_capture_t *capture, char *text,
+                            size_t size)
+{
+    if (text[0] != '\0') {
+        return;
+    }
+    if (capture->error != 0) {
+        snprintf(text, size, "it cannot be started: %s",
+                 strerror(capture->error));
+    } else if (capture->is_timeout) {
+        snprintf(text, size, "it did not end in time");
+    } else if (WIFSIGNALED(capture->status)) {
+        snprintf(text, size, "it was ended by signal %d",
+                 WTERMSIG(capture->status));
+    } else {
+        snprintf(text, size, "it ended with status %d",
+                 WEXITSTATUS(capture->status));
+    }
+}
+
+int daqiri_flow_run(const daqiri_flow_run_t *run,
+                    const daqiri_capture_wait_t *wait, json_t **report_p,
+                    char *complaint)
+{
+    char flow[PATH_MAX], tried[PATH_MAX];
+    daqiri_capture_t *capture;
+    run_command_t command;
+    json_t *report;
+    int ret;
+
+    capture   = calloc(1, sizeof(*capture));
+    *report_p = json_object();
+    if ((capture == NULL) ||
+        (daqiri_find_program("daqiri-flow", flow, tried) != 0)) {
+        free(capture);
+        snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX,
+                 "daqiri-flow was not found");
+        return -1;
+    }
+    run_prepare(&command, run, flow);
+    if (run->fd >= 0) {
+        fcntl(run->fd, F_SETFD, 0); /* it is for that program */
+    }
+    ret    = daqiri_capture_run_while(capture, command.args, NULL,
+                                      run->time_limit, wait);
+    report = run_find_report(capture->text, complaint,
+                             DAQIRI_FLOW_COMPLAINT_MAX);
+    if (report != NULL) {
+        json_decref(*report_p);
+        *report_p = report;
+    }
+    if ((ret != 0) || (report == NULL)) {
+        run_explain_end(capture, complaint, DAQIRI_FLOW_COMPLAINT_MAX);
+    }
+    free(capture);
+    return (complaint[0] == '\0') ? 0 : -1;
+}

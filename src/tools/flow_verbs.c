@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Messages on one RC queue pair, without UCX: what the device and libibverbs
+ * cost alone. All messages are sent from one buffer and received into one, as
+ * in the bandwidth tests of perftest, so a serial travels as immediate data:
+ *
+ *   31     30    29 ... 0
+ *   last   ack   serial, or count: the lowest bits
+ *
+ * A RECV is posted again before its message is told of, hence before it can be
+ * acknowledged: the sender never finds none.
+ */
+
+#include "flow.h"
+
+#include "rc.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VERBS_DEPTH_MAX 2048u
+#define VERBS_SPARE     8u  /* RECVs for what comes beside a window's messages */
+#define VERBS_BATCH     16  /* completions polled at once */
+#define VERBS_INLINE    64u
+#define VERBS_SEND_MAX  (1u << 31)
+
+#define VERBS_IMM_LAST (1u << 31)
+#define VERBS_IMM_ACK  (1u << 30)
+#define VERBS_IMM_MASK (VERBS_IMM_ACK - 1)
+
+typedef struct flow_verbs {
+    flow_link_t link;
+    daqiri_rc_t rc;
+    uint64_t    posted, retired; /* SENDs */
+    uint64_t    serial_in;       /* of the message that is awaited */
+    uint64_t    count_in;        /* of the last acknowledgement */
+} flow_verbs_t;
+
+static void verbs_need(int ret, const daqiri_failure_t *failure)
+{
+    if (ret != 0) {
+        flow_die_as(failure->class_id, "%s", failure->text);
+    }
+}
+
+/* Both tell where they are, and hear where the other one is. */
+static void verbs_swap_addresses(int fd, const daqiri_rc_addr_t *local,
+                                 daqiri_rc_addr_t *remote)
+{
+    daqiri_peer_frame_t mine, theirs;
+
+    daqiri_rc_addr_pack(local, &mine);
+    flow_swap(fd, &mine, &theirs);
+    daqiri_rc_addr_take(&theirs, remote);
+}
+
+/* ---- SEND ---- */
+
+/* One in a quarter of the queue is signalled: then there is always one under
+ * way that will make room. */
+static int verbs_post(flow_verbs_t *verbs, uint32_t imm, size_t length)
+{
+    daqiri_rc_t *rc    = &verbs->rc;
+    struct ibv_sge sge = {
+        .addr   = (uintptr_t)daqiri_rc_send_buffer(rc),
+        .length = (uint32_t)length,
+        .lkey   = rc->mr->lkey
+    };
+    struct ibv_send_wr request = {
+        .wr_id    = verbs->posted,
+        .sg_list  = &sge,
+        .num_sge  = (length > 0) ? 1 : 0,
+        .opcode   = IBV_WR_SEND_WITH_IMM,
+        .imm_data = htonl(imm)
+    };
+    struct ibv_send_wr *bad;
+    int error;
+
+    if (verbs->posted - verbs->retired >= rc->opts.depth) {
+        return 0;
+    }
+    if (((verbs->posted + 1) % (rc->opts.depth / 4)) == 0) {
+        request.send_flags |= IBV_SEND_SIGNALED;
+    }
+    if ((length > 0) && (length <= rc->cap.max_inline_data)) {
+        request.send_flags |= IBV_SEND_INLINE;
+    }
+    error = ibv_post_send(rc->qp, &request, &bad);
+    if (error != 0) {
+        flow_die("ibv_post_send: %s", strerror(error));
+    }
+    ++verbs->posted;
+    return 1;
+}
+
+static int verbs_send(flow_link_t *link, uint64_t serial, size_t length)
+{
+    return verbs_post((flow_verbs_t*)link,
+                      (uint32_t)(serial & VERBS_IMM_MASK) |
+                      (((serial & FLOW_LAST) != 0) ? VERBS_IMM_LAST : 0),
+                      length);
+}
+
+static int verbs_ack(flow_link_t *link, uint64_t count)
+{
+    return verbs_post((flow_verbs_t*)link,
+                      (uint32_t)(count & VERBS_IMM_MASK) | VERBS_IMM_ACK, 0);
+}
+
+/* ---- what comes ---- */
+
+static void verbs_take_recv(flow_verbs_t *verbs, const struct ibv_wc *wc)
+{
+    const flow_sink_t *sink = &verbs->link.sink;
+    const uint32_t imm      = ntohl(wc->imm_data);
+    uint64_t serial;
+    int error;
+
+    error = daqiri_rc_post_recv(&verbs->rc, 0);
+    if (error != 0) {
+        flow_die("ibv_post_recv: %s", strerror(error));
+    }
+    if ((imm & VERBS_IMM_ACK) != 0) {
+        verbs->count_in += (imm - verbs->count_in) & VERBS_IMM_MASK;
+        sink->on_ack(sink->arg, verbs->count_in);
+        return;
+    }
+    serial = verbs->serial_in + ((imm - verbs->serial_in) & VERBS_IMM_MASK);
+    verbs->serial_in = serial + 1;
+    sink->on_data(sink->arg, serial | (((imm & VERBS_IMM_LAST) != 0) ?
+                                       FLOW_LAST : 0));
+}
+
+static int verbs_poll(flow_link_t *link)
+{
+    flow_verbs_t *verbs      = (flow_verbs_t*)link;
+    daqiri_failure_t failure = {0};
+    struct ibv_wc wc[VERBS_BATCH];
+    int count, i;
+
+    count = ibv_poll_cq(verbs->rc.cq, VERBS_BATCH, wc);
+    if (count < 0) {
+        flow_die("ibv_poll_cq failed");
+    }
+    for (i = 0; i < count; ++i) {
+        if (wc[i].status != IBV_WC_SUCCESS) {
+            verbs_need(daqiri_rc_fail_completion(&verbs->rc, &wc[i], &failure),
+                       &failure);
+        } else if ((wc[i].opcode & IBV_WC_RECV) != 0) {
+            verbs_take_recv(verbs, &wc[i]);
+        } else {
+            verbs->retired = wc[i].wr_id + 1;
+        }
+    }
+    return count > 0;
+}
+
+/* ---- the queue pair ---- */
+
+static void verbs_count(flow_link_t *link, json_t *counters)
+{
+    (void)link;
+    (void)counters; /* verbs tell nothing of one queue pair */
+}
+
+/* Messages of a window and the acknowledgements of another. */
+static void verbs_choose_depth(flow_verbs_t *verbs, const flow_opts_t *opts,
+                               daqiri_rc_opts_t *rc)
+{
+    uint64_t window = opts->window;
+
+    window = (window > VERBS_DEPTH_MAX / 2 - VERBS_SPARE) ?
+             VERBS_DEPTH_MAX / 2 - VERBS_SPARE : window;
+    rc->depth              = 2 * ((unsigned)window + VERBS_SPARE);
+    verbs->link.window_max = window;
+}
+
+static void verbs_create(flow_verbs_t *verbs, const flow_opts_t *opts)
+{
+    daqiri_failure_t failure = {0};
+    daqiri_rc_opts_t rc;
+    char name[64];
+    size_t length = strcspn(opts->device, ":");
+
+    snprintf(name, sizeof(name), "%.*s", (int)length, opts->device);
+    daqiri_rc_opts_init(&rc, name, opts->size);
+    rc.port = (opts->device[length] == ':') ?
+              (unsigned)atoi(opts->device + length + 1) : 0;
+    rc.max_inline = (opts->size <= VERBS_INLINE) ? VERBS_INLINE : 0;
+    verbs_choose_depth(verbs, opts, &rc);
+    verbs_need(daqiri_rc_open(&verbs->rc, &rc, &failure), &failure);
+    verbs_need(daqiri_rc_create(&verbs->rc, &failure), &failure);
+    verbs->rc.opts.device = opts->device;
+}
+
+static void verbs_connect(flow_verbs_t *verbs, int fd)
+{
+    daqiri_failure_t failure = {0};
+    daqiri_rc_addr_t remote;
+    unsigned i;
+
+    for (i = 0; i < verbs->rc.opts.depth; ++i) {
+        if (daqiri_rc_post_recv(&verbs->rc, 0) != 0) {
+            flow_die("ibv_post_recv: the device takes %u of %u", i,
+                     verbs->rc.opts.depth);
+        }
+    }
+    verbs_swap_addresses(fd, &verbs->rc.local, &remote);
+    verbs_need(daqiri_rc_rtr(&verbs->rc, &remote, &failure), &failure);
+    verbs_need(daqiri_rc_rts(&verbs->rc, &failure), &failure);
+}
+
+static void verbs_close(flow_link_t *link, int fd)
+{
+    flow_verbs_t *verbs = (flow_verbs_t*)link;
+
+    flow_meet(fd);
+    daqiri_rc_close(&verbs->rc);
+    free(verbs);
+}
+
+flow_link_t *flow_verbs_open(const flow_opts_t *opts, int fd,
+                             const flow_sink_t *sink)
+{
+    flow_verbs_t *verbs = calloc(1, sizeof(*verbs));
+
+    if (verbs == NULL) {
+        flow_die("no memory");
+    }
+    verbs->link = (flow_link_t){
+        .sink  = *sink,
+        .most  = VERBS_SEND_MAX,
+        .send  = verbs_send,
+        .ack   = verbs_ack,
+        .poll  = verbs_poll,
+        .count = verbs_count,
+        .close = verbs_close
+    };
+    verbs_create(verbs, opts);
+    verbs_connect(verbs, fd);
+    return &verbs->link;
+}

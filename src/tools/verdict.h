@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What figures say, as pure functions: no clock, no device, no file. A row is
+ * what was measured several times under the same conditions; each time is a
+ * run.
+ */
+
+#ifndef DAQIRI_VERDICT_H
+#define DAQIRI_VERDICT_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+/* The middle one, or the mean of the two in the middle; 0 of none. */
+double daqiri_median(const double *values, size_t count);
+
+/* The run that is the lowest, if that is below `share` (0 to 1) of the median
+ * of all; or -1. A single run cannot collapse. */
+int daqiri_collapsed(const double *values, size_t count, double share);
+
+/* Message rates by size, ascending. As messages get shorter the rate must not
+ * fall: returns the index of the longer message with the highest rate, if it
+ * is higher than that of row i by more than `tolerance` (0.05); or -1. Rates
+ * of 0 are missing, and no argument. */
+int daqiri_falls_behind(const double *rates, size_t count, size_t i,
+                        double tolerance);
+
+/* Whether the pace was missed; both in percent. */
+int daqiri_pace_missed(double deviation, double tolerance);
+
+/* The counters that set a slow run apart: those that count, for each message,
+ * more than twice as much as in any of the others. `bad` and `others` are
+ * objects of groups of counters, {"tx": {"stalls": 3}}. Writes up to four, the
+ * most telling first: "tx.stalls 3 (0 else)". Empty when there are none. */
+void daqiri_explain(const json_t *bad, double messages,
+                    const json_t *const *others,
+                    const double *others_messages, size_t count, char *text,
+                    size_t length);
+
+#endif

@@ -1,0 +1,278 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri sweep and daqiri drop-curve against daqiri serve: on loopback, between
+# network namespaces, and with peers that do not behave. softverbs is for one
+# host, so the namespaces share it; TCP between them is real.
+
+bats_require_minimum_version 1.5.0
+load tools.bash
+
+setup()
+{
+    tools_setup
+    need_jq
+    # A busy machine may slow a run down to nothing: no test is about that.
+    calm=(-device soft -duration 10ms -repeats 1 -collapse 1 -rate 100)
+    brief=("${calm[@]}" -transports tcp -patterns stream -sizes 64)
+}
+
+teardown()
+{
+    end_running
+    remove_namespaces
+}
+
+# stop_server STATUS: it ends with that.
+stop_server()
+{
+    kill -INT "$server"
+    ended "$server"
+    cat serve.out serve.err
+    [ "$ended" -eq "$1" ]
+}
+
+valid_lines()
+{
+    valid_each flow < serve.out
+}
+
+# All rows have arrived complete.
+good()
+{
+    [ "$status" -eq 0 ] || [[ $output == *'"collapse": '[1-9]* ]]
+    has '[.rows[] | .runs[] | .ok and .sent == .received and .sent > 1 and .disorder == 0 and .gbps > 0 and .error == null] | length > 0 and all'
+    has '.interrupted == false and .verdict.missing == 0 and .verdict.drops == 0 and .peer_version == .version'
+}
+
+@test "sweep: each transport and pattern; a line of the server for each run" {
+    serve -json -device soft -timeout 20s
+    daqiri sweep "${calm[@]}" -addr "$addr" -transports daqiri,rc_verbs,verbs,tcp \
+        -patterns stream,duplex,pingpong -sizes 64K -json
+    valid sweep
+    good
+    has "(.rows | length) == 12 and .addr == \"$addr\""
+    has '[.rows[] | select(.transport == "daqiri") | .runs[].counters | .tx.am_tx_bytes > 0 and .rx.am_tx_bytes > 0] | length == 3 and all'
+    has '[.rows[] | select(.pattern == "pingpong") | .latency.p50_us > 0] | length == 4 and all'
+    line 12 '.test == "flow" and .ok and .transport == "tcp" and .datapath == "tcp" and .device == null'
+    valid_lines
+    [ "$(jq -s '[.[] | .ok and .messages > 0 and .elapsed_s > 0 and .stage == "done"] | all and length == 12' serve.out)" = true ]
+    [ "$(jq -s '[.[] | select(.datapath == "rdma") | .device] | unique == ["softverbs0"]' serve.out)" = true ]
+    # another client, other terms, on the same server
+    daqiri drop-curve "${calm[@]}" -addr "$addr" -transports verbs -sizes 4K -targets 25 -json
+    valid drop-curve
+    good
+    has '[.rows[].target_percent] == [null, 25]'
+    line 14 '.transport == "verbs" and .size == 4096 and .target_gbps > 0'
+    stop_server 0
+}
+
+@test "between network namespaces, and no route" {
+    make_namespaces
+    serve_with=(ip netns exec "$ns_a")
+    host=192.0.2.1
+    serve -json -device soft -timeout 20s
+    from_b()
+    {
+        run --separate-stderr timeout 100 ip netns exec "$ns_b" "$T_DAQIRI" "$@"
+        printf '%s\n' "$output" "$stderr"
+    }
+    from_b sweep "${calm[@]}" -addr "$addr" -transports daqiri,rc_verbs,verbs,tcp -patterns stream -sizes 4K -json
+    good
+    has '.rows | length == 4'
+    line 4 '(.local_addr | startswith("192.0.2.1:")) and (.remote_addr | startswith("192.0.2.2:"))'
+    from_b drop-curve "${calm[@]}" -addr "$addr" -transports tcp -sizes 1K -targets none -json
+    good
+    from_b sweep "${brief[@]}" -addr 198.51.100.1:9 -json
+    [ "$status" -eq 1 ]
+    has '.verdict.missing == 1 and .peer_version == null and (.rows[0].why | test("cannot connect to 198.51.100.1:9: Network is unreachable"))'
+    says 'daqiri sweep: cannot connect to 198.51.100.1:9: Network is unreachable'
+    stop_server 0
+}
+
+@test "nobody listens, a name that is none, another server: a sentence once, and no run is tried" {
+    daqiri drop-curve "${calm[@]}" -addr 127.0.0.1:1 -transports tcp -targets 1,2,3 -json
+    [ "$status" -eq 1 ]
+    valid drop-curve
+    says 'daqiri drop-curve: cannot connect to 127.0.0.1:1: Connection refused'
+    daqiri sweep "${brief[@]}" -addr host.invalid
+    [ "$status" -eq 1 ]
+    says "daqiri sweep: 'host.invalid': "
+    daqiri sweep -addr '[::1'
+    [ "$status" -eq 1 ]
+    says "'[::1' is no address"
+    start server "$T_DAQIRI" pingpong -device soft -listen 127.0.0.1:0
+    running+=("$pid")
+    listening server
+    daqiri sweep "${brief[@]}" -addr "$addr"
+    [ "$status" -eq 1 ]
+    says 'the peer is there for daqiri pingpong, not for daqiri sweep'
+}
+
+@test "servers that lie: another version, nonsense, the wrong message, silence" {
+    need_python
+    fake_server 'hex:44515249000700010000000000000000' stay
+    daqiri sweep "${brief[@]}" -addr "$addr"
+    [ "$status" -eq 1 ]
+    says 'daqiri sweep: the peer speaks version 7 of the protocol, this is version 2: use the same ucx-daqiri on both sides'
+    fake_server 'hex:474554202f20485454502f312e300d0a0d0a' stay
+    daqiri sweep "${brief[@]}" -addr "$addr"
+    [ "$status" -eq 1 ]
+    says 'daqiri sweep: the peer is not daqiri: what it sent is something else'
+    # READY where an address was to come; an address that is cut short
+    fake_server hello:3 frame:4:0000 stay
+    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    [ "$status" -eq 1 ]
+    valid sweep
+    has '.rows[0].why | contains("the peer sent message 4 where 10 was to come")'
+    fake_server hello:3 frame:10:00 stay
+    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    [ "$status" -eq 1 ]
+    has '.rows[0].why | contains("the peer sent a malformed message (kind 10, 1 bytes)")'
+    # it fails, and says why; it goes
+    fake_server hello:3 'frame:6:000100056c6f63616c0003616263' stay
+    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    [ "$status" -eq 1 ]
+    has '.rows[0].runs[0].ok == false'
+    fake_server hello:3 close
+    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    [ "$status" -eq 1 ]
+    has '.rows[0].why | test("the peer closed the connection|the connection to the peer broke")'
+}
+
+@test "clients that stop half way or lie: a line each, and the server goes on" {
+    need_python
+    serve -json -device soft -timeout 1s
+    # silence instead of terms; then closed
+    fake_client hello:3 stay
+    line 1 '.test == "flow" and .failure_class == "timeout" and .stage == "control" and .transport == null'
+    fake_client hello:3 read:21 close
+    line 2 '.failure_class == "peer_gone" and .stage == "control"'
+    # a transport that would be an option; then an answer that is nobody's
+    fake_client hello:3 frame:9:00022d780000000100000000000000400000000000000040000000003b9aca000000000000000000 stay
+    line 3 '.failure_class == "protocol" and .stage == "control"'
+    fake_client hello:3 frame:2:0000000000000040000000000000000a00 stay
+    line 4 '.failure_class == "protocol" and (.error | test("terms of a run"))'
+    # tcp, 64 bytes: it asks, and then says nothing, goes, or does not connect
+    terms=frame:9:00037463700000000100000000000000400000000000000040000000003b9aca000000000000000000
+    fake_client hello:3 "$terms" read:44 close
+    line 5 '.ok == false and .transport == "tcp" and (.failure_class == "peer_gone" or .failure_class == "timeout")'
+    # raw verbs, and an MTU of 9
+    terms=frame:9:000576657262730000000100000000000000400000000000000040000000003b9aca000000000000000000
+    fake_client hello:3 "$terms" 'frame:3:00010900000000010000000100000000fe800000000000000000000000000001' stay
+    line 6 '.failure_class == "protocol" and .stage == "connect" and .transport == "verbs"'
+    # an address that is none of UCX's
+    terms=frame:9:00066461716972690000000100000000000000400000000000000040000000003b9aca000000000000000000
+    fake_client hello:3 "$terms" frame:10:00000001010001010000 stay
+    line 7 '.failure_class == "protocol" and (.error | test("address of another kind"))'
+    # nobody has sent what this one was to send
+    fake_client hello:3 "$terms" stay
+    line 8 '.failure_class == "timeout" and .stage == "connect"'
+    valid_lines
+    # with nothing to be measured there is no line
+    fake_client hello:3 frame:5:0000000000000000 stay
+    stop_server 1
+    [ "$(wc -l < serve.out)" -eq 8 ]
+}
+
+@test "a server without a device answers tcp and refuses the others in a sentence" {
+    serve -json -device none -timeout 20s
+    daqiri sweep "${calm[@]}" -addr "$addr" -transports verbs,tcp -patterns stream -sizes 64 -json
+    [ "$status" -eq 1 ]
+    has '.rows[0].verdict == "missing" and (.rows[0].why | contains("this server has no RDMA device, it answers TCP only"))'
+    has '.rows[1].verdict == "ok"'
+    line 1 '.failure_class == "no_device" and .stage == "control" and .datapath == null'
+    line 2 '.ok'
+    valid_lines
+}
+
+@test "a transport that only one side has is missing, the others are measured" {
+    serve -json -device soft -timeout 20s
+    daqiri sweep "${calm[@]}" -addr "$addr" -transports nonsense,tcp -patterns stream -sizes 64 -json
+    [ "$status" -eq 1 ]
+    has '.rows[0].verdict == "missing" and (.rows[0].why | contains("there is no transport nonsense"))'
+    has '.rows[1].verdict == "ok"'
+    line 1 '.ok == false and (.failure_class == "local" or .failure_class == "peer_failed")'
+    line 2 '.ok'
+    valid_lines
+}
+
+# under NAME PID: a descendant of it is that program; it is $found.
+under()
+{
+    local child
+
+    for child in $(pgrep -P "$2" 2>/dev/null); do
+        if [[ $(readlink "/proc/$child/exe") == */$1 ]]; then
+            found=$child
+            return 0
+        fi
+        under "$1" "$child" && return 0
+    done
+    return 1
+}
+
+# flows PID: its daqiri-flow has had the processor for a while: it sends.
+flows()
+{
+    under daqiri-flow "$1" || return 1
+    [ "$(awk '{ print $14 + $15 }' "/proc/$found/stat" 2>/dev/null || echo 0)" -ge 10 ]
+}
+
+# client [OPTION...]: a long sweep in the background; it is $client.
+client()
+{
+    start client timeout 100 "$T_DAQIRI" sweep -device soft -duration 60s -repeats 1 \
+        -transports tcp -patterns stream -addr "$addr" -json "$@"
+    client=$pid
+    running+=("$pid")
+    wait_for 60 flows "$client"
+    wait_for 60 flows "$server"
+}
+
+@test "Ctrl-C of the client: both report what was measured, and the server goes on" {
+    serve -json -device soft -timeout 20s
+    client -sizes 64,128
+    kill -INT "$(pgrep -P "$client")"
+    ended "$client"
+    cat client.err
+    [ "$ended" -eq 1 ]
+    holds client.out '.interrupted and .runs == 1 and .rows[0].verdict == "ok" and .rows[0].runs[0].sent > 1 and .rows[1].verdict == "not measured"'
+    line 1 '.ok and .messages > 0'
+    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    good
+    stop_server 0
+}
+
+@test "Ctrl-C of the server: both report what was measured" {
+    serve -json -device soft -timeout 20s
+    client -sizes 64,128
+    kill -INT "$server"
+    ended "$server"
+    line 1 '.ok and .interrupted and .messages > 0'
+    ended "$client"
+    cat client.err
+    [ "$ended" -eq 1 ]
+    holds client.out '.interrupted == false and .rows[0].runs[0].ok and .rows[0].runs[0].sent > 1 and .rows[1].verdict == "missing"'
+}
+
+@test "a client that is killed: the server says so and goes on" {
+    serve -json -device soft -timeout 20s
+    client -sizes 64
+    kill -KILL "$(pgrep -P "$client")"
+    line 1 '.ok == false and .failure_class == "peer_gone"'
+    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    good
+}
+
+@test "a client that is stopped: after its patience the server leaves it" {
+    serve -json -device soft -timeout 3s
+    client -sizes 64
+    under daqiri-flow "$client"
+    kill -STOP "$found"
+    line 1 '.ok == false and .failure_class == "timeout" and .stage == "datapath"'
+    kill -CONT "$found"
+    ended "$client"
+    [ "$ended" -eq 1 ]
+    holds client.out '.rows[0].verdict == "missing" and (.rows[0].why | contains("the peer failed in stage datapath (timeout): nothing came from the other end within"))'
+}

@@ -1,0 +1,247 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# daqiri sweep and daqiri drop-curve: which runs they make, what they say of what
+# is wrong, pictures. How fast anything is, no test looks at; the verdicts are
+# proven by t_verdict with figures that are made up.
+
+bats_require_minimum_version 1.5.0
+load tools.bash
+
+setup()
+{
+    tools_setup
+    need_jq
+    # A busy machine may slow a run down to nothing: no test is about that, nor
+    # about the verdict "rate".
+    calm=(-device soft -duration 10ms -collapse 1 -rate 100)
+}
+
+teardown()
+{
+    [ -z "${pid:-}" ] || kill -KILL "$pid" 2>/dev/null || true
+}
+
+# All rows have arrived complete, and this is true of the report.
+good()
+{
+    [ "$status" -eq 0 ] || [[ $output == *'"collapse": '[1-9]* ]]
+    has '[.rows[] | .runs[] | .ok and .sent == .received and .sent > 1 and .disorder == 0 and .gbps > 0 and .messages_per_s > 0 and .error == null] | length > 0 and all'
+    has '.interrupted == false and .verdict.missing == 0 and .verdict.drops == 0'
+    has "$1"
+}
+
+@test "sweep: each transport, pattern and size; the counters of daqiri" {
+    daqiri sweep "${calm[@]}" -transports daqiri,rc_verbs,verbs,tcp \
+        -patterns stream,pingpong -sizes 64K,64 -repeats 1 -json
+    valid sweep
+    good '.rows | length == 16'
+    has '[.rows[] | [.transport, .pattern, .size]] | unique | length == 16'
+    has '[.rows[].size] == [range(8) | 64, 65536]'
+    has '[.rows[] | select(.pattern == "pingpong") | .latency | .min_us > 0 and .min_us <= .p50_us and .p50_us <= .p90_us and .p90_us <= .p99_us and .p99_us <= .p999_us and .p999_us <= .max_us] | length == 8 and all'
+    has '[.rows[] | select(.pattern == "stream") | .latency == null] | all'
+    has '[.rows[] | select(.transport == "daqiri") | .runs[].counters | .tx.am_tx_bytes > 0 and .rx.am_tx_bytes > 0] | length == 4 and all'
+    has '[.rows[] | .device == (if .transport == "tcp" then null else "softverbs0:1" end)] | all'
+}
+
+@test "sweep: both ways, repeats, windows" {
+    daqiri sweep "${calm[@]}" -transports verbs,tcp -patterns duplex,pingpong \
+        -sizes 4K -windows 1,9 -repeats 2 -json
+    valid sweep
+    good '[.rows[] | [.transport, .pattern, .window]] == [["verbs", "duplex", 1], ["verbs", "duplex", 9], ["verbs", "pingpong", 1], ["tcp", "duplex", 1], ["tcp", "duplex", 9], ["tcp", "pingpong", 1]]'
+    has '[.rows[] | .runs_ok == 2 and .least_gbps <= .gbps and .gbps <= .most_gbps] | all'
+    has '.runs == 12 and .runs_planned == 12 and .repeats == 2'
+}
+
+@test "sweep: table and CSV" {
+    daqiri sweep "${calm[@]}" -transports tcp -patterns pingpong -sizes 1M -repeats 1
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == 'transport  pattern '*'p50 us'*'p99.9'*'verdict'* ]]
+    [[ ${lines[1]} == 'tcp        pingpong  1 MiB '*' ok'* ]]
+    [[ $output == *'rows with runs missing          '*'0'* ]]
+    daqiri sweep "${calm[@]}" -transports tcp -patterns stream -sizes 1M -repeats 1 -csv
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 2 ]
+    [[ ${lines[0]} == transport,device,pattern,size,window,* ]]
+    [[ ${lines[1]} == tcp,,stream,1048576,64,1,* ]]
+}
+
+@test "sweep: a transport that is not there is missing, the others are measured" {
+    daqiri sweep "${calm[@]}" -transports nonsense,tcp -patterns stream -sizes 64 -repeats 1 -json
+    [ "$status" -eq 1 ]
+    valid sweep
+    has '.rows[0].verdict == "missing" and .rows[0].runs_ok == 0 and .rows[0].gbps == null'
+    has '.rows[0].why | contains("there is no transport nonsense on softverbs0:1")'
+    has '.rows[1].verdict == "ok" and .verdict.missing == 1 and .verdict.ok == false'
+    daqiri sweep -device mlx5_77 -duration 10ms -transports verbs -patterns stream -sizes 64 -repeats 1 -json
+    [ "$status" -eq 1 ]
+    has '.rows[0].why | contains("there is no device")'
+}
+
+@test "drop-curve: targets are parts of the maximum; the bucket sends what it says" {
+    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 64K -targets 10,50 -repeats 2 -json
+    valid drop-curve
+    good '[.rows[].target_percent] == [null, 10, 50]'
+    has '.rows[0].target_gbps == null and .rows[0].deviation_percent == null'
+    has '.rows[0].gbps as $max | [.rows[1:][] | .target_gbps / $max * 100 - .target_percent | fabs < 1e-6] | all'
+    has '[.rows[1:][] | .deviation_percent != null and .drops == 0] | all'
+    # 0.001 Gb/s for 0.1 s are 12500 bytes: messages 0 to 125 are due by then
+    daqiri drop-curve -device soft -duration 100ms -collapse 1 -sizes 100 -gbps 0.001 -repeats 1 -json
+    valid drop-curve
+    good '.rows | length == 2'
+    has '.rows[1] | .target_gbps == 0.001 and .target_percent == null and .runs[0].sent == 126'
+}
+
+@test "drop-curve: table and CSV" {
+    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 1K -gbps 0.01 -repeats 1
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == 'transport '*'size '*'achieved'*'deviation %'*'drops'*'verdict'* ]]
+    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 1K -gbps 0.01 -repeats 1 -csv
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 3 ]
+    [[ ${lines[0]} == transport,device,size,window,target_percent,target_gbps,* ]]
+    [[ ${lines[1]} == tcp,,1024,64,,,1,* ]]
+    [[ ${lines[2]} == tcp,,1024,64,,0.01,1,* ]]
+}
+
+@test "drop-curve: no targets, and a pace that cannot be kept" {
+    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -json
+    good '.rows | length == 1'
+    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 1K -gbps 100000 -repeats 1
+    [ "$status" -eq 0 ] # it is above the maximum: no verdict on it
+    daqiri drop-curve "${calm[@]}" -transports nonsense -sizes 1K -targets 50 -repeats 1 -json
+    [ "$status" -eq 1 ]
+    valid drop-curve
+    has '.verdict.missing == 2 and .rows[1].why == "there is no maximum that it could be a part of"'
+}
+
+@test "with -strict any verdict but ok is a failure" {
+    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 8 -targets 50 -repeats 1 -strict -json
+    [ "$status" -eq "$(jq 'if .verdict.ok then 0 else 1 end' <<<"$output")" ]
+}
+
+# Its own process of the first run catches SIGINT by now.
+flow_listens()
+{
+    local flow caught
+
+    flow=$(pgrep -P "$pid" | head -n 1)
+    [[ $(readlink "/proc/$flow/exe") == */daqiri-flow ]] || return 1
+    caught=$(sed -n 's/^SigCgt:\t//p' "/proc/$flow/status")
+    [ $((0x${caught:-0} & 2)) -ne 0 ]
+}
+
+@test "Ctrl-C ends it, and what was measured is reported" {
+    local ended
+
+    start cut "$T_DAQIRI" sweep -device soft -duration 60s -repeats 1 \
+        -transports tcp -patterns stream -sizes 64,1M -json
+    wait_for 60 flow_listens
+    kill -INT "$pid"
+    ended "$pid"
+    pid=
+    cat cut.err
+    [ "$ended" -eq 1 ]
+    valid sweep cut.out
+    holds cut.out '.interrupted and .runs == 1 and .runs_planned == 2 and .verdict.ok == false'
+    holds cut.out '.rows[0].verdict == "ok" and .rows[0].runs[0].sent > 1 and .rows[1].verdict == "not measured"'
+    grep -q 'daqiri sweep: interrupted: 1 of 2 runs were made' cut.err
+}
+
+# svg FILE, png FILE: it is one, complete.
+svg()
+{
+    head -n 1 "$1" | grep -q '^<?xml'
+    [ "$(grep -v '^$' "$1" | tail -n 1)" = '</svg>' ]
+}
+
+png()
+{
+    [ "$(head -c 8 "$1" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ]
+    tail -c 8 "$1" | head -c 4 | grep -q IEND
+}
+
+@test "pictures" {
+    command -v gnuplot >/dev/null || skip 'gnuplot is not installed'
+    daqiri sweep "${calm[@]}" -transports tcp,verbs -sizes 64,4K,1M -repeats 1 -plot sweep.svg
+    svg sweep.svg
+    for text in 'messages/s' 'Gb/s' 'round trip, us' 'message size, bytes' '>64<' '>4K<' '>1M<' 'tcp stream' 'verbs pingpong 99 %'; do
+        grep -q "$text" sweep.svg || { echo "no $text"; false; }
+    done
+    daqiri sweep "${calm[@]}" -transports tcp -patterns duplex -sizes 4K -repeats 1 -plot one.png
+    png one.png
+    daqiri drop-curve "${calm[@]}" -transports tcp -targets 10,50 -repeats 1 -plot curve.svg
+    svg curve.svg
+    for text in 'target, Gb/s' 'achieved, Gb/s' 'deviation' 'CPU, % of one' 'tcp stream, 64K unpaced' '0.05 %'; do
+        grep -q "$text" curve.svg || { echo "no $text"; false; }
+    done
+    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -plot "it's one.png"
+    png "it's one.png"
+    run ls ./*.part
+    [ "$status" -ne 0 ]
+}
+
+@test "a picture that cannot be made gets a sentence, before anything is measured" {
+    mkdir empty
+    # env would look for daqiri in there, too
+    run --separate-stderr -1 /usr/bin/env PATH="$PWD/empty" "$T_DAQIRI" sweep -plot x.svg
+    [[ $stderr == *'-plot needs gnuplot, which is not there (on Debian: apt-get install gnuplot-nox)'* ]]
+    [ -z "$output" ]
+    [ ! -e x.svg ]
+    daqiri drop-curve -plot /nowhere/x.svg
+    refused 1 '/nowhere/x.svg cannot be written: No such file or directory'
+    # a gnuplot that fails
+    printf '#!/bin/sh\necho "it is broken" >&2\nexit 3\n' > empty/gnuplot
+    chmod +x empty/gnuplot
+    with=(PATH="$PWD/empty:$PATH")
+    daqiri sweep "${calm[@]}" -transports tcp -patterns stream -sizes 64 -repeats 1 -plot x.svg
+    [ "$status" -eq 1 ]
+    says 'x.svg cannot be drawn: it is broken'
+    [ ! -e x.svg ]
+    [ ! -e x.svg.part ]
+    # nothing to be drawn
+    daqiri sweep "${calm[@]}" -transports nonsense -patterns stream -sizes 64 -repeats 1 -plot x.svg
+    [ "$status" -eq 1 ]
+    says 'there is nothing that could be drawn'
+}
+
+@test "nonsense in an option gets a sentence and status 2" {
+    for name in sweep drop-curve; do
+        while IFS='|' read -r words sentence; do
+            # shellcheck disable=SC2086
+            daqiri "$name" $words
+            refused 2 "$sentence"
+        done <<'END'
+-sizes 7|-sizes 7: it is a size from 8 B to 1 GiB
+-sizes 64,|-sizes: it is a list with commas between
+-sizes 64,nonsense|-sizes nonsense: it is a size
+-sizes 64,1K,64|-sizes 64: it is there twice
+-windows 0|-windows 0: it is a number from 1 to 1048576
+-windows 1,x|-windows x: it is a number
+-transports a;b|-transports a;b: it is verbs, tcp, or a transport of UCX
+-transports ,|-transports: it is a list with commas between
+-duration 0|-duration 0: it is a time
+-repeats 0|-repeats 0: it is a number from 1 to 100
+-repeats 101|-repeats 101: it is a number from 1 to 100
+-collapse 0|-collapse 0: it is a number from 1 to 100
+-collapse x|-collapse x: it is a number
+-rate -1|-rate -1: it is a number
+-rate nan|-rate nan: it is a number
+-plot x.gif|-plot x.gif: the name ends with .svg or .png
+-plot .svg|-plot .svg: the name ends with .svg or .png
+-json -csv|-json and -csv exclude each other
+-nonsense|unrecognized option
+nonsense|Too many arguments
+END
+    done
+    daqiri sweep -patterns stream,nonsense
+    refused 2 '-patterns nonsense: it is one of stream, duplex, pingpong'
+    daqiri sweep -patterns stream,stream
+    refused 2 '-patterns stream: it is there twice'
+    daqiri drop-curve -targets 0
+    refused 2 '-targets 0: it is a number from 0.001 to 1000'
+    daqiri drop-curve -targets 1%
+    refused 2 '-targets 1%: it is a number'
+    daqiri drop-curve -gbps 0
+    refused 2 '-gbps 0: it is a number from 1e-06 to 1e+06'
+}

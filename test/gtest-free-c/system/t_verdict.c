@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What `daqiri sweep` and `daqiri drop-curve` make of figures: the token bucket,
+ * medians, verdicts, the counters that explain. The figures are made up.
+ */
+
+#include "t.h"
+
+#include "tools/bucket.h"
+#include "tools/cells.h"
+#include "tools/flow.h"
+#include "tools/verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the token bucket ---- */
+
+START_TEST(test_bucket_without_pace)
+{
+    daqiri_bucket_t bucket;
+
+    daqiri_bucket_init(&bucket, 0, 64);
+    ck_assert(daqiri_bucket_allowed(&bucket, 0) == UINT64_MAX);
+    ck_assert(daqiri_bucket_due_ns(&bucket, 1000) == 0);
+}
+END_TEST
+
+START_TEST(test_bucket_edges)
+{
+    daqiri_bucket_t bucket;
+
+    daqiri_bucket_init(&bucket, 1, 125); /* a message in 1000 ns */
+    ck_assert_uint_eq(daqiri_bucket_allowed(&bucket, 0), 1);
+    ck_assert_uint_eq(daqiri_bucket_allowed(&bucket, 999), 1);
+    ck_assert_uint_eq(daqiri_bucket_allowed(&bucket, 1000), 2);
+    ck_assert_uint_eq(daqiri_bucket_allowed(&bucket, 1999), 2);
+    ck_assert_uint_eq(daqiri_bucket_allowed(&bucket, 1000000000), 1000001);
+    ck_assert(daqiri_bucket_due_ns(&bucket, 0) == 0);
+    ck_assert(daqiri_bucket_due_ns(&bucket, 7) == 7000);
+}
+END_TEST
+
+/* A sender that comes by at any times, and sleeps now and then, has sent what
+ * the pace says each time it leaves; and never more. */
+START_TEST(test_bucket_random)
+{
+    daqiri_bucket_t bucket;
+    uint64_t now, sent, bytes;
+    double gbps, due;
+    unsigned round, i;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 4);
+    for (round = 0; round < 2000; ++round) {
+        bytes = t_rng_range(&rng, 8, 1 << 20);
+        gbps  = (double)t_rng_range(&rng, 1, 400000) / 1000;
+        daqiri_bucket_init(&bucket, gbps, bytes);
+        now  = 0;
+        sent = 0;
+        for (i = 0; i < 50; ++i) {
+            now += t_rng_once_in(&rng, 10) ?
+                   t_rng_range(&rng, 0, 10000000) :
+                   t_rng_range(&rng, 0, 2000);
+            while (sent < daqiri_bucket_allowed(&bucket, now)) {
+                due = daqiri_bucket_due_ns(&bucket, sent);
+                ck_assert(due <= (double)now + 1e-3);
+                sent = daqiri_bucket_allowed(&bucket, now);
+            }
+            ck_assert(fabs((double)sent * (double)bytes * 8 / gbps -
+                           (double)now) <=
+                      (double)bytes * 8 / gbps * (1 + 1e-9));
+        }
+    }
+}
+END_TEST
+
+/* ---- figures ---- */
+
+START_TEST(test_median)
+{
+    static const double values[] = {5, 1, 4, 2, 3};
+
+    ck_assert(daqiri_median(values, 0) == 0);
+    ck_assert(daqiri_median(values, 1) == 5);
+    ck_assert(daqiri_median(values, 2) == 3);
+    ck_assert(daqiri_median(values, 3) == 4);
+    ck_assert(daqiri_median(values, 4) == 3);
+    ck_assert(daqiri_median(values, 5) == 3);
+    ck_assert(values[0] == 5); /* it has not sorted them in place */
+}
+END_TEST
+
+START_TEST(test_collapsed)
+{
+    static const double good[] = {10, 11, 5};
+    static const double bad[]  = {10, 4.9, 11};
+    static const double dead[] = {10, 10, 0};
+
+    ck_assert_int_eq(daqiri_collapsed(good, 3, 0.5), -1); /* not below */
+    ck_assert_int_eq(daqiri_collapsed(bad, 3, 0.5), 1);
+    ck_assert_int_eq(daqiri_collapsed(bad, 3, 0.4), -1);
+    ck_assert_int_eq(daqiri_collapsed(bad, 3, 0.9), 1);
+    ck_assert_int_eq(daqiri_collapsed(dead, 3, 0.01), 2);
+    ck_assert_int_eq(daqiri_collapsed(dead, 0, 0.5), -1);
+    ck_assert_int_eq(daqiri_collapsed(dead + 2, 1, 0.5), -1);
+}
+END_TEST
+
+START_TEST(test_falls_behind)
+{
+    static const double rates[] = {90, 100, 99, 0, 101};
+
+    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 0, 0.05), 4);
+    ck_assert_int_eq(daqiri_falls_behind(rates, 3, 0, 0.05), 1);
+    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 0, 0.2), -1);
+    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 1, 0.05), -1);
+    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 1, 0), 4);
+    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 3, 0.05), -1); /* missing */
+    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 4, 0), -1);
+}
+END_TEST
+
+START_TEST(test_pace_missed)
+{
+    ck_assert_int_eq(daqiri_pace_missed(0.05, 0.05), 0);
+    ck_assert_int_eq(daqiri_pace_missed(-0.05, 0.05), 0);
+    ck_assert_int_ne(daqiri_pace_missed(0.051, 0.05), 0);
+    ck_assert_int_ne(daqiri_pace_missed(-0.051, 0.05), 0);
+    ck_assert_int_ne(daqiri_pace_missed(NAN, 0.05), 0);
+}
+END_TEST
+
+/* ---- counters ---- */
+
+static void explains(const char *bad, double messages, const char *other,
+                     double other_messages, const char *expected)
+{
+    json_t *counters      = json_loads(bad, 0, NULL);
+    json_t *more          = json_loads(other, 0, NULL);
+    const json_t *others[] = {more, more};
+    double count[]        = {other_messages, other_messages};
+    char text[256];
+
+    ck_assert(counters != NULL && more != NULL);
+    daqiri_explain(counters, messages, others, count, 2, text, sizeof(text));
+    ck_assert_str_eq(text, expected);
+    json_decref(counters);
+    json_decref(more);
+}
+
+START_TEST(test_explain)
+{
+    explains("{}", 1, "{}", 1, "");
+    explains("{\"tx\": {\"stalls\": 3}}", 10, "{\"tx\": {}}", 10,
+             "tx.stalls 3 (0 else)");
+    explains("{\"tx\": {\"stalls\": 3}}", 10, "{}", 10,
+             "tx.stalls 3 (0 else)");
+    /* as much in each message, and twice as much */
+    explains("{\"rx\": {\"am_rx\": 100}}", 10, "{\"rx\": {\"am_rx\": 1000}}",
+             100, "");
+    explains("{\"rx\": {\"am_rx\": 200}}", 10, "{\"rx\": {\"am_rx\": 1000}}",
+             100, "");
+    explains("{\"rx\": {\"am_rx\": 210}}", 10, "{\"rx\": {\"am_rx\": 1000}}",
+             100, "rx.am_rx 210 (100 else)");
+    explains("{\"tx\": {\"looked_at_ns\": 3}}", 10, "{}", 10, "");
+    explains("{\"tx\": {\"a\": 1, \"b\": 50, \"c\": 2, \"d\": 7, \"e\": 9}}",
+             10, "{}", 10,
+             "tx.b 50 (0 else), tx.e 9 (0 else), tx.d 7 (0 else), "
+             "tx.c 2 (0 else)");
+}
+END_TEST
+
+START_TEST(test_port_counters)
+{
+    char folder[] = "/tmp/t_verdict.XXXXXX";
+    char path[256];
+    json_t *before, *after, *change;
+    FILE *file;
+    int value;
+
+    ck_assert(mkdtemp(folder) != NULL);
+    before = flow_count_port(folder, "x0:2");
+    ck_assert_uint_eq(json_object_size(before), 0);
+    json_decref(before);
+    snprintf(path, sizeof(path), "mkdir -p %s/class/infiniband/x0/ports/2/"
+             "hw_counters", folder);
+    ck_assert_int_eq(system(path), 0);
+    before = NULL;
+    for (value = 5; value <= 8; value += 3) {
+        snprintf(path, sizeof(path), "%s/class/infiniband/x0/ports/2/"
+                 "hw_counters/rnr", folder);
+        file = fopen(path, "w");
+        ck_assert(file != NULL);
+        fprintf(file, "%d\n", value);
+        fclose(file);
+        after  = flow_count_port(folder, "x0:2");
+        before = (before == NULL) ? json_incref(after) : before;
+        change = flow_count_change(before, after);
+        if (value == 5) {
+            ck_assert_uint_eq(json_object_size(change), 0);
+        } else {
+            ck_assert_int_eq(json_integer_value(json_object_get(change,
+                                                                "rnr")), 3);
+        }
+        json_decref(change);
+        json_decref(after);
+    }
+    json_decref(before);
+    snprintf(path, sizeof(path), "rm -r %s", folder);
+    ck_assert_int_eq(system(path), 0);
+}
+END_TEST
+
+/* ---- rows ---- */
+
+static daqiri_cells_opts_t opts;
+
+static void cells_start(daqiri_cells_t *cells, size_t rows)
+{
+    size_t i;
+
+    opts.collapse = 50;
+    opts.rate     = 10;
+    memset(cells, 0, sizeof(*cells));
+    cells->opts      = &opts;
+    cells->row_count = rows;
+    cells->rows      = calloc(rows, sizeof(*cells->rows));
+    for (i = 0; i < rows; ++i) {
+        cells->rows[i].transport = "daqiri";
+        cells->rows[i].pattern   = "stream";
+        cells->rows[i].window    = 64;
+        cells->rows[i].size      = 64;
+    }
+}
+
+/* A run of 100 messages; gbps below 0: it failed. */
+static void ran(daqiri_cells_row_t *row, double gbps, double received)
+{
+    daqiri_cells_run_t *run = &row->runs[row->run_count++];
+    double rate             = gbps * 1e9 / 8 / (double)row->size;
+
+    run->is_ok     = gbps >= 0;
+    run->gbps      = gbps;
+    run->rate      = rate;
+    run->messages  = received;
+    run->report    = (gbps < 0) ?
+        json_pack("{s:b, s:s}", "ok", 0, "error", "it broke") :
+        json_pack("{s:b, s:f, s:f, s:i, s:f, s:i, s:o}", "ok", 1, "gbps", gbps,
+                  "messages_per_s", rate, "sent", 100, "received", received,
+                  "disorder", 0, "deviation_percent", (row->gbps > 0) ?
+                  json_real((gbps / row->gbps - 1) * 100) : json_null());
+}
+
+static void judged(daqiri_cells_t *cells, size_t row, unsigned verdict,
+                   const char *why)
+{
+    const daqiri_cells_row_t *judged_row = &cells->rows[row];
+
+    ck_assert_msg(judged_row->verdict == verdict, "row %zu: %x, not %x (%s)",
+                  row, judged_row->verdict, verdict, judged_row->why);
+    ck_assert_msg(strstr(judged_row->why, why) != NULL, "row %zu: %s", row,
+                  judged_row->why);
+}
+
+START_TEST(test_rows_good)
+{
+    daqiri_cells_t cells;
+    char text[64];
+
+    cells_start(&cells, 2);
+    cells.rows[1].size = 4096;
+    ran(&cells.rows[0], 1, 100);
+    ran(&cells.rows[0], 0.6, 100);
+    ran(&cells.rows[0], 1.2, 100);
+    ran(&cells.rows[1], 20, 100);
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, 0, "");
+    judged(&cells, 1, 0, "");
+    ck_assert_str_eq(daqiri_cells_verdict_text(&cells.rows[0], text,
+                                               sizeof(text)), "ok");
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+START_TEST(test_rows_missing)
+{
+    daqiri_cells_t cells;
+    char text[64];
+
+    cells_start(&cells, 3);
+    ran(&cells.rows[0], 1, 100);
+    ran(&cells.rows[0], -1, 0);
+    cells.rows[2].size = 128;
+    ran(&cells.rows[2], -1, 0);
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, DAQIRI_CELLS_MISSING, "1 of 2 runs failed: it broke");
+    judged(&cells, 1, DAQIRI_CELLS_MISSING, "no maximum");
+    judged(&cells, 2, DAQIRI_CELLS_MISSING, "1 of 1 runs failed");
+    daqiri_cells_cleanup(&cells);
+
+    /* interrupted: what was not begun is not missing */
+    cells_start(&cells, 1);
+    cells.is_interrupted = 1;
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, 0, "");
+    ck_assert_str_eq(daqiri_cells_verdict_text(&cells.rows[0], text,
+                                               sizeof(text)), "not measured");
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+START_TEST(test_rows_collapse_and_drops)
+{
+    daqiri_cells_t cells;
+    char text[64];
+
+    cells_start(&cells, 1);
+    ran(&cells.rows[0], 1, 100);
+    ran(&cells.rows[0], 1, 99);
+    ran(&cells.rows[0], 0.4, 100);
+    json_object_set_new(cells.rows[0].runs[2].report, "counters",
+                        json_pack("{s:{s:i}}", "tx", "stalls", 2));
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, DAQIRI_CELLS_COLLAPSE | DAQIRI_CELLS_DROPS,
+           "run 3 had 0.40 of the median: tx.stalls 2 (0 else); 1 messages "
+           "lost");
+    ck_assert_str_eq(daqiri_cells_verdict_text(&cells.rows[0], text,
+                                               sizeof(text)),
+                     "collapse, drops");
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+START_TEST(test_rows_rate)
+{
+    daqiri_cells_t cells;
+
+    cells_start(&cells, 4);
+    cells.rows[1].size      = 128;
+    cells.rows[2].size      = 256;
+    cells.rows[3].size      = 512;
+    cells.rows[3].transport = "tcp"; /* another line */
+    ran(&cells.rows[0], 0.064 * 80, 100);
+    ran(&cells.rows[1], 0.128 * 89, 100);
+    ran(&cells.rows[2], 0.256 * 100, 100);
+    ran(&cells.rows[3], 0.512 * 999, 100);
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, DAQIRI_CELLS_RATE, "0.80 of the messages/s of 256");
+    judged(&cells, 1, DAQIRI_CELLS_RATE, "0.89 of");
+    judged(&cells, 2, 0, "");
+    judged(&cells, 3, 0, "");
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+START_TEST(test_rows_pace)
+{
+    static const double paces[]    = {1, 7.5, 7.5, 10, 1};
+    static const double achieved[] = {1.0004, 7.504, 7.5037, 5, 0.9994};
+    daqiri_cells_t cells;
+    size_t i;
+
+    cells_start(&cells, 6);
+    ran(&cells.rows[0], 10, 100);
+    for (i = 1; i < 6; ++i) {
+        cells.rows[i].is_paced = 1;
+        cells.rows[i].gbps     = paces[i - 1];
+        ran(&cells.rows[i], achieved[i - 1], 100);
+    }
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, 0, "");
+    judged(&cells, 1, 0, "");
+    judged(&cells, 2, DAQIRI_CELLS_PACE, "missed by 0.053 %");
+    judged(&cells, 3, 0, "");
+    judged(&cells, 4, 0, ""); /* more than 75 % of what there is */
+    judged(&cells, 5, DAQIRI_CELLS_PACE, "missed by -0.060 %");
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+START_TEST(test_rows_report)
+{
+    daqiri_cells_t cells;
+    json_t *report, *row;
+
+    cells_start(&cells, 1);
+    ran(&cells.rows[0], 3, 100);
+    ran(&cells.rows[0], -1, 0);
+    ran(&cells.rows[0], 1, 98);
+    daqiri_cells_judge(&cells);
+    report = daqiri_cells_report(&cells, "sweep");
+    row    = json_array_get(json_object_get(report, "rows"), 0);
+    /* 1 is no less than half of the median of 3 and 1 */
+    ck_assert_str_eq(daqiri_report_find_text(row, "verdict"),
+                     "missing, drops");
+    ck_assert(json_real_value(json_object_get(row, "gbps")) == 2);
+    ck_assert(json_real_value(json_object_get(row, "least_gbps")) == 1);
+    ck_assert(json_real_value(json_object_get(row, "most_gbps")) == 3);
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "runs_ok")), 2);
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "drops")), 2);
+    ck_assert_uint_eq(json_array_size(json_object_get(row, "runs")), 3);
+    ck_assert_int_eq(json_integer_value(
+                         daqiri_report_find(report, "verdict.missing")), 1);
+    ck_assert(json_is_false(daqiri_report_find(report, "verdict.ok")));
+    json_decref(report);
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+static Suite *suite_verdict(void)
+{
+    return t_suite("verdict", "bucket", test_bucket_without_pace, "bucket",
+                   test_bucket_edges, "bucket", test_bucket_random, "figures",
+                   test_median, "figures", test_collapsed, "figures",
+                   test_falls_behind, "figures", test_pace_missed, "counters",
+                   test_explain, "counters", test_port_counters, "rows",
+                   test_rows_good, "rows", test_rows_missing, "rows",
+                   test_rows_collapse_and_drops, "rows", test_rows_rate,
+                   "rows", test_rows_pace, "rows", test_rows_report, NULL);
+}
+
+T_MAIN(suite_verdict)
