@@ -574,7 +574,9 @@ static void replay_run(int fd)
     t_fault_decisions();
 }
 
-/* Runs it in a process of its own; its log, to be freed. */
+/* Runs it in a process of its own; its log, to be freed. Each rule is asked
+ * 500 times or more in two runs: at 5 % it stays silent in one test of 10^11,
+ * at 1 % it did in one of some 200. */
 static char *replay_log(uint64_t seed)
 {
     struct t_peer peer;
@@ -583,16 +585,16 @@ static char *replay_log(uint64_t seed)
     char *log;
 
     snprintf(plan, sizeof(plan), "seed %llu\n"
-             "post p=0.02\n"
-             "complete qp=rc p=0.01 op=send status=REM_OP_ERR\n"
-             "complete p=0.01 op=write status=REM_ACCESS_ERR\n"
-             "qp-error p=0.01 qp=rc event=no\n"
-             "delay time=100us p=0.02\n"
+             "post p=0.05\n"
+             "complete qp=rc p=0.05 op=send status=REM_OP_ERR\n"
+             "complete p=0.05 op=write status=REM_ACCESS_ERR\n"
+             "qp-error p=0.05 qp=rc event=no\n"
+             "delay time=100us p=0.05\n"
              "drop p=0.1\n"
              "duplicate p=0.1\n"
              "reorder p=0.1\n"
-             "event type=LID_CHANGE p=0.01\n"
-             "gid-change p=0.01\n", (unsigned long long)seed);
+             "event type=LID_CHANGE p=0.05\n"
+             "gid-change p=0.05\n", (unsigned long long)seed);
     t_fault_plan(plan);
     t_peer_start(&peer, replay_run);
     t_hear(peer.fd, &length, sizeof(length));
