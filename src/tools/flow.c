@@ -112,7 +112,8 @@ static json_t *flow_report(flow_end_t *end, const flow_side_t *rx,
     daqiri_report_real(report, "cpu_tx_percent", flow_cpu_percent(tx));
     daqiri_report_real(report, "cpu_rx_percent", flow_cpu_percent(rx));
     daqiri_report_set(report, "latency", (end->hist.count > 0) ?
-                      daqiri_hist_report(&end->hist) : json_null());
+                      daqiri_hist_report_in(&end->hist, end->tick_ns) :
+                      json_null());
     daqiri_report_set(counters, "tx", flow_counters(end));
     daqiri_report_set(counters, "rx", rx_counters);
     daqiri_report_set(report, "counters", counters);

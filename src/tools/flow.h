@@ -165,7 +165,8 @@ typedef struct flow_end {
     unsigned          idle, turns; /* polls that found nothing; all */
     int               has_moved; /* something happened since event_ns */
     uint64_t          event_ns;
-    daqiri_hist_t     hist;      /* round trips, of who asks */
+    daqiri_hist_t     hist;      /* round trips, of who asks, in ticks */
+    double            tick_ns;
     flow_side_t       side;
 } flow_end_t;
 

@@ -10,20 +10,32 @@
 
 #include "bucket.h"
 #include "stop.h"
+#include "ticks.h"
 
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#define END_WARM_UP    1000 /* messages that are not measured, at most */
-#define END_COUNT_MIN  64   /* messages of a paced run */
+#define END_WARM_UP    1000       /* messages that are not measured, at most */
+#define END_COUNT_MIN  64         /* messages of a paced run */
 #define END_IDLE_POLLS 1024
-#define END_LOOK_TURNS 8192 /* between two looks at the other host */
+#define END_LOOK_TURNS 8192       /* between two looks at the other host */
+#define END_LOOK_TICKS (1u << 18) /* between two looks at the clock */
 
 /* The slowest link, in Gb/s, on which a message is waited for. */
 #define END_SLOWEST 0.1
 
 /* ---- what comes ---- */
+
+/* The messages in between need no clock, which takes a good part of what a
+ * short one does. */
+static void end_on_first_or_last(flow_end_t *end)
+{
+    end->side.last_ns = daqiri_now_ns();
+    if (end->side.received == 1) {
+        end->side.first_ns = end->side.last_ns;
+    }
+}
 
 static void end_on_data(void *arg, uint64_t serial)
 {
@@ -35,14 +47,14 @@ static void end_on_data(void *arg, uint64_t serial)
         return;
     }
     ++end->arrived;
-    if (end->arrived > end->warm_up) {
-        end->side.last_ns = daqiri_now_ns();
-        if (end->arrived == end->warm_up + 1) {
-            end->side.first_ns = end->side.last_ns;
-        }
-        ++end->side.received;
-    }
     end->is_over = (serial & FLOW_LAST) != 0;
+    if (end->arrived <= end->warm_up) {
+        return;
+    }
+    ++end->side.received;
+    if ((end->side.received == 1) || end->is_over) {
+        end_on_first_or_last(end);
+    }
 }
 
 static void end_on_ack(void *arg, uint64_t count)
@@ -214,25 +226,32 @@ static void end_receive_all(flow_end_t *end)
 
 static void end_ask(flow_end_t *end)
 {
-    uint64_t start = 0;
-    uint64_t k, before, now;
+    daqiri_ticks_t ticks;
+    uint64_t k, before, now, looked, past_ns;
     int is_last = 0;
 
-    for (k = 0; !is_last; ++k) {
-        before = daqiri_now_ns();
-        start  = (k == end->warm_up) ? before : start;
-        is_last = (k > end->warm_up) &&
-                  end_is_last(end, &(daqiri_bucket_t){0},
-                              k - end->warm_up, before - start);
-        end_send(end, is_last);
+    for (k = 0; k < end->warm_up; ++k) {
+        end_send(end, 0);
         end_await_messages(end, k + 1);
-        now = daqiri_now_ns();
-        if (k >= end->warm_up) {
-            daqiri_hist_add(&end->hist, now - before);
+    }
+    daqiri_ticks_start(&ticks);
+    past_ns = 0;
+    before  = looked = ticks.first;
+    for (k = 0; !is_last; ++k) {
+        is_last = end_is_last(end, &(daqiri_bucket_t){0}, k, past_ns);
+        end_send(end, is_last);
+        end_await_messages(end, end->warm_up + k + 1);
+        now = daqiri_ticks_now(&ticks);
+        daqiri_hist_add(&end->hist, now - before);
+        before = now;
+        if (now - looked > END_LOOK_TICKS) {
+            looked  = now;
+            past_ns = daqiri_now_ns() - ticks.first_ns;
         }
     }
-    end->side.sent     = k - end->warm_up;
-    end->side.first_ns = start; /* the first round trip counts, too */
+    end->side.sent     = k;
+    end->side.first_ns = ticks.first_ns; /* the first round trip counts, too */
+    end->tick_ns       = daqiri_ticks_ns(&ticks);
 }
 
 static void end_answer(flow_end_t *end)

@@ -8,8 +8,10 @@
  *   31     30    29 ... 0
  *   last   ack   serial, or count: the lowest bits
  *
- * A RECV is posted again before its message is told of, hence before it can be
- * acknowledged: the sender never finds none.
+ * The sender never finds no RECV: there is one for each message and each
+ * acknowledgement that may be under way, and some more. Thus those that a
+ * message has taken are posted again when something has been sent, which is
+ * the other end's turn to work, or when there are some of them.
  */
 
 #include "flow.h"
@@ -37,6 +39,7 @@ typedef struct flow_verbs {
     uint64_t    posted, retired; /* SENDs */
     uint64_t    serial_in;       /* of the message that is awaited */
     uint64_t    count_in;        /* of the last acknowledgement */
+    unsigned    taken;           /* RECVs, to be posted again */
 } flow_verbs_t;
 
 static void verbs_need(int ret, const daqiri_failure_t *failure)
@@ -55,6 +58,20 @@ static void verbs_swap_addresses(int fd, const daqiri_rc_addr_t *local,
     daqiri_rc_addr_pack(local, &mine);
     flow_swap(fd, &mine, &theirs);
     daqiri_rc_addr_take(&theirs, remote);
+}
+
+/* ---- RECV ---- */
+
+static void verbs_post_taken(flow_verbs_t *verbs)
+{
+    int error;
+
+    for (; verbs->taken > 0; --verbs->taken) {
+        error = daqiri_rc_post_recv(&verbs->rc, 0);
+        if (error != 0) {
+            flow_die("ibv_post_recv: %s", strerror(error));
+        }
+    }
 }
 
 /* ---- SEND ---- */
@@ -93,6 +110,7 @@ static int verbs_post(flow_verbs_t *verbs, uint32_t imm, size_t length)
         flow_die("ibv_post_send: %s", strerror(error));
     }
     ++verbs->posted;
+    verbs_post_taken(verbs);
     return 1;
 }
 
@@ -117,11 +135,9 @@ static void verbs_take_recv(flow_verbs_t *verbs, const struct ibv_wc *wc)
     const flow_sink_t *sink = &verbs->link.sink;
     const uint32_t imm      = ntohl(wc->imm_data);
     uint64_t serial;
-    int error;
 
-    error = daqiri_rc_post_recv(&verbs->rc, 0);
-    if (error != 0) {
-        flow_die("ibv_post_recv: %s", strerror(error));
+    if (++verbs->taken == VERBS_SPARE) {
+        verbs_post_taken(verbs);
     }
     if ((imm & VERBS_IMM_ACK) != 0) {
         verbs->count_in += (imm - verbs->count_in) & VERBS_IMM_MASK;
@@ -134,10 +150,18 @@ static void verbs_take_recv(flow_verbs_t *verbs, const struct ibv_wc *wc)
                                        FLOW_LAST : 0));
 }
 
+/* Not in the poll: emptying a failure takes longer than finding nothing. */
+static void verbs_fail_completion(const flow_verbs_t *verbs,
+                                  const struct ibv_wc *wc)
+{
+    daqiri_failure_t failure = {0};
+
+    verbs_need(daqiri_rc_fail_completion(&verbs->rc, wc, &failure), &failure);
+}
+
 static int verbs_poll(flow_link_t *link)
 {
-    flow_verbs_t *verbs      = (flow_verbs_t*)link;
-    daqiri_failure_t failure = {0};
+    flow_verbs_t *verbs = (flow_verbs_t*)link;
     struct ibv_wc wc[VERBS_BATCH];
     int count, i;
 
@@ -147,8 +171,7 @@ static int verbs_poll(flow_link_t *link)
     }
     for (i = 0; i < count; ++i) {
         if (wc[i].status != IBV_WC_SUCCESS) {
-            verbs_need(daqiri_rc_fail_completion(&verbs->rc, &wc[i], &failure),
-                       &failure);
+            verbs_fail_completion(verbs, &wc[i]);
         } else if ((wc[i].opcode & IBV_WC_RECV) != 0) {
             verbs_take_recv(verbs, &wc[i]);
         } else {

@@ -41,8 +41,9 @@
 #define PINGPONG_POLLS      256
 #define PINGPONG_LOOK_TICKS (1u << 20)
 
-/* As in perftest: one request of so many is signalled, and short messages go
- * inline. */
+/* As in perftest: one request of so many is signalled, short messages go
+ * inline, and receives are posted far ahead. With only the next ones posted,
+ * each message has to find out first that there is one. */
 #define PINGPONG_DEPTH  64u
 #define PINGPONG_SIGNAL 16
 #define PINGPONG_INLINE 64u
@@ -286,9 +287,15 @@ static int pingpong_post_recv(pingpong_t *pp)
 
 static int pingpong_connect(pingpong_t *pp)
 {
+    unsigned i;
+
     pingpong_stage(pp, "connect-rdma", pp->opts.setup_timeout);
-    if ((pingpong_post_recv(pp) != 0) || (pingpong_post_recv(pp) != 0) ||
-        (daqiri_rc_rtr(&pp->rc, &pp->remote, &pp->failure) != 0) ||
+    for (i = 0; i < PINGPONG_DEPTH; ++i) {
+        if (pingpong_post_recv(pp) != 0) {
+            return -1;
+        }
+    }
+    if ((daqiri_rc_rtr(&pp->rc, &pp->remote, &pp->failure) != 0) ||
         (daqiri_rc_rts(&pp->rc, &pp->failure) != 0)) {
         return -1;
     }

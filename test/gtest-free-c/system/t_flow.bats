@@ -73,6 +73,16 @@ arrived()
     arrived
 }
 
+@test "raw verbs: messages go on when the RECVs of the beginning are used up" {
+    local pattern
+
+    # 2 * (3 + 8) of them
+    for pattern in stream duplex pingpong; do
+        flow_runs -tl verbs -pattern "$pattern" -window 3 -time 50ms
+        arrived 23
+    done
+}
+
 @test "rc_verbs, which is connected by endpoint" {
     timeout 60 "$T_DAQIRI" run --device soft --tls rc_verbs "$flow" -tl rc_verbs \
         -size 64K -time 50ms -csv >out 2>err
