@@ -169,7 +169,18 @@ static void serve_take_terms(const daqiri_serve_opts_t *opts, int fd,
     }
 }
 
-/* Returns 1 when the client has no more, 0, or -1 and a failure. */
+/* In place of what that has led to. */
+static void serve_stopped(daqiri_failure_t *failure)
+{
+    const char *stage = failure->stage;
+
+    memset(failure, 0, sizeof(*failure));
+    failure->stage = stage;
+    daqiri_fail(failure, DAQIRI_CLASS_INTERRUPTED, "the server was asked to "
+                "stop");
+}
+
+/* Returns 1 when there are no more runs, 0, or -1 and a failure. */
 static int serve_next_terms(const daqiri_serve_opts_t *opts, int fd,
                             daqiri_peer_frame_t *frame,
                             daqiri_failure_t *failure)
@@ -179,8 +190,14 @@ static int serve_next_terms(const daqiri_serve_opts_t *opts, int fd,
         (uint64_t)(SERVE_START_FACTOR * opts->timeout * 1e9);
 
     failure->stage = "control";
-    if (daqiri_net_recv_frame(fd, frame, deadline_ns, failure) != 0) {
-        return -1;
+    if (daqiri_stop_asked() ||
+        (daqiri_net_recv_frame(fd, frame, deadline_ns, failure) != 0)) {
+        if (!daqiri_stop_asked()) {
+            return -1;
+        }
+        serve_stopped(failure);
+        daqiri_net_abort(fd, failure);
+        return 1; /* nothing of the client's has failed here */
     }
     if (frame->kind == DAQIRI_PEER_DONE) {
         return 1;
@@ -212,6 +229,9 @@ static int serve_next(const daqiri_serve_opts_t *opts, int fd,
         serve_take_terms(opts, fd, &terms, &run);
         serve_report_terms(report, &run);
         ret = serve_run(&run, report, &failure);
+        if ((ret != 0) && daqiri_stop_asked()) {
+            serve_stopped(&failure); /* before there was anything to measure */
+        }
     }
     if (ret == 0) {
         failure.stage = "done";
@@ -223,7 +243,8 @@ static int serve_next(const daqiri_serve_opts_t *opts, int fd,
     }
     daqiri_failure_report(&failure, report);
     daqiri_report_bool(report, "ok", ret == 0);
-    return daqiri_serve_say(opts, fd, "flow", report) ? 0 : -1;
+    return daqiri_serve_say(opts, fd, "flow", report) ? 0 :
+           (failure.class_id == DAQIRI_CLASS_INTERRUPTED) ? 1 : -1;
 }
 
 int daqiri_serve_flows(const daqiri_serve_opts_t *opts, int fd,
@@ -233,6 +254,6 @@ int daqiri_serve_flows(const daqiri_serve_opts_t *opts, int fd,
 
     do {
         ret = serve_next(opts, fd, version);
-    } while ((ret == 0) && !daqiri_stop_asked());
+    } while (ret == 0);
     return ret >= 0;
 }

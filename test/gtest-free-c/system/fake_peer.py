@@ -9,6 +9,7 @@
 #   read:N           N bytes from the other side are awaited
 #   fin, close       our half is ended; the connection is
 #   stay             until the other side closes the connection
+#   hear             the same, and prints the bytes that come
 import socket
 import struct
 import sys
@@ -41,6 +42,10 @@ def act(peer, word):
     elif verb == "stay":
         while peer.recv(65536):
             pass
+    elif verb == "hear":
+        while data := peer.recv(65536):
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
 
 
 def main():

@@ -254,6 +254,39 @@ client()
     cat client.err
     [ "$ended" -eq 1 ]
     holds client.out '.interrupted == false and .rows[0].runs[0].ok and .rows[0].runs[0].sent > 1 and .rows[1].verdict == "missing"'
+    holds client.out '.rows[1].why | contains("(interrupted): the server was asked to stop")'
+}
+
+# heard N: the client in the background has heard more than so many bytes.
+heard()
+{
+    [ "$(wc -c < client.out)" -gt "$1" ]
+}
+
+@test "Ctrl-C of the server between two runs, and in the set-up of one: the client hears of it, and nothing has failed" {
+    need_python
+    serve -json -device soft -timeout 20s
+    start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:3 hear
+    client=$pid
+    running+=("$pid")
+    wait_for 60 heard 16
+    stop_server 0
+    [ ! -s serve.out ]
+    ended "$client"
+    grep -q -a 'interrupted' client.out
+    grep -q -a 'the server was asked to stop' client.out
+    # verbs, 64 bytes; its address comes, ours does not
+    serve -json -device soft -timeout 20s
+    terms=frame:9:000576657262730000000100000000000000400000000000000040000000003b9aca000000000000000000
+    start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:3 "$terms" hear
+    client=$pid
+    running+=("$pid")
+    wait_for 60 heard 40
+    stop_server 0
+    line 1 '.ok == false and .failure_class == "interrupted" and .error == "the server was asked to stop" and .messages == 0'
+    valid_lines
+    ended "$client"
+    grep -q -a 'the server was asked to stop' client.out
 }
 
 @test "a client that is killed: the server says so and goes on" {
