@@ -167,6 +167,10 @@ enum sv_notify {
 
 #define SV_BATCH 32
 
+/* Lines, or short messages, that either side of a ring is ahead of itself in
+ * asking for. 2 to 6 are alike; 8 are worse. */
+#define SV_AHEAD 4
+
 /* One QP that receives into a CQ: where its next record will appear. */
 struct sv_scan {
     const _Atomic uint64_t *tag;
@@ -320,6 +324,7 @@ struct sv_rx {
     uint64_t        pos;
     uint64_t        published;
     unsigned        scan;       /* index in the CQ's scan array */
+    uint32_t        streak;     /* records since the ring was found empty */
     uint32_t        consumed;   /* SRQ: RECVs taken for this QP */
     bool            busy;       /* a message is being received */
     uint32_t        got;

@@ -442,6 +442,17 @@ static void sv_rx_learn_ring(struct sv_qp *qp)
     }
 }
 
+/* Where records have been found one after the other, more are there, and their
+ * lines come over while this one is worked on. Where the receiver keeps up, the
+ * sender has just asked for those lines itself. */
+static inline void sv_rx_fetch_ahead(struct sv_rx *rx)
+{
+    if (++rx->streak > SV_AHEAD) {
+        __builtin_prefetch(rx->ring + ((rx->pos + SV_AHEAD * SV_CACHE_LINE) &
+                                       (rx->ring_bytes - 1)));
+    }
+}
+
 unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
 {
     struct sv_rx *rx  = &qp->rx;
@@ -465,6 +476,7 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
         rec    = (struct sv_rec*)(rx->ring + offset);
         if (atomic_load_explicit(&rec->tag, memory_order_acquire) !=
             (rx->pos ^ rx->key)) {
+            rx->streak = 0;
             break;
         }
 
@@ -476,6 +488,7 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
             continue;
         }
 
+        sv_rx_fetch_ahead(rx);
         result = sv_rx_short(qp, rec) ? SV_RX_MESSAGE :
                                         sv_rx_record(qp, rec, notify);
         if (sv_unlikely(result >= SV_RX_STALLED)) {
