@@ -285,16 +285,52 @@ START_TEST(test_held)
 }
 END_TEST
 
+/* The copy of a WRITE is one instruction, and where it has just been made the
+ * one who makes it is in the middle of its request. Memory that is deregistered
+ * then is not free until it goes on, or dies. */
+START_TEST(test_memory_in_use)
+{
+    struct t_peer peer;
+    struct t_end end;
+
+#ifdef __SANITIZE_THREAD__
+    t_skip("the thread sanitizer ends what starts threads after a fork");
+#endif
+    t_softverbs_only("there a device copies, which nobody can hold");
+    request = &requests[2];
+    ck_assert_int_eq(request->opcode, IBV_WR_RDMA_WRITE);
+    start_led(&peer, &end);
+    memset(end.buf, 0, LONG);
+    while (end.buf[LONG - 1] == 0) {
+        ck_assert(step(&peer));
+    }
+    ck_assert_int_eq(ibv_dereg_mr(end.mr), EBUSY);
+    if (_i) {
+        t_peer_kill(&peer);
+    } else {
+        let_go(&peer);
+        t_peer_join(&peer);
+    }
+    ck_assert_int_eq(ibv_dereg_mr(end.mr), 0);
+    end.mr = NULL;
+    t_end_close(&end);
+}
+END_TEST
+
 static Suite *suite_step(void)
 {
-    Suite *suite = suite_create("step");
-    TCase *tcase = tcase_create("step");
+    Suite *suite  = suite_create("step");
+    TCase *tcase  = tcase_create("step");
+    TCase *in_use = tcase_create("in_use");
 
     /* 15 points take half a second on a quiet machine */
     tcase_set_timeout(tcase, T_TIMEOUT + points_wanted());
     tcase_add_loop_test(tcase, test_killed, 0, REQUESTS);
     tcase_add_loop_test(tcase, test_held, 0, REQUESTS);
     suite_add_tcase(suite, tcase);
+    tcase_set_timeout(in_use, T_TIMEOUT);
+    tcase_add_loop_test(in_use, test_memory_in_use, 0, 2);
+    suite_add_tcase(suite, in_use);
     return suite;
 }
 
