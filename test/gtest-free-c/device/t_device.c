@@ -424,6 +424,26 @@ int t_post_rdma(struct t_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id,
     return ibv_post_send(end->qp, &wr, &bad);
 }
 
+int t_post_atomic(struct t_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id,
+                  size_t offset, const struct t_address *to, size_t to_offset,
+                  uint64_t compare_add, uint64_t swap)
+{
+    struct ibv_sge sge    = t_sge(end, offset, sizeof(uint64_t));
+    struct ibv_send_wr wr = {
+        .wr_id      = wr_id,
+        .sg_list    = &sge,
+        .num_sge    = 1,
+        .opcode     = opcode,
+        .send_flags = IBV_SEND_SIGNALED,
+        .wr.atomic  = {.remote_addr = to->buf + to_offset,
+                       .compare_add = compare_add, .swap = swap,
+                       .rkey = to->rkey}
+    };
+    struct ibv_send_wr *bad;
+
+    return ibv_post_send(end->qp, &wr, &bad);
+}
+
 int t_post_datagram(struct t_end *end, struct ibv_ah *ah, uint32_t qpn,
                     uint32_t qkey, uint64_t wr_id, size_t offset,
                     size_t length)

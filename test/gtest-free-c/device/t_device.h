@@ -158,6 +158,9 @@ int t_post_send(struct t_end *end, uint64_t wr_id, size_t offset,
 int t_post_rdma(struct t_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id,
                 size_t offset, size_t length, const struct t_address *to,
                 size_t to_offset);
+int t_post_atomic(struct t_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id,
+                  size_t offset, const struct t_address *to, size_t to_offset,
+                  uint64_t compare_add, uint64_t swap);
 int t_post_datagram(struct t_end *end, struct ibv_ah *ah, uint32_t qpn,
                     uint32_t qkey, uint64_t wr_id, size_t offset,
                     size_t length);

@@ -593,21 +593,14 @@ END_TEST
 /* A request that makes no sense is another event than one that is denied. */
 START_TEST(test_async_request)
 {
-    struct ibv_sge sge    = {.length = 8};
-    struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1,
-                             .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
-    struct ibv_send_wr *bad;
     struct t_address to;
     struct t_end ends[2];
 
     t_softverbs_only("its driver does not let such a request out");
     t_pair_open(ends, NULL, NULL);
-    to                       = t_end_address(&ends[1]);
-    sge.addr                 = (uintptr_t)ends[0].buf;
-    sge.lkey                 = ends[0].mr->lkey;
-    wr.wr.atomic.remote_addr = to.buf + 4;
-    wr.wr.atomic.rkey        = to.rkey;
-    ck_assert_int_eq(ibv_post_send(ends[0].qp, &wr, &bad), 0);
+    to = t_end_address(&ends[1]);
+    ck_assert_int_eq(t_post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0,
+                                   &to, 4, 1, 0), 0);
     t_poll_is(ends[0].send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
     async_is(&ends[1], IBV_EVENT_QP_REQ_ERR);
     t_pair_close(ends);

@@ -490,15 +490,8 @@ START_TEST(test_lose_ack_rdma)
     memset(ends[0].buf, 7, 8);
     memcpy(ends[1].buf, &value, 8);
     if (_i) {
-        struct ibv_sge sge    = {(uintptr_t)ends[0].buf, 8, ends[0].mr->lkey};
-        struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1,
-                                 .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-                                 .wr.atomic = {.remote_addr = to.buf,
-                                               .compare_add = 1,
-                                               .rkey        = to.rkey}};
-        struct ibv_send_wr *bad;
-
-        ck_assert_int_eq(ibv_post_send(ends[0].qp, &wr, &bad), 0);
+        ck_assert_int_eq(t_post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 1,
+                                       0, &to, 0, 1, 0), 0);
     } else {
         ck_assert_int_eq(t_post_rdma(&ends[0], IBV_WR_RDMA_WRITE, 1, 0, 8, &to,
                                      0), 0);

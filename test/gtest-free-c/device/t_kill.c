@@ -513,18 +513,9 @@ static void check_locks(struct player *p, struct t_end *self)
     uint64_t *word             = (uint64_t*)self->buf;
     uint64_t before            = *word;
     uint64_t marks             = p->marks;
-    struct ibv_sge sge         = {(uintptr_t)self->buf + 64, 8,
-                                  self->mr->lkey};
-    struct ibv_send_wr wr      = {
-        .wr_id = 7, .sg_list = &sge, .num_sge = 1,
-        .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-        .send_flags = IBV_SEND_SIGNALED,
-        .wr.atomic = {.remote_addr = own.buf, .compare_add = 3,
-                      .rkey = own.rkey}
-    };
-    struct ibv_send_wr *bad;
 
-    ck_assert_int_eq(ibv_post_send(self->qp, &wr, &bad), 0);
+    ck_assert_int_eq(t_post_atomic(self, IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 64,
+                                   &own, 0, 3, 0), 0);
     t_poll_is(self->send_cq, 7, IBV_WC_SUCCESS);
     ck_assert_uint_eq(*word, before + 3);
     while (p->marks == marks) {

@@ -381,23 +381,15 @@ static uint8_t letter_byte(unsigned from, unsigned to, unsigned number)
 static void send_letter(struct citizen *c, unsigned to,
                         const struct t_address *address)
 {
-    unsigned number       = c->sent[to]++;
-    size_t at             = AT_OUT + (to * WINDOW + number % WINDOW) * LONGEST;
-    size_t length         = letter_length(c->rank, to, number);
-    struct ibv_sge sge    = {(uintptr_t)c->crowd.base.buf + AT_SUM + 8 * to, 8,
-                             c->crowd.base.mr->lkey};
-    struct ibv_send_wr wr = {
-        .wr_id = to, .sg_list = &sge, .num_sge = 1,
-        .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-        .send_flags = IBV_SEND_SIGNALED,
-        .wr.atomic = {.remote_addr = address->buf, .compare_add = 1,
-                      .rkey = address->rkey}
-    };
-    struct ibv_send_wr *bad;
+    struct t_end *end = &c->crowd.ends[to];
+    unsigned number   = c->sent[to]++;
+    size_t at         = AT_OUT + (to * WINDOW + number % WINDOW) * LONGEST;
+    size_t length     = letter_length(c->rank, to, number);
 
     memset(c->crowd.base.buf + at, letter_byte(c->rank, to, number), length);
-    ck_assert_int_eq(t_post_send(&c->crowd.ends[to], to, at, length, 0), 0);
-    ck_assert_int_eq(ibv_post_send(c->crowd.ends[to].qp, &wr, &bad), 0);
+    ck_assert_int_eq(t_post_send(end, to, at, length, 0), 0);
+    ck_assert_int_eq(t_post_atomic(end, IBV_WR_ATOMIC_FETCH_AND_ADD, to,
+                                   AT_SUM + 8 * to, address, 0, 1, 0), 0);
 }
 
 static void take_letter(struct citizen *c)

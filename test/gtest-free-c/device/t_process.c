@@ -160,23 +160,15 @@ enum { ADDERS = 3, ADDS = 20000 };
 
 static void add_many(int fd)
 {
-    struct ibv_sge sge;
-    struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1,
-                             .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-                             .send_flags = IBV_SEND_SIGNALED,
-                             .wr.atomic.compare_add = 1};
-    struct ibv_send_wr *bad;
     struct t_address to;
     struct t_end end;
     int i;
 
-    to  = connect_over(fd, &end, NULL, NULL);
+    to = connect_over(fd, &end, NULL, NULL);
     t_hear(fd, &to, sizeof(to)); /* all add to the same word */
-    sge = (struct ibv_sge){(uintptr_t)end.buf, 8, end.mr->lkey};
-    wr.wr.atomic.remote_addr = to.buf;
-    wr.wr.atomic.rkey        = to.rkey;
     for (i = 0; i < (int)t_times(ADDS); ++i) {
-        ck_assert_int_eq(ibv_post_send(end.qp, &wr, &bad), 0);
+        ck_assert_int_eq(t_post_atomic(&end, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0,
+                                       &to, 0, 1, 0), 0);
         t_poll_is(end.send_cq, 1, IBV_WC_SUCCESS);
     }
     close_over(fd, &end);

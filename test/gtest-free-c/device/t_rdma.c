@@ -126,23 +126,6 @@ START_TEST(test_write_waits_for_send)
 }
 END_TEST
 
-static int post_atomic(struct t_end *end, enum ibv_wr_opcode opcode,
-                       const struct t_address *to, size_t to_offset,
-                       uint64_t compare_add, uint64_t swap)
-{
-    struct ibv_sge sge = {(uintptr_t)end->buf, 8, end->mr->lkey};
-    struct ibv_send_wr wr = {
-        .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
-        .send_flags = IBV_SEND_SIGNALED,
-        .wr.atomic = {.remote_addr = to->buf + to_offset,
-                      .compare_add = compare_add, .swap = swap,
-                      .rkey = to->rkey}
-    };
-    struct ibv_send_wr *bad;
-
-    return ibv_post_send(end->qp, &wr, &bad);
-}
-
 static uint64_t *word(struct t_end *end, size_t offset)
 {
     return (uint64_t*)(end->buf + offset);
@@ -157,23 +140,23 @@ START_TEST(test_atomics)
     to                   = t_end_address(&ends[1]);
     *word(&ends[1], 160) = 5;
 
-    ck_assert_int_eq(post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD, &to,
-                                 160, -7, 0), 0);
+    ck_assert_int_eq(t_post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0,
+                                   &to, 160, -7, 0), 0);
     ck_assert_int_eq(t_poll_is(ends[0].send_cq, 1, IBV_WC_SUCCESS).opcode,
                      IBV_WC_FETCH_ADD);
     ck_assert_uint_eq(*word(&ends[0], 0), 5);
     ck_assert_uint_eq(*word(&ends[1], 160), (uint64_t)-2);
 
     /* no match: nothing changes, and one sees why */
-    ck_assert_int_eq(post_atomic(&ends[0], IBV_WR_ATOMIC_CMP_AND_SWP, &to,
-                                 160, 5, 99), 0);
+    ck_assert_int_eq(t_post_atomic(&ends[0], IBV_WR_ATOMIC_CMP_AND_SWP, 1, 0,
+                                   &to, 160, 5, 99), 0);
     ck_assert_int_eq(t_poll_is(ends[0].send_cq, 1, IBV_WC_SUCCESS).opcode,
                      IBV_WC_COMP_SWAP);
     ck_assert_uint_eq(*word(&ends[0], 0), (uint64_t)-2);
     ck_assert_uint_eq(*word(&ends[1], 160), (uint64_t)-2);
 
-    ck_assert_int_eq(post_atomic(&ends[0], IBV_WR_ATOMIC_CMP_AND_SWP, &to,
-                                 160, -2, 99), 0);
+    ck_assert_int_eq(t_post_atomic(&ends[0], IBV_WR_ATOMIC_CMP_AND_SWP, 1, 0,
+                                   &to, 160, -2, 99), 0);
     t_poll_is(ends[0].send_cq, 1, IBV_WC_SUCCESS);
     ck_assert_uint_eq(*word(&ends[0], 0), (uint64_t)-2);
     ck_assert_uint_eq(*word(&ends[1], 160), 99);
@@ -225,8 +208,8 @@ static void check_denial(const struct denial *d)
 
     if ((d->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) ||
         (d->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)) {
-        ck_assert_int_eq(post_atomic(&ends[0], d->opcode, &to,
-                                     8192 + d->offset, 0, 1), 0);
+        ck_assert_int_eq(t_post_atomic(&ends[0], d->opcode, 1, 0, &to,
+                                       8192 + d->offset, 0, 1), 0);
     } else {
         ck_assert_int_eq(t_post_rdma(&ends[0], d->opcode, 1, 0, d->length, &to,
                                      8192 + d->offset), 0);
@@ -297,7 +280,8 @@ START_TEST(test_qp_denials)
     memset(ends[1].buf, 0xee, ends[1].size);
     ck_assert_int_eq(t_post_recv(&ends[1], 4, 64, 64), 0);
     if (d->opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-        ck_assert_int_eq(post_atomic(&ends[0], d->opcode, &to, 0, 0, 1), 0);
+        ck_assert_int_eq(t_post_atomic(&ends[0], d->opcode, 1, 0, &to, 0, 0, 1),
+                         0);
     } else {
         ck_assert_int_eq(t_post_rdma(&ends[0], d->opcode, 1, 0, d->length, &to,
                                      0), 0);
@@ -372,11 +356,11 @@ START_TEST(test_misaligned_atomic)
     to = t_end_address(&ends[1]);
     ck_assert_int_eq(t_post_recv(&ends[1], 4, 64, 64), 0);
     if (t_differs(T_DIFF_MISALIGNED)) {
-        ck_assert_int_eq(post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD,
-                                     &to, 4, 1, 0), EINVAL);
+        ck_assert_int_eq(t_post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 1,
+                                       0, &to, 4, 1, 0), EINVAL);
     } else {
-        ck_assert_int_eq(post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD,
-                                     &to, 4, 1, 0), 0);
+        ck_assert_int_eq(t_post_atomic(&ends[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 1,
+                                       0, &to, 4, 1, 0), 0);
         t_poll_is(ends[0].send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
         ck_assert_int_eq(t_end_state(&ends[0]), IBV_QPS_ERR);
         t_poll_is(ends[1].recv_cq, 4, IBV_WC_WR_FLUSH_ERR);

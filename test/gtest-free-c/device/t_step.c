@@ -48,16 +48,8 @@ static const struct request *request; /* of this round; processes inherit it */
 
 static void post_add(struct t_end *end, const struct t_address *to)
 {
-    struct ibv_sge sge    = {(uintptr_t)end->buf, 8, end->mr->lkey};
-    struct ibv_send_wr wr = {
-        .wr_id = 1, .sg_list = &sge, .num_sge = 1,
-        .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .send_flags = IBV_SEND_SIGNALED,
-        .wr.atomic = {.remote_addr = to->buf, .compare_add = 1,
-                      .rkey = to->rkey}
-    };
-    struct ibv_send_wr *bad;
-
-    ck_assert_int_eq(ibv_post_send(end->qp, &wr, &bad), 0);
+    ck_assert_int_eq(t_post_atomic(end, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, to,
+                                   0, 1, 0), 0);
 }
 
 static void post_request(struct t_end *end, const struct t_address *to)
