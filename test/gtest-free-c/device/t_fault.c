@@ -12,27 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sends message `id` of 64 bytes, all of them `id`, from one end to the other,
- * whose RECV has the same id. */
-static int send_id(struct t_end ends[2], uint8_t id)
-{
-    memset(ends[0].buf + 64 * id, id, 64);
-    return t_post_send(&ends[0], id, 64 * id, 64, IBV_SEND_SIGNALED);
-}
-
-static void expect_ids(struct t_end *end, unsigned count)
-{
-    unsigned i;
-
-    for (i = 0; i < count; ++i) {
-        ck_assert_int_eq(t_post_recv(end, i, 4096 + 128 * i, 128), 0);
-    }
-}
-
 /* Message `id` arrives in the RECV `wr_id`. */
 static void arrives(struct t_end *end, uint64_t wr_id, uint8_t id)
 {
-    size_t at = 4096 + 128 * wr_id;
+    size_t at = T_FAULT_RECVS + T_FAULT_RECV * wr_id;
 
     if (end->make.type == IBV_QPT_UD) {
         at += 40;
@@ -82,9 +65,7 @@ START_TEST(test_post)
     int i;
 
     snprintf(plan, sizeof(plan), "post position=%d errno=EAGAIN n=2", k);
-    t_fault_plan(plan);
-    t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 2 * CHAIN);
+    t_fault_pair(ends, plan, 2 * CHAIN);
     make_chain(&ends[0], wr, sge);
     ck_assert_int_eq(ibv_post_send(ends[0].qp, wr, &bad), 0);
     ck_assert_ptr_null(bad);
@@ -121,11 +102,9 @@ START_TEST(test_post_short)
     struct t_end ends[2];
     int i;
 
-    t_fault_plan("post position=1 n=1");
-    t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 8);
+    t_fault_pair(ends, "post position=1 n=1", 8);
     for (i = 0; i < 4; ++i) {
-        ck_assert_int_eq(send_id(ends, i), 0);
+        ck_assert_int_eq(t_fault_send(ends, i), 0);
         t_poll_is(ends[0].send_cq, i, IBV_WC_SUCCESS);
     }
     make_chain(&ends[0], wr, sge);
@@ -143,9 +122,7 @@ START_TEST(test_post_and_full)
     struct ibv_sge sge[CHAIN];
     struct t_end ends[2];
 
-    t_fault_plan("post position=3 errno=EIO");
-    t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 8);
+    t_fault_pair(ends, "post position=3 errno=EIO", 8);
     make_chain(&ends[0], wr, sge);
     wr[1].opcode = IBV_WR_BIND_MW;
     ck_assert_int_eq(ibv_post_send(ends[0].qp, wr, &bad), EINVAL);
@@ -311,7 +288,7 @@ START_TEST(test_verb)
 
     snprintf(plan, sizeof(plan), "verb name=%s n=2; verb name=%s n=4 errno=EIO",
              calls[_i].name, calls[_i].name);
-    t_fault_plan("delay time=1ms qp=rc.1000000");
+    t_fault_plan_idle();
     t_end_open(&end, &make);
     t_fault_set(plan);
     the_end = &end;
@@ -338,7 +315,7 @@ START_TEST(test_verb_any)
     char plan[64];
     int i, k;
 
-    t_fault_plan("delay time=1ms qp=rc.1000000");
+    t_fault_plan_idle();
     t_end_open(&end, &make);
     the_end = &end;
     for (k = 1; k <= 40; ++k) {
@@ -383,12 +360,10 @@ START_TEST(test_complete)
 
     snprintf(plan, sizeof(plan), "complete qp=rc.0 status=%s n=3",
              statuses[_i].name);
-    t_fault_plan(plan);
-    t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 4);
+    t_fault_pair(ends, plan, 4);
     ck_assert_int_eq(t_post_recv(&ends[0], 9, 0, 64), 0);
     for (i = 0; i < 4; ++i) {
-        ck_assert_int_eq(send_id(ends, i), 0);
+        ck_assert_int_eq(t_fault_send(ends, i), 0);
     }
     for (i = 0; i < 2; ++i) {
         t_poll_is(ends[0].send_cq, i, IBV_WC_SUCCESS);
@@ -434,11 +409,10 @@ START_TEST(test_complete_recv)
 {
     struct t_end ends[2];
 
-    t_fault_plan("complete qp=rc.1 queue=recv status=LOC_PROT_ERR n=2");
-    t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 4);
-    ck_assert_int_eq(send_id(ends, 0), 0);
-    ck_assert_int_eq(send_id(ends, 1), 0);
+    t_fault_pair(ends, "complete qp=rc.1 queue=recv status=LOC_PROT_ERR n=2",
+                 4);
+    ck_assert_int_eq(t_fault_send(ends, 0), 0);
+    ck_assert_int_eq(t_fault_send(ends, 1), 0);
     arrives(&ends[1], 0, 0);
     t_poll_is(ends[1].recv_cq, 1, IBV_WC_LOC_PROT_ERR);
     flushed(ends[1].recv_cq, 2);
@@ -446,7 +420,7 @@ START_TEST(test_complete_recv)
     ck_assert_int_eq(t_end_state(&ends[1]), IBV_QPS_ERR);
     t_poll_is(ends[0].send_cq, 0, IBV_WC_SUCCESS);
     t_poll_is(ends[0].send_cq, 1, IBV_WC_REM_OP_ERR);
-    ck_assert_int_eq(send_id(ends, 2), 0);
+    ck_assert_int_eq(t_fault_send(ends, 2), 0);
     flushed(ends[0].send_cq, 2);
     t_pair_close(ends);
     ck_assert_uint_eq(t_fault_decisions(), 1);
@@ -459,12 +433,10 @@ START_TEST(test_lose_ack)
 {
     struct t_end ends[2];
 
-    t_fault_plan("lose-ack qp=rc.0 n=2");
-    t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 4);
-    ck_assert_int_eq(send_id(ends, 0), 0);
-    ck_assert_int_eq(send_id(ends, 1), 0);
-    ck_assert_int_eq(send_id(ends, 2), 0);
+    t_fault_pair(ends, "lose-ack qp=rc.0 n=2", 4);
+    ck_assert_int_eq(t_fault_send(ends, 0), 0);
+    ck_assert_int_eq(t_fault_send(ends, 1), 0);
+    ck_assert_int_eq(t_fault_send(ends, 2), 0);
     arrives(&ends[1], 0, 0);
     arrives(&ends[1], 1, 1); /* the peer has it */
     t_poll_is(ends[0].send_cq, 0, IBV_WC_SUCCESS);
@@ -514,8 +486,8 @@ START_TEST(test_lose_ack_and_clear)
 
     t_fault_plan("lose-ack");
     t_pair_open(ends, NULL, &slow);
-    expect_ids(&ends[1], 4);
-    ck_assert_int_eq(send_id(ends, 0), 0);
+    t_fault_expect(&ends[1], 4);
+    ck_assert_int_eq(t_fault_send(ends, 0), 0);
     ck_assert_int_eq(t_fault_ask("clear\n"), 0);
     arrives(&ends[1], 0, 0);
     t_poll_is(ends[0].send_cq, 0, IBV_WC_RETRY_EXC_ERR);
@@ -541,14 +513,12 @@ START_TEST(test_delay)
     struct t_end ends[2];
     uint64_t start;
 
-    t_fault_plan("delay qp=rc.0 time=80ms n=2");
-    t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 4);
+    t_fault_pair(ends, "delay qp=rc.0 time=80ms n=2", 4);
     start = t_now_ns();
-    ck_assert_int_eq(send_id(ends, 0), 0);
+    ck_assert_int_eq(t_fault_send(ends, 0), 0);
     t_poll_is(ends[0].send_cq, 0, IBV_WC_SUCCESS);
-    ck_assert_int_eq(send_id(ends, 1), 0);
-    ck_assert_int_eq(send_id(ends, 2), 0);
+    ck_assert_int_eq(t_fault_send(ends, 1), 0);
+    ck_assert_int_eq(t_fault_send(ends, 2), 0);
     arrives(&ends[1], 0, 0);
     arrives(&ends[1], 1, 1);
     ck_assert_uint_ge(t_now_ns() - start, 80000000);
@@ -575,7 +545,7 @@ static void open_ud(struct t_end ends[2])
     t_end_up(&ends[0], NULL, NULL);
     t_end_up(&ends[1], NULL, NULL);
     ud_ah = t_create_ah(&ends[0], &ud_to);
-    expect_ids(&ends[1], 8);
+    t_fault_expect(&ends[1], 8);
 }
 
 static void close_ud(struct t_end ends[2])
@@ -707,11 +677,11 @@ START_TEST(test_each_qp)
     t_fault_plan("complete status=GENERAL_ERR n=2 times=2");
     for (i = 0; i < 3; ++i) {
         t_pair_open(pairs[i], NULL, NULL);
-        expect_ids(&pairs[i][1], 4);
+        t_fault_expect(&pairs[i][1], 4);
     }
     for (k = 0; k < 2; ++k) {
         for (i = 0; i < 3; ++i) {
-            ck_assert_int_eq(send_id(pairs[i], k), 0);
+            ck_assert_int_eq(t_fault_send(pairs[i], k), 0);
             t_poll_is(pairs[i][0].send_cq, k, ((k == 1) && (i < 2)) ?
                               IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS);
         }
@@ -732,9 +702,9 @@ START_TEST(test_other_process)
     setenv("SOFTVERBS_PROCESS", "4", 1);
     setenv("OMPI_COMM_WORLD_RANK", "1", 1); /* what we say comes first */
     t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 4);
-    ck_assert_int_eq(send_id(ends, 0), 0);
-    ck_assert_int_eq(send_id(ends, 1), 0);
+    t_fault_expect(&ends[1], 4);
+    ck_assert_int_eq(t_fault_send(ends, 0), 0);
+    ck_assert_int_eq(t_fault_send(ends, 1), 0);
     t_poll_is(ends[0].send_cq, 0, IBV_WC_SUCCESS);
     t_poll_is(ends[0].send_cq, 1, IBV_WC_FATAL_ERR);
     t_pair_close(ends);
@@ -749,7 +719,7 @@ START_TEST(test_rank_of_launcher)
     t_fault_plan("complete process=3 status=GENERAL_ERR");
     setenv(_i ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK", "3", 1);
     t_pair_open(ends, NULL, NULL);
-    ck_assert_int_eq(send_id(ends, 0), 0);
+    ck_assert_int_eq(t_fault_send(ends, 0), 0);
     t_poll_is(ends[0].send_cq, 0, IBV_WC_GENERAL_ERR);
     t_pair_close(ends);
     ck_assert_uint_eq(t_fault_decisions(), 1);
@@ -761,10 +731,8 @@ START_TEST(test_changed_while_running)
 {
     struct t_end ends[2];
 
-    t_fault_plan("complete status=GENERAL_ERR n=100");
-    t_pair_open(ends, NULL, NULL);
-    expect_ids(&ends[1], 8);
-    ck_assert_int_eq(send_id(ends, 0), 0);
+    t_fault_pair(ends, "complete status=GENERAL_ERR n=100", 8);
+    ck_assert_int_eq(t_fault_send(ends, 0), 0);
     t_poll_is(ends[0].send_cq, 0, IBV_WC_SUCCESS);
 
     ck_assert_int_eq(t_fault_ask("set\nexplode"), -1);
@@ -778,8 +746,8 @@ START_TEST(test_changed_while_running)
                                                 "is QP 0x"));
 
     t_fault_set("seed 5; complete qp=rc.0 status=REM_OP_ERR n=2");
-    ck_assert_int_eq(send_id(ends, 1), 0);
-    ck_assert_int_eq(send_id(ends, 2), 0);
+    ck_assert_int_eq(t_fault_send(ends, 1), 0);
+    ck_assert_int_eq(t_fault_send(ends, 2), 0);
     t_poll_is(ends[0].send_cq, 1, IBV_WC_SUCCESS);
     t_poll_is(ends[0].send_cq, 2, IBV_WC_REM_OP_ERR);
     ck_assert_int_eq(t_fault_ask("show\n"), 0);

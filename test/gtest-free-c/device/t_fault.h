@@ -18,6 +18,21 @@ void t_fault_begin(void);
 /* The plan of this process, from the environment, with its log in a file. */
 void t_fault_plan(const char *plan);
 
+/* A plan of which nothing comes, for a test that sets its own later. */
+void t_fault_plan_idle(void);
+
+/* Two ends under a plan; the second has `recvs` RECVs, see below. */
+void t_fault_pair(struct t_end ends[2], const char *plan, unsigned recvs);
+
+/* RECVs 0, 1, ... of 128 bytes each, from 4096 on. */
+enum { T_FAULT_RECVS = 4096, T_FAULT_RECV = 128 };
+
+void t_fault_expect(struct t_end *end, unsigned count);
+
+/* Posts message `id` of 64 bytes, all of them `id`, from the first end to the
+ * second. What the verb answered is returned. */
+int t_fault_send(struct t_end ends[2], uint8_t id);
+
 /* A request to this process, as `daqiri faults` makes one; the answer's text is
  * in t_fault_reply. */
 int t_fault_ask(const char *request);

@@ -34,6 +34,34 @@ void t_fault_plan(const char *plan)
     setenv("SOFTVERBS_FAULTS_LOG", log_path, 1);
 }
 
+void t_fault_plan_idle(void)
+{
+    t_fault_plan("delay time=1ms qp=rc.1000000");
+}
+
+void t_fault_expect(struct t_end *end, unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; ++i) {
+        ck_assert_int_eq(t_post_recv(end, i, T_FAULT_RECVS + T_FAULT_RECV * i,
+                                     T_FAULT_RECV), 0);
+    }
+}
+
+void t_fault_pair(struct t_end ends[2], const char *plan, unsigned recvs)
+{
+    t_fault_plan(plan);
+    t_pair_open(ends, NULL, NULL);
+    t_fault_expect(&ends[1], recvs);
+}
+
+int t_fault_send(struct t_end ends[2], uint8_t id)
+{
+    memset(ends[0].buf + 64 * id, id, 64);
+    return t_post_send(&ends[0], id, 64 * id, 64, IBV_SEND_SIGNALED);
+}
+
 int t_fault_ask(const char *request)
 {
     int (*control)(int, const char*, char*, size_t);
