@@ -132,6 +132,9 @@ start_server()
     done
 }
 
+# An average is that since the line before, and inf if nothing has ended since.
+csv_line='^ *[0-9]+,[0-9.]+(,([0-9.]+|inf),[0-9.]+){3}$'
+
 # run_pair SIDE: the loaded test once -> $csv, the last line of
 # ucx_perftest -v: iterations, latency in us (median, average, overall), MB/s
 # (average, overall), messages/s (average, overall).
@@ -151,7 +154,7 @@ run_pair()
         </dev/null || give_up "$side" "$work/client" "$work/server"
     wait "$server" || give_up "$side" "$work/server"
     server=
-    csv=$(grep -E '^ *[0-9]+(,[0-9.]+){7}$' "$work/client" | tail -n 1)
+    csv=$(grep -E "$csv_line" "$work/client" | tail -n 1)
     [ -n "$csv" ] || give_up "$side" "$work/client"
     carried "$side" "$op" "$count"
 }
