@@ -61,7 +61,7 @@ uct_daqiri_iface_do_progress(uct_daqiri_iface_t *iface)
 }
 
 
-unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
+UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
     unsigned count;

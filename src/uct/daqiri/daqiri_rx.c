@@ -410,7 +410,7 @@ static void uct_daqiri_rx_on_wc(uct_daqiri_iface_t *iface,
 }
 
 
-unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface)
+UCT_DAQIRI_POLLED unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface)
 {
     struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
     int count, i;

@@ -390,7 +390,7 @@ void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn)
 }
 
 
-unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
+UCT_DAQIRI_POLLED unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
 {
     struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
     int count, i;
