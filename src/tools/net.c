@@ -10,7 +10,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -49,6 +51,19 @@ static int net_split(const char *address, char *host, size_t host_size,
     return 0;
 }
 
+/* The resolver takes what is left of a number in 16 bits. */
+static int net_check_port(const char *address, const char *port,
+                          daqiri_failure_t *failure)
+{
+    const size_t length = strspn(port, "0123456789");
+
+    if ((port[length] != '\0') || (strtoul(port, NULL, 10) <= UINT16_MAX)) {
+        return 0;
+    }
+    return daqiri_fail(failure, DAQIRI_CLASS_LOCAL, "'%s' is no address: a "
+                       "port is a number up to %d", address, UINT16_MAX);
+}
+
 static struct addrinfo *net_resolve(const char *address, int flags,
                                     daqiri_failure_t *failure)
 {
@@ -60,8 +75,8 @@ static struct addrinfo *net_resolve(const char *address, int flags,
     char host[256], port[64];
     int ret;
 
-    if (net_split(address, host, sizeof(host), port, sizeof(port), failure) !=
-        0) {
+    if ((net_split(address, host, sizeof(host), port, sizeof(port), failure) !=
+         0) || (net_check_port(address, port, failure) != 0)) {
         return NULL;
     }
     ret = getaddrinfo((host[0] != '\0') ? host : NULL, port, &hints, &list);

@@ -81,9 +81,9 @@ static int run_parse(int argc, char **argv, run_opts_t *opts)
 {
     int letter;
 
-    /* + : what follows COMMAND is COMMAND's. */
-    while ((letter = getopt_long(argc, argv, "+d:t:ph", run_long_options,
-                                 NULL)) != -1) {
+    /* One dash or two, as everywhere. + : what follows COMMAND is COMMAND's. */
+    while ((letter = getopt_long_only(argc, argv, "+d:t:ph", run_long_options,
+                                      NULL)) != -1) {
         switch (letter) {
         case 'd':
             opts->device = optarg;

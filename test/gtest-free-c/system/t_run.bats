@@ -140,6 +140,22 @@ refused()
 
 # --- the device
 
+@test "an option with one dash, as everywhere; letters with and without a blank" {
+    local words
+
+    for words in '-device soft -tls rc_verbs' '-d soft -t rc_verbs' '-dsoft -trc_verbs' '--dev=soft -tls=rc_verbs'; do
+        # shellcheck disable=SC2086
+        daqiri run $words -- sh -c 'echo "$UCX_TLS $UCX_NET_DEVICES"'
+        [ "$status" -eq 0 ]
+        [ "$output" = 'rc_verbs softverbs0:1' ]
+    done
+    daqiri run -print-env -device soft
+    [ "$status" -eq 0 ]
+    [[ $output == *UCX_TLS* ]]
+    daqiri run -nonsense true
+    [ "$status" -eq 2 ]
+}
+
 @test "no RDMA device: the software device, and it says why" {
     with_devices '' run env
     [ "$status" -eq 0 ]
