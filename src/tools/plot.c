@@ -265,6 +265,8 @@ void daqiri_plot_sizes(const json_t *report, FILE *script)
 {
     const json_t *rows = json_object_get(report, "rows");
     const char *gap    = "";
+    json_int_t least   = INT64_MAX;
+    json_int_t most    = 0;
     char text[DAQIRI_PLOT_SIZE_MAX];
     json_int_t size;
     size_t i;
@@ -276,9 +278,13 @@ void daqiri_plot_sizes(const json_t *report, FILE *script)
                                                   "size"));
         fprintf(script, "%s'%s' %lld", gap,
                 daqiri_plot_size((uint64_t)size, text), (long long)size);
-        gap = ", ";
+        gap   = ", ";
+        least = (size < least) ? size : least;
+        most  = (size > most) ? size : most;
     }
-    fprintf(script, ")\n");
+    /* Where the axis ends gnuplot may leave the number out. */
+    fprintf(script, ")\nset xrange [%lld * 0.9:%lld * 1.1]\n",
+            (long long)least, (long long)most);
 }
 
 void daqiri_plot_number(const json_t *row, const char *path, FILE *script)
