@@ -110,6 +110,32 @@ int daqiri_devices_list(daqiri_device_t **devices_p, size_t *count_p)
     return 0;
 }
 
+int daqiri_devices_look_up(const char *name, char *names, size_t length)
+{
+    struct ibv_device **list;
+    size_t used  = 0;
+    int is_there = 0;
+    int count    = 0;
+    int i;
+
+    errno = 0;
+    list  = devices_open_list(&count);
+    if ((list == NULL) && (errno != 0)) {
+        return errno;
+    }
+    snprintf(names, length, "none");
+    for (i = 0; (i < count) && (used < length); ++i) {
+        is_there |= (strcmp(ibv_get_device_name(list[i]), name) == 0);
+        used     += (size_t)snprintf(names + used, length - used, "%s%s",
+                                     (i > 0) ? ", " : "",
+                                     ibv_get_device_name(list[i]));
+    }
+    if (list != NULL) {
+        ibv_free_device_list(list);
+    }
+    return is_there ? 0 : ENODEV;
+}
+
 const daqiri_device_t *daqiri_devices_usable(const daqiri_device_t *devices,
                                              size_t count)
 {

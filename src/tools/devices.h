@@ -37,6 +37,10 @@ typedef struct daqiri_device {
  * no array), or an errno. */
 int daqiri_devices_list(daqiri_device_t **devices_p, size_t *count_p);
 
+/* Whether there is one of that name, usable or not; opens none. Returns 0;
+ * ENODEV, and the names that there are, or "none"; or another errno. */
+int daqiri_devices_look_up(const char *name, char *names, size_t length);
+
 /* The first that is usable, or NULL. */
 const daqiri_device_t *daqiri_devices_usable(const daqiri_device_t *devices,
                                              size_t count);

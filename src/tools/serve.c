@@ -10,6 +10,7 @@
 
 #include "args.h"
 #include "daqiri.h"
+#include "devices.h"
 #include "net.h"
 #include "pingpong.h"
 #include "soft.h"
@@ -368,6 +369,25 @@ static int serve_all(serve_t *serve, const daqiri_serve_opts_t *opts)
                                                  DAQIRI_EXIT_OK;
 }
 
+/* A name that is none is better said now than to each client. */
+static int serve_look_up(const daqiri_serve_opts_t *opts)
+{
+    char names[256];
+    int error = 0;
+
+    if (strcmp(opts->device, DAQIRI_SOFT_DEVICE) != 0) {
+        error = daqiri_devices_look_up(opts->device, names, sizeof(names));
+    }
+    if (error == ENODEV) {
+        fprintf(stderr, "%s: there is no device '%s'; there are: %s\n",
+                opts->speaker, opts->device, names);
+    } else if (error != 0) {
+        fprintf(stderr, "%s: RDMA devices cannot be listed: %s\n",
+                opts->speaker, strerror(error));
+    }
+    return (error == 0) ? DAQIRI_EXIT_OK : DAQIRI_EXIT_FAILED;
+}
+
 /* Which device pingpong uses, before anybody comes. Without any there is still
  * TCP, unless one was asked for. Returns an exit status. */
 static int serve_settle(daqiri_serve_opts_t *opts, char **argv)
@@ -385,7 +405,7 @@ static int serve_settle(daqiri_serve_opts_t *opts, char **argv)
         opts->device = NULL;
         return DAQIRI_EXIT_OK;
     }
-    return status;
+    return (status == 0) ? serve_look_up(opts) : status;
 }
 
 int daqiri_serve(int argc, char **argv)

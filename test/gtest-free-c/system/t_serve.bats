@@ -105,6 +105,22 @@ valid_lines()
     [ "$status" -eq 0 ]
 }
 
+@test "a device that is not there, devices that cannot be listed: a sentence before anybody comes" {
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down mlx5_1=active')
+    daqiri serve -device mlx5_2 -listen 127.0.0.1:0
+    refused 1 "daqiri serve: there is no device 'mlx5_2'; there are: mlx5_0, mlx5_1"
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='list=denied')
+    daqiri serve -device mlx5_2 -listen 127.0.0.1:0
+    refused 1 'daqiri serve: RDMA devices cannot be listed: '
+    with=()
+    daqiri serve -device nope -listen 127.0.0.1:0
+    refused 1 "daqiri serve: there is no device 'nope'; there are: "
+    # one whose port is down may come up
+    serve_with=(env LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down')
+    serve -device mlx5_0
+    grep -q 'RDMA goes over mlx5_0' serve.err
+}
+
 @test "pingpong clients that stop half way or lie: a line each, and the server goes on" {
     need_python
     serve -device soft -timeout 3s -json
