@@ -42,6 +42,7 @@
 
 #define SV_DEVICE_NAME    "softverbs0"
 #define SV_LID            1
+#define SV_GID_PLACES     4 /* that a GID can be moved to */
 #define SV_GUID           0x0273667462730001ull
 
 /* Limits of the device, as ibv_query_device() tells them. */
@@ -409,6 +410,8 @@ void sv_contexts_raise(enum ibv_event_type type);
 /* ---- device ---- */
 
 void sv_device_gid(union ibv_gid *gid_p);
+/* Its place in the table, in which there is no other. */
+uint32_t sv_device_gid_index(void);
 int sv_query_port(struct ibv_context *context, uint8_t port_num,
                   struct ibv_port_attr *attr, size_t length);
 

@@ -113,7 +113,7 @@ const struct timespec *sv_fault_tick(struct sv_node *node,
 void sv_control_answer(struct sv_node *node);
 
 bool sv_fault_link_is_down(void);
-/* How often the GID table has changed. */
+/* How often the port's GID has become another one. */
 uint32_t sv_fault_gid_changes(void);
 
 /* ---- between sv_fault*.c ---- */
@@ -161,6 +161,7 @@ void sv_fault_link_up(struct sv_node *node);
 /* For a new node, whose link is up. */
 void sv_fault_link_reset(void);
 void sv_fault_gid_change(void);
+void sv_fault_gid_move(void);
 void sv_fault_port_orphan(void);
 
 /* What a rule of the kind that changes state does to a QP and its objects, but

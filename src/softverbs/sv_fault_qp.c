@@ -115,6 +115,7 @@ bool sv_fault_is_global(const struct sv_rule *rule)
     switch (rule->fault) {
     case SV_FAULT_LINK:
     case SV_FAULT_GID_CHANGE:
+    case SV_FAULT_GID_MOVE:
         return true;
     case SV_FAULT_EVENT:
         return sv_event_is_of_port(rule->value[SV_KEY_TYPE]);
@@ -129,6 +130,8 @@ void sv_fault_strike_globally(struct sv_node *node, const struct sv_rule *rule)
         sv_fault_link_down(node, rule->value[SV_KEY_DOWN]);
     } else if (rule->fault == SV_FAULT_GID_CHANGE) {
         sv_fault_gid_change();
+    } else if (rule->fault == SV_FAULT_GID_MOVE) {
+        sv_fault_gid_move();
     } else {
         sv_contexts_raise(rule->value[SV_KEY_TYPE]);
     }

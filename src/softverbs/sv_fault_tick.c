@@ -14,6 +14,7 @@ _Atomic uint32_t sv_fault_num_held;
 
 static _Atomic uint64_t sv_link_up_at; /* 0: the link is up */
 static _Atomic uint32_t sv_gid_changes;
+static _Atomic uint32_t sv_gid_moves;
 
 /* ---- the port ---- */
 
@@ -52,6 +53,17 @@ void sv_fault_gid_change(void)
     sv_contexts_raise(IBV_EVENT_GID_CHANGE);
 }
 
+uint32_t sv_device_gid_index(void)
+{
+    return atomic_load(&sv_gid_moves) % SV_GID_PLACES;
+}
+
+void sv_fault_gid_move(void)
+{
+    atomic_fetch_add(&sv_gid_moves, 1);
+    sv_contexts_raise(IBV_EVENT_GID_CHANGE);
+}
+
 void sv_fault_link_reset(void)
 {
     atomic_store(&sv_link_up_at, 0);
@@ -61,6 +73,7 @@ void sv_fault_port_orphan(void)
 {
     sv_fault_link_reset();
     atomic_store(&sv_gid_changes, 0);
+    atomic_store(&sv_gid_moves, 0);
     atomic_store(&sv_fault_num_held, 0);
 }
 

@@ -92,7 +92,7 @@ static bool sv_transition_is_legal(enum ibv_qp_type type, unsigned from,
 static bool sv_av_is_legal(const struct ibv_ah_attr *av)
 {
     return (av->port_num == 1) &&
-           (!av->is_global || (av->grh.sgid_index == 0));
+           (!av->is_global || (av->grh.sgid_index == sv_device_gid_index()));
 }
 
 /* Values that the device cannot take, whatever the state. */

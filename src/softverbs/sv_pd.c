@@ -58,7 +58,7 @@ SV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
         return NULL;
     }
     if ((attr->port_num != 1) ||
-        (attr->is_global && (attr->grh.sgid_index != 0))) {
+        (attr->is_global && (attr->grh.sgid_index != sv_device_gid_index()))) {
         errno = EINVAL;
         return NULL;
     }
@@ -104,7 +104,7 @@ SV_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
     if ((wc->wc_flags & IBV_WC_GRH) != 0) {
         attr->is_global      = 1;
         attr->grh.dgid       = grh->sgid;
-        attr->grh.sgid_index = 0;
+        attr->grh.sgid_index = sv_device_gid_index();
         attr->grh.hop_limit  = 0xff;
     }
     return 0;

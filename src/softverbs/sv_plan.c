@@ -184,7 +184,8 @@ static const struct sv_fault_info sv_faults[SV_FAULTS] = {
     [SV_FAULT_EVENT]      = {"event", SV_BIT(TYPE), SV_BITS_STATE, SV_QP_ANY},
     [SV_FAULT_OVERRUN]    = {"overrun", 0, SV_BITS_STATE | SV_BIT(CQ),
                              SV_QP_ANY},
-    [SV_FAULT_GID_CHANGE] = {"gid-change", 0, SV_BITS_STATE, SV_QP_ANY}
+    [SV_FAULT_GID_CHANGE] = {"gid-change", 0, SV_BITS_STATE, SV_QP_ANY},
+    [SV_FAULT_GID_MOVE]   = {"gid-move", 0, SV_BITS_STATE, SV_QP_ANY}
 };
 
 /* ---- complaining ---- */

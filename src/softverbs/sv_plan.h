@@ -37,6 +37,7 @@ enum sv_fault {
     SV_FAULT_EVENT,
     SV_FAULT_OVERRUN,
     SV_FAULT_GID_CHANGE,
+    SV_FAULT_GID_MOVE,
     SV_FAULTS
 };
 

@@ -64,7 +64,7 @@ static void sv_port_attr(struct ibv_port_attr *attr)
     attr->state           = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attr->max_mtu         = IBV_MTU_4096;
     attr->active_mtu      = IBV_MTU_4096;
-    attr->gid_tbl_len     = 1;
+    attr->gid_tbl_len     = sv_device_gid_index() + 1;
     attr->max_msg_sz      = SV_LIMIT_MSG;
     attr->pkey_tbl_len    = 1;
     attr->lid             = SV_LID;
@@ -112,7 +112,7 @@ SV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
                             int index, union ibv_gid *gid_p)
 {
     (void)context;
-    if ((port_num != 1) || (index != 0)) {
+    if ((port_num != 1) || (index != (int)sv_device_gid_index())) {
         errno = EINVAL;
         return -1;
     }
@@ -136,7 +136,7 @@ SV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
     if ((port_num != 1) || (flags != 0)) {
         return EINVAL;
     }
-    if (gid_index != 0) {
+    if (gid_index != sv_device_gid_index()) {
         return ENODATA;
     }
 
@@ -147,8 +147,9 @@ SV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 
     memset(&full, 0, sizeof(full));
     sv_device_gid(&full.gid);
-    full.port_num = 1;
-    full.gid_type = IBV_GID_TYPE_IB;
+    full.gid_index = gid_index;
+    full.port_num  = 1;
+    full.gid_type  = IBV_GID_TYPE_IB;
     memcpy(entry, &full, (entry_size < sizeof(full)) ? entry_size :
                                                        sizeof(full));
     return 0;
@@ -165,7 +166,8 @@ SV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
         return -EINVAL;
     }
 
-    ret = _ibv_query_gid_ex(context, 1, 0, entries, flags, entry_size);
+    ret = _ibv_query_gid_ex(context, 1, sv_device_gid_index(), entries, flags,
+                            entry_size);
     return (ret == 0) ? 1 : -ret;
 }
 
@@ -177,7 +179,7 @@ SV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
                                  unsigned int index, unsigned int *type)
 {
     (void)context;
-    if ((port_num != 1) || (index != 0)) {
+    if ((port_num != 1) || (index != sv_device_gid_index())) {
         errno = EINVAL;
         return -1;
     }

@@ -510,6 +510,36 @@ START_TEST(test_gid_change)
 }
 END_TEST
 
+/* The same, elsewhere; and after the last place the first. */
+START_TEST(test_gid_move)
+{
+    struct ibv_gid_entry before, after, table[8];
+    struct ibv_port_attr port;
+    struct t_end ends[2];
+    uint32_t i;
+
+    t_fault_plan("gid-move qp=rc.0 n=2 every=1 times=4");
+    t_pair_open(ends, NULL, NULL);
+    ck_assert_int_eq(ibv_query_gid_ex(ends[0].context, 1, 0, &before, 0), 0);
+    t_check_link(&ends[0], &ends[1]);
+    for (i = 1; i <= 4; ++i) {
+        t_check_link(&ends[0], &ends[1]);
+        t_event_is(&ends[0], IBV_EVENT_GID_CHANGE, NULL);
+        ck_assert_int_eq(ibv_query_gid_table(ends[0].context, table, 8, 0), 1);
+        ck_assert_uint_eq(table[0].gid_index, i % 4);
+        ck_assert_int_eq(ibv_query_port(ends[0].context, 1, &port), 0);
+        ck_assert_int_gt(port.gid_tbl_len, table[0].gid_index);
+        ck_assert_int_eq(ibv_query_gid_ex(ends[0].context, 1, i % 4, &after,
+                                          0), 0);
+        ck_assert_mem_eq(&before.gid, &after.gid, sizeof(after.gid));
+        ck_assert_int_eq(ibv_query_gid_ex(ends[0].context, 1, (i + 1) % 4,
+                                          &after, 0), ENODATA);
+    }
+    t_pair_close(ends);
+    ck_assert_uint_eq(t_fault_decisions(), 4);
+}
+END_TEST
+
 /* ---- replay ---- */
 
 enum { ROUNDS = 400 };
@@ -817,6 +847,7 @@ static Suite *suite_fault_state(void)
     tcase_add_test(port, test_link_of_peer);
     tcase_add_test(port, test_link_of_sender);
     tcase_add_test(port, test_gid_change);
+    tcase_add_test(port, test_gid_move);
     tcase_add_test(plan, test_replay);
     tcase_add_loop_test(plan, test_refused, 0,
                         sizeof(refusals) / sizeof(refusals[0]));

@@ -44,7 +44,7 @@ static const struct bad bad_plans[] = {
     {"drop\nseed 2", "line 2, 'seed 2': the seed is given once"},
     {"explode", "line 1, 'explode': there is no fault 'explode'; there are: "
                 "post, verb, complete, lose-ack, delay, drop, duplicate, "
-                "reorder, link, qp-error, event, overrun, gid-change"},
+                "reorder, link, qp-error, event, overrun, gid-change, gid-move"},
     {"n=1", "there is no fault 'n=1'"},
     {"Drop", "there is no fault 'Drop'"},
     {"drop\n\n drop now", "line 3, 'drop now': 'now' is not KEY=VALUE"},
@@ -228,7 +228,8 @@ static const struct good good_rules[] = {
     {"qp-error side=both event=no at=20ms", NULL},
     {"event type=PORT_ERR # comment; and more", "event type=PORT_ERR"},
     {"overrun cq=recv n=1", NULL},
-    {"gid-change at=1ms times=2", "gid-change times=2 at=1ms"}
+    {"gid-change at=1ms times=2", "gid-change times=2 at=1ms"},
+    {"gid-move qp=rc n=4", "gid-move qp=rc n=4"}
 };
 
 START_TEST(test_taken)
