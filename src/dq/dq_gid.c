@@ -44,6 +44,45 @@ int dq_gid_rank(const uint8_t *gid, int is_roce_v2)
 }
 
 
+const dq_gid_row_t *dq_gid_choose(const dq_gid_row_t *rows, size_t count)
+{
+    const dq_gid_row_t *best = NULL;
+    int best_rank            = 0;
+    size_t i;
+    int rank;
+
+    for (i = 0; i < count; i++) {
+        rank = dq_gid_rank(rows[i].gid, rows[i].is_roce_v2);
+        if (rank > best_rank) {
+            best      = &rows[i];
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+
+int dq_gid_is_same(const dq_gid_row_t *a, const dq_gid_row_t *b)
+{
+    return (memcmp(a->gid, b->gid, sizeof(a->gid)) == 0) &&
+           (a->is_roce_v2 == b->is_roce_v2) && (a->netdev == b->netdev);
+}
+
+
+const dq_gid_row_t *dq_gid_find(const dq_gid_row_t *rows, size_t count,
+                                const dq_gid_row_t *wanted)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        if (dq_gid_is_same(&rows[i], wanted)) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+
 int dq_gid_can_reach(const uint8_t *local, const uint8_t *remote)
 {
     return dq_gid_is_ipv4(local) == dq_gid_is_ipv4(remote);

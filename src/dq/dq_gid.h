@@ -21,6 +21,26 @@ enum {
  * IPv4 before IPv6 before link-local. */
 int dq_gid_rank(const uint8_t *gid, int is_roce_v2);
 
+/* A place of a port's GID table that is taken. */
+typedef struct {
+    uint8_t  gid[DQ_GID_BYTES];
+    uint8_t  index;      /* what address handles have room for               */
+    int      is_roce_v2;
+    uint32_t netdev;     /* its index; 0: not known                          */
+} dq_gid_row_t;
+
+/* The best of these, or NULL if none can be used. Of those that are equally
+ * good, the first: who adds an address changes nothing. */
+const dq_gid_row_t *dq_gid_choose(const dq_gid_row_t *rows, size_t count);
+
+/* Is it the same, at whatever place? On one device several netdevs may have an
+ * address (a link-local one, with VLANs), and each protocol has it. */
+int dq_gid_is_same(const dq_gid_row_t *a, const dq_gid_row_t *b);
+
+/* The one that is the same as @a wanted, or NULL. */
+const dq_gid_row_t *dq_gid_find(const dq_gid_row_t *rows, size_t count,
+                                const dq_gid_row_t *wanted);
+
 /* IPv4 and IPv6 do not meet. */
 int dq_gid_can_reach(const uint8_t *local, const uint8_t *remote);
 

@@ -409,6 +409,7 @@ struct uct_daqiri_conn {
         struct ibv_qp   *qp;
         struct ibv_ah   *ah;
         int             ah_error;    /* why there is none                    */
+        uint8_t         ah_gid_index; /* at which the GID was                */
         int             is_missed;   /* there is no QP that can be connected */
         int             is_told;     /* that we close; it may have been lost */
         int             is_heard;    /* the peer knows, or is gone itself    */
@@ -560,13 +561,15 @@ struct uct_daqiri_iface {
         size_t          max_hdr;       /* of a zcopy                         */
         size_t          headroom;      /* UCP's, in front of the data        */
         uint8_t         port_num, ack_timeout, retry_count, rnr_timer;
-        uint8_t         gid_index, traffic_class, service_level;
+        uint8_t         traffic_class, service_level;
+        uint8_t         gid_index;     /* where gid is now; atomic           */
         uint8_t         rd_atomic;     /* READs that a QP has in flight      */
         ucs_time_t      conn_timeout, conn_retry, recovery_timeout;
         double          latency;       /* seconds, one way                   */
         int             recovery;
         struct ibv_port_attr port;
         enum ibv_mtu    mtu;
+        dq_gid_row_t    gid;           /* as it was when it was taken        */
         dq_port_addr_t  port_addr;
         dq_iface_addr_t addr;
         char            host[DQ_WIRE_HOST_LEN];
@@ -579,6 +582,12 @@ struct uct_daqiri_iface {
 static inline uct_daqiri_md_t *uct_daqiri_iface_md(uct_daqiri_iface_t *iface)
 {
     return ucs_derived_of(iface->super.md, uct_daqiri_md_t);
+}
+
+static inline uint8_t
+uct_daqiri_iface_gid_index(const uct_daqiri_iface_t *iface)
+{
+    return __atomic_load_n(&iface->config.gid_index, __ATOMIC_RELAXED);
 }
 
 static inline uct_daqiri_conn_t *
@@ -657,12 +666,17 @@ const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface,
 
 /* ---- daqiri_port.c ---- */
 
-/* Fills config.gid_index and port_addr; says why it cannot. */
+/* Fills config.gid, gid_index and port_addr; says why it cannot. */
 ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
                                   const char *dev_name, int gid_index);
 int uct_daqiri_port_is_in_user_space(const struct ibv_device *device);
-/* Is the address that the interface gave its peers no longer the port's? */
-int uct_daqiri_port_is_gid_lost(uct_daqiri_iface_t *iface);
+/* Sees to config.gid_index: an address that goes and comes back is at another
+ * place. UCS_ERR_UNREACHABLE: the port does not have, now, the address that the
+ * interface gave its peers; UCS_ERR_IO_ERROR: the device does not say. Any
+ * thread; calls the kernel. */
+ucs_status_t uct_daqiri_port_find_gid(uct_daqiri_iface_t *iface);
+/* What was addressed by this index cannot be by now. The same. */
+int uct_daqiri_port_has_gid_left(uct_daqiri_iface_t *iface, uint8_t index);
 /* Words that facts point to. */
 typedef struct {
     char port[IBV_SYSFS_NAME_MAX + 8];

@@ -488,8 +488,9 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
     if (now - conn->hs.started > limit) {
         return DQ_EV_EXPIRE;
     }
-    /* no answer can find us any more */
-    return uct_daqiri_port_is_gid_lost(iface) ? DQ_EV_VERB_FAIL : DQ_EV_TICK;
+    /* an address that is gone may come back; a device hardly */
+    return (uct_daqiri_port_find_gid(iface) == UCS_ERR_IO_ERROR)
+                   ? DQ_EV_VERB_FAIL : DQ_EV_TICK;
 }
 
 

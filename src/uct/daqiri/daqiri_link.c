@@ -100,31 +100,61 @@ static ucs_status_t uct_daqiri_link_enter_qpn(uct_daqiri_conn_t *conn)
 }
 
 
-ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
+static void uct_daqiri_link_destroy_ah(uct_daqiri_conn_t *conn)
+{
+    if (conn->hs.ah != NULL) {
+        ibv_destroy_ah(conn->hs.ah);
+        conn->hs.ah = NULL;
+    }
+}
+
+
+static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
+    uint8_t index             = uct_daqiri_iface_gid_index(iface);
     struct ibv_ah_attr attr;
 
-    if (conn->is_self || (conn->hs.ah != NULL)) {
-        return UCS_OK;
-    }
     uct_daqiri_port_ah_attr(iface, &conn->peer_port, &attr);
-    conn->hs.ah = ibv_create_ah(uct_daqiri_iface_md(iface)->pd, &attr);
+    conn->hs.ah           = ibv_create_ah(uct_daqiri_iface_md(iface)->pd,
+                                          &attr);
+    conn->hs.ah_gid_index = index;
     if (conn->hs.ah != NULL) {
         conn->hs.ah_error = 0;
         return UCS_OK;
     }
 
     conn->hs.ah_error = errno;
-    if (uct_daqiri_port_is_gid_lost(iface)) {
-        return UCS_ERR_IO_ERROR; /* which the death of the conn explains */
-    }
-    if (uct_daqiri_port_may_come_back(conn->hs.ah_error)) {
+    if (uct_daqiri_port_may_come_back(conn->hs.ah_error) ||
+        uct_daqiri_port_has_gid_left(iface, index)) {
         return UCS_ERR_UNREACHABLE;
     }
     uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, "handshake", "ibv_create_ah",
                         conn->hs.ah_error);
     return UCS_ERR_IO_ERROR;
+}
+
+
+/* An address handle from before the GID went and came back is of no use: to the
+ * device its place is empty. But one that something may be sent by, whoever's,
+ * stays for that long. */
+ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    ucs_status_t status;
+
+    status = uct_daqiri_port_find_gid(iface);
+    if (status != UCS_OK) {
+        return status; /* no answer can find us */
+    }
+    if (conn->is_self) {
+        return UCS_OK;
+    }
+    if ((conn->hs.ah_gid_index != uct_daqiri_iface_gid_index(iface)) &&
+        (iface->cm.ud.send_busy == 0)) {
+        uct_daqiri_link_destroy_ah(conn);
+    }
+    return (conn->hs.ah != NULL) ? UCS_OK : uct_daqiri_link_create_ah(conn);
 }
 
 
@@ -191,8 +221,5 @@ void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
     uct_daqiri_link_close_qp(conn);
     conn->iface->cm.reserved -= conn->hs.window;
     conn->hs.window           = 0;
-    if (conn->hs.ah != NULL) {
-        ibv_destroy_ah(conn->hs.ah);
-        conn->hs.ah = NULL;
-    }
+    uct_daqiri_link_destroy_ah(conn);
 }

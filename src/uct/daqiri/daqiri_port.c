@@ -4,71 +4,96 @@
  */
 #include "daqiri.h"
 
-/* All GIDs of the device, on all its ports, or minus an errno; the caller frees
- * *entries_p. One question: a table may have a thousand places and three of them
- * taken. */
+static dq_gid_row_t uct_daqiri_gid_row(const struct ibv_gid_entry *entry)
+{
+    dq_gid_row_t row = {
+        .index      = entry->gid_index,
+        .is_roce_v2 = entry->gid_type == IBV_GID_TYPE_ROCE_V2,
+        .netdev     = entry->ndev_ifindex,
+    };
+
+    memcpy(row.gid, entry->gid.raw, sizeof(row.gid));
+    return row;
+}
+
+
+/* Of all GIDs of the device those that the port can be addressed by. */
+static int uct_daqiri_gid_take(const uct_daqiri_iface_t *iface,
+                               const struct ibv_gid_entry *entries, int count,
+                               dq_gid_row_t *rows)
+{
+    int taken = 0;
+    int i;
+
+    for (i = 0; i < count; i++) {
+        if ((entries[i].port_num == iface->config.port_num) &&
+            (entries[i].gid_index <= UINT8_MAX)) {
+            rows[taken++] = uct_daqiri_gid_row(&entries[i]);
+        }
+    }
+    return taken;
+}
+
+
+/* How many GIDs the port has, or minus an errno; the caller frees *rows_p. One
+ * question: a table may have a thousand places and three of them taken. */
 static int uct_daqiri_gid_list(uct_daqiri_iface_t *iface,
-                               struct ibv_gid_entry **entries_p)
+                               dq_gid_row_t **rows_p)
 {
     uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
-    size_t max          = (size_t)iface->config.port.gid_tbl_len *
-                          md->attr.phys_port_cnt;
+    size_t max          = ucs_max((size_t)iface->config.port.gid_tbl_len *
+                                  md->attr.phys_port_cnt, (size_t)1);
     struct ibv_gid_entry *entries;
-    ssize_t count;
+    int count = -ENOMEM;
 
-    entries = ucs_calloc(ucs_max(max, (size_t)1), sizeof(*entries),
-                         "daqiri_gids");
-    if (entries == NULL) {
-        return -ENOMEM;
+    entries = ucs_calloc(max, sizeof(*entries), "daqiri_gids");
+    *rows_p = ucs_calloc(max, sizeof(**rows_p), "daqiri_gid_rows");
+    if ((entries != NULL) && (*rows_p != NULL)) {
+        count = ibv_query_gid_table(md->context, entries, max, 0);
+        if (count > 0) {
+            count = uct_daqiri_gid_take(iface, entries, count, *rows_p);
+        }
     }
-    count      = ibv_query_gid_table(md->context, entries, max, 0);
-    *entries_p = entries;
+    ucs_free(entries);
     return count;
 }
 
 
-/* Zero, or an errno. Of a place that is empty libibverbs reads a GID of zeros. */
+/* Zero, or an errno: ENODATA if the place is empty. */
 static int uct_daqiri_gid_read(uct_daqiri_iface_t *iface, int index,
-                               union ibv_gid *gid)
+                               dq_gid_row_t *row)
 {
-    errno = 0;
-    if (ibv_query_gid(uct_daqiri_iface_md(iface)->context,
-                      iface->config.port_num, index, gid) == 0) {
-        return 0;
+    struct ibv_gid_entry entry;
+    int ret;
+
+    ret = ibv_query_gid_ex(uct_daqiri_iface_md(iface)->context,
+                           iface->config.port_num, index, &entry, 0);
+    if (ret != 0) {
+        return ret;
     }
-    return (errno != 0) ? errno : EIO;
+    *row = uct_daqiri_gid_row(&entry);
+    return (dq_gid_rank(row->gid, row->is_roce_v2) == 0) ? ENODATA : 0;
 }
 
 
-/* The best GID index of the port, or -1 if its table is empty. Of those that
- * are equally good, the first: who adds an address changes nothing. */
+/* The best GID index of the port, or -1 if its table is empty. */
 static ucs_status_t uct_daqiri_gid_choose(uct_daqiri_iface_t *iface,
                                           const char *dev_name, int *index_p)
 {
-    struct ibv_gid_entry *entries = NULL;
-    int best = -1, best_rank = 0;
-    int count, i, rank;
+    const dq_gid_row_t *best;
+    dq_gid_row_t *rows;
+    int count;
 
-    count = uct_daqiri_gid_list(iface, &entries);
+    count = uct_daqiri_gid_list(iface, &rows);
     if (count < 0) {
-        ucs_free(entries);
+        ucs_free(rows);
         uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, dev_name,
                             "ibv_query_gid_table", -count);
         return UCS_ERR_IO_ERROR;
     }
-    for (i = 0; i < count; i++) {
-        if (entries[i].port_num != iface->config.port_num) {
-            continue;
-        }
-        rank = dq_gid_rank(entries[i].gid.raw,
-                           entries[i].gid_type == IBV_GID_TYPE_ROCE_V2);
-        if (rank > best_rank) {
-            best      = entries[i].gid_index;
-            best_rank = rank;
-        }
-    }
-    ucs_free(entries);
-    *index_p = best;
+    best     = dq_gid_choose(rows, count);
+    *index_p = (best == NULL) ? -1 : best->index;
+    ucs_free(rows);
     return UCS_OK;
 }
 
@@ -99,7 +124,6 @@ static ucs_status_t uct_daqiri_gid_init(uct_daqiri_iface_t *iface,
     dq_port_addr_t *addr = &iface->config.port_addr;
     int index            = gid_index;
     ucs_status_t status;
-    union ibv_gid gid;
     int ret;
 
     if (index < 0) {
@@ -113,37 +137,82 @@ static ucs_status_t uct_daqiri_gid_init(uct_daqiri_iface_t *iface,
     if ((index < 0) || (index >= iface->config.port.gid_tbl_len)) {
         return uct_daqiri_gid_refuse(dev_name, gid_index);
     }
-    ret = uct_daqiri_gid_read(iface, index, &gid);
+    ret = uct_daqiri_gid_read(iface, index, &iface->config.gid);
+    if (ret == ENODATA) {
+        return uct_daqiri_gid_refuse(dev_name, gid_index);
+    }
     if (ret != 0) {
-        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, dev_name, "ibv_query_gid",
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, dev_name, "ibv_query_gid_ex",
                             ret);
         return UCS_ERR_IO_ERROR;
     }
-    if (dq_gid_rank(gid.raw, 0) == 0) {
-        return uct_daqiri_gid_refuse(dev_name, gid_index);
-    }
 
     iface->config.gid_index = index;
-    memcpy(addr->gid, gid.raw, sizeof(addr->gid));
+    memcpy(addr->gid, iface->config.gid.gid, sizeof(addr->gid));
     (void)dq_gid_text(addr->gid, iface->config.gid_text,
                       sizeof(iface->config.gid_text));
     return UCS_OK;
 }
 
 
-int uct_daqiri_port_is_gid_lost(uct_daqiri_iface_t *iface)
+static int uct_daqiri_gid_could_not_look(int error)
 {
-    const dq_port_addr_t *addr = &iface->config.port_addr;
-    union ibv_gid gid;
+    return (error == ENOMEM) || (error == EAGAIN) || (error == EMFILE) ||
+           (error == ENFILE);
+}
+
+
+/* It is not where it was. */
+static ucs_status_t uct_daqiri_gid_search(uct_daqiri_iface_t *iface)
+{
+    const dq_gid_row_t *found;
+    dq_gid_row_t *rows;
+    ucs_status_t status = UCS_OK;
+    int count;
+
+    count = uct_daqiri_gid_list(iface, &rows);
+    if (count < 0) {
+        ucs_free(rows);
+        return uct_daqiri_gid_could_not_look(-count) ? UCS_OK
+                                                     : UCS_ERR_IO_ERROR;
+    }
+    found = dq_gid_find(rows, count, &iface->config.gid);
+    if (found == NULL) {
+        status = UCS_ERR_UNREACHABLE;
+    } else {
+        ucs_debug("%s is at GID index %u now, was at %u",
+                  iface->config.gid_text, found->index,
+                  uct_daqiri_iface_gid_index(iface));
+        __atomic_store_n(&iface->config.gid_index, found->index,
+                         __ATOMIC_RELAXED);
+    }
+    ucs_free(rows);
+    return status;
+}
+
+
+ucs_status_t uct_daqiri_port_find_gid(uct_daqiri_iface_t *iface)
+{
+    dq_gid_row_t row;
     int ret;
 
-    ret = uct_daqiri_gid_read(iface, iface->config.gid_index, &gid);
-    if ((ret == ENOMEM) || (ret == EAGAIN) || (ret == EMFILE) ||
-        (ret == ENFILE)) {
-        return 0; /* nobody could look */
+    ret = uct_daqiri_gid_read(iface, uct_daqiri_iface_gid_index(iface), &row);
+    if (uct_daqiri_gid_could_not_look(ret)) {
+        return UCS_OK;
+    }
+    if ((ret != 0) && (ret != ENODATA) && (ret != EINVAL)) {
+        return UCS_ERR_IO_ERROR;
     }
     /* an index that is taken again stands for another address */
-    return (ret != 0) || (memcmp(gid.raw, addr->gid, sizeof(addr->gid)) != 0);
+    return ((ret == 0) && dq_gid_is_same(&row, &iface->config.gid))
+                   ? UCS_OK : uct_daqiri_gid_search(iface);
+}
+
+
+int uct_daqiri_port_has_gid_left(uct_daqiri_iface_t *iface, uint8_t index)
+{
+    return (uct_daqiri_port_find_gid(iface) == UCS_ERR_UNREACHABLE) ||
+           (uct_daqiri_iface_gid_index(iface) != index);
 }
 
 
@@ -212,10 +281,10 @@ void uct_daqiri_port_explain(const uct_daqiri_conn_t *conn, dq_facts_t *facts,
                  iface->config.port_num);
         facts->down_port = words->port;
     }
-    if (uct_daqiri_port_is_gid_lost(iface)) {
+    if (uct_daqiri_port_find_gid(iface) != UCS_OK) {
         facts->lost_gid  = dq_gid_text(iface->config.port_addr.gid, words->gid,
                                        sizeof(words->gid));
-        facts->gid_index = iface->config.gid_index;
+        facts->gid_index = uct_daqiri_iface_gid_index(iface);
         if (facts->cause == DQ_CAUSE_VERB) {
             facts->cause = DQ_CAUSE_GID_LOST; /* nothing else is known */
         }
@@ -261,7 +330,7 @@ void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
         return;
     }
     memcpy(attr->grh.dgid.raw, remote->gid, sizeof(remote->gid));
-    attr->grh.sgid_index    = iface->config.gid_index;
+    attr->grh.sgid_index    = uct_daqiri_iface_gid_index(iface);
     attr->grh.hop_limit     = HOP_LIMIT;
     attr->grh.traffic_class = iface->config.traffic_class;
 }

@@ -171,6 +171,7 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
                                    const dq_frame_t *peer)
 {
     const char *verb = "ibv_modify_qp to RTR";
+    uint8_t index    = uct_daqiri_iface_gid_index(iface);
     int ret;
 
     ret = uct_daqiri_qp_to_rtr(iface, qp, peer);
@@ -179,7 +180,8 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
         ret  = uct_daqiri_qp_to_rts(iface, qp, psn, peer);
     }
     if ((ret != 0) && (uct_daqiri_qp_is_dead(qp) ||
-                       (uct_daqiri_qp_status(ret) == UCS_ERR_NO_RESOURCE))) {
+                       (uct_daqiri_qp_status(ret) == UCS_ERR_NO_RESOURCE) ||
+                       uct_daqiri_port_has_gid_left(iface, index))) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, peer->host, verb, ret);
         return UCS_ERR_NO_RESOURCE;
     }

@@ -86,17 +86,18 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 }
 
 
-int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
-                  union ibv_gid *gid)
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
+                      uint32_t gid_index, struct ibv_gid_entry *entry,
+                      uint32_t flags, size_t entry_size)
 {
-    int (*real)(struct ibv_context*, uint8_t, int, union ibv_gid*) =
+    int (*real)(struct ibv_context*, uint32_t, uint32_t,
+                struct ibv_gid_entry*, uint32_t, size_t) =
             dlsym(RTLD_NEXT, __func__);
 
     if (is_refused("no_gid")) {
-        memset(gid, 0, sizeof(*gid));
-        return 0;
+        return ENODATA;
     }
-    return real(context, port_num, index, gid);
+    return real(context, port_num, gid_index, entry, flags, entry_size);
 }
 
 

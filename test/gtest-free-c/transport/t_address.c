@@ -18,11 +18,12 @@
 #define IPV4_A "10.2.0.1"
 #define IPV4_B "10.2.0.2"
 #define IPV6_A "fd02::1"
+#define IPV6_B "fd02::2"
 #define MORE_A "192.168.9.1"
 #define MORE_B "192.168.9.2"
 
 /* Failures that come soon. */
-#define SOON "TIMEOUT=100ms RETRY_COUNT=3 CONN_TIMEOUT=10s"
+#define SOON "TIMEOUT=100ms RETRY_COUNT=3 CONN_TIMEOUT=10s RECOVERY_TIMEOUT=2s"
 
 /* Places in a GID table that these tests come to use. */
 enum { GIDS = 16 };
@@ -100,7 +101,7 @@ static void reset_addresses(void)
           "ip -4 addr flush dev vb; ip addr add " IPV4_B "/24 dev vb;"
           "for d in va vb; do tc qdisc del dev $d clsact 2>/dev/null; done;"
           "ip -6 addr replace " IPV6_A "/64 dev va nodad;"
-          "ip -6 addr replace fd02::2/64 dev vb nodad;"
+          "ip -6 addr replace " IPV6_B "/64 dev vb nodad;"
           "ip neigh replace " IPV4_B " dev va nud permanent "
           "lladdr $(cat /sys/class/net/vb/address);"
           "ip neigh replace " IPV4_A " dev vb nud permanent "
@@ -108,7 +109,7 @@ static void reset_addresses(void)
     wait_gid("rxe0", IPV4_A, 1);
     wait_gid("rxe1", IPV4_B, 1);
     wait_gid("rxe0", IPV6_A, 1);
-    wait_gid("rxe1", "fd02::2", 1);
+    wait_gid("rxe1", IPV6_B, 1);
 }
 
 
@@ -172,13 +173,14 @@ static void pair_talk(pair_t *pair, unsigned count)
 
 
 /* A pair at certain addresses, which has not met yet. */
-static void pair_ends_at(pair_t *pair, const char *a, const char *b)
+static void pair_ends_at(pair_t *pair, const char *options, const char *a,
+                         const char *b)
 {
-    char options_a[96], options_b[96];
+    char options_a[128], options_b[128];
 
-    snprintf(options_a, sizeof(options_a), SOON " GID_INDEX=%d",
+    snprintf(options_a, sizeof(options_a), "%s GID_INDEX=%d", options,
              gid_index("rxe0", a));
-    snprintf(options_b, sizeof(options_b), SOON " GID_INDEX=%d",
+    snprintf(options_b, sizeof(options_b), "%s GID_INDEX=%d", options,
              gid_index("rxe1", b));
     pair_ends(pair, options_a, options_b);
     ck_assert_str_eq(address_of(pair->a), a);
@@ -188,7 +190,7 @@ static void pair_ends_at(pair_t *pair, const char *a, const char *b)
 
 static void pair_at(pair_t *pair, const char *a, const char *b)
 {
-    pair_ends_at(pair, a, b);
+    pair_ends_at(pair, SOON, a, b);
     pair_meet(pair);
 }
 
@@ -230,7 +232,7 @@ START_TEST(test_choice)
 
     shell("ip addr del " IPV6_A "/64 dev va; ip addr del fd02::2/64 dev vb");
     wait_gid("rxe0", IPV6_A, 0);
-    wait_gid("rxe1", "fd02::2", 0);
+    wait_gid("rxe1", IPV6_B, 0);
     pair_open(&pair);
     ck_assert(is_link_local(pair.a));
     pair_talk(&pair, 100);
@@ -255,7 +257,7 @@ START_TEST(test_several)
     pair_talk(&pair, 100);
     pair_at(&other, MORE_A, MORE_B);
     pair_talk(&other, 100);
-    pair_at(&other, IPV6_A, "fd02::2");
+    pair_at(&other, IPV6_A, IPV6_B);
     pair_talk(&other, 100);
 }
 END_TEST
@@ -283,7 +285,7 @@ START_TEST(test_families)
     t_end_t *a, *b;
 
     snprintf(options, sizeof(options), "GID_INDEX=%d",
-             gid_index("rxe1", "fd02::2"));
+             gid_index("rxe1", IPV6_B));
     a = t_end_open("");
     b = t_end_open(options);
     ck_assert(!uct_iface_is_reachable(a->iface,
@@ -318,8 +320,8 @@ START_TEST(test_others_come_and_go)
 END_TEST
 
 
-/* Its own address goes while it is connected: an error that says so, once,
- * and the next end takes what is left. */
+/* Its own address goes for good while it is connected: an error that says so,
+ * once, and the next end takes what is left. */
 START_TEST(test_lost_connected)
 {
     pair_t pair, other;
@@ -337,6 +339,115 @@ START_TEST(test_lost_connected)
     pair_open(&other);
     ck_assert_str_eq(address_of(other.a), IPV4_A);
     pair_talk(&other, 100);
+}
+END_TEST
+
+
+static const struct {
+    const char *a, *b, *length;
+} families[] = {
+    {MORE_A, MORE_B, "/24"},
+    {IPV6_A, IPV6_B, "/64 nodad"},
+};
+
+enum { FAMILIES = sizeof(families) / sizeof(families[0]) };
+
+
+static void take_away(unsigned family)
+{
+    char command[64];
+
+    snprintf(command, sizeof(command), "ip addr del %s%.3s dev va",
+             families[family].a, families[family].length);
+    shell(command);
+    wait_gid("rxe0", families[family].a, 0);
+}
+
+
+static void give_back(unsigned family)
+{
+    char command[64];
+
+    snprintf(command, sizeof(command), "ip addr add %s%s dev va",
+             families[family].a, families[family].length);
+    shell(command);
+    wait_gid("rxe0", families[family].a, 1);
+}
+
+
+/* Its own address goes and comes back at another place of the table, for what
+ * used it holds the old one: the connection goes on. */
+START_TEST(test_comes_back)
+{
+    const char *address = families[_i].a;
+    pair_t pair;
+    int before;
+
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log(" and ready again");
+    more_addresses();
+    pair_at(&pair, address, families[_i].b);
+    pair_talk(&pair, 100);
+    before = gid_index("rxe0", address);
+    take_away(_i);
+    give_back(_i);
+    ck_assert_int_ne(gid_index("rxe0", address), before);
+    pair_talk(&pair, 100);
+    /* what the handshake uses came with it */
+    take_away(_i);
+    give_back(_i);
+    pair_talk(&pair, 100);
+    ck_assert_uint_eq(pair.a->errors + pair.b->errors, 0);
+}
+END_TEST
+
+
+/* What was lost without it waits for it. */
+START_TEST(test_comes_back_late)
+{
+    pair_t pair;
+    unsigned i;
+
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log(" and ready again");
+    more_addresses();
+    pair_ends_at(&pair, SOON " RECOVERY_TIMEOUT=30s", families[_i].a,
+                 families[_i].b);
+    pair_meet(&pair);
+    pair_talk(&pair, 100);
+    take_away(_i);
+    t_send(pair.link, T_BCOPY, 100);
+    T_WAIT(t_log_count("lost, connecting again") > 0);
+    for (i = 0; i < 2000; i++) {
+        t_progress_or_yield();
+    }
+    ck_assert_uint_eq(t_log_count(" daqiri: back, with "), 0);
+    give_back(_i);
+    pair_talk(&pair, 100);
+    ck_assert_uint_eq(pair.a->errors + pair.b->errors, 0);
+}
+END_TEST
+
+
+/* And what has not been connected yet. */
+START_TEST(test_comes_back_first)
+{
+    pair_t pair;
+    unsigned i;
+
+    t_expect_loss();
+    more_addresses();
+    pair_ends_at(&pair, SOON, families[_i].a, families[_i].b);
+    take_away(_i);
+    pair_meet(&pair);
+    for (i = 0; i < 2000; i++) {
+        t_progress_or_yield();
+    }
+    give_back(_i);
+    pair_talk(&pair, 100);
+    ck_assert_uint_eq(pair.a->errors + pair.b->errors, 0);
 }
 END_TEST
 
@@ -367,7 +478,7 @@ START_TEST(test_lost_unconnected)
     t_expect_log("");
     t_expect_loss();
     more_addresses();
-    pair_ends_at(&pair, MORE_A, MORE_B);
+    pair_ends_at(&pair, SOON " CONN_TIMEOUT=1s", MORE_A, MORE_B);
     shell("ip addr del " MORE_A "/24 dev va");
     wait_gid("rxe0", MORE_A, 0);
     if (_i > 0) {
@@ -449,6 +560,7 @@ static Suite *suite_address(void)
     Suite *suite     = suite_create("address");
     TCase *choice    = address_case("choice");
     TCase *running   = address_case("while it runs");
+    TCase *back      = address_case("comes back");
     TCase *neighbour = address_case("neighbours");
 
     tcase_add_test(choice, test_choice);
@@ -462,6 +574,11 @@ static Suite *suite_address(void)
     tcase_add_test(running, test_lost_by_peer);
     tcase_add_loop_test(running, test_lost_unconnected, 0, 2);
     suite_add_tcase(suite, running);
+
+    tcase_add_loop_test(back, test_comes_back, 0, FAMILIES);
+    tcase_add_loop_test(back, test_comes_back_late, 0, FAMILIES);
+    tcase_add_loop_test(back, test_comes_back_first, 0, FAMILIES);
+    suite_add_tcase(suite, back);
 
     tcase_add_test(neighbour, test_neighbour_late);
     tcase_add_test(neighbour, test_neighbour_never);

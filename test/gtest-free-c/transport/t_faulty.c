@@ -55,6 +55,7 @@ static const fault_t faults[] = {
     {"qp-error qp=rc p=0.01; verb name=create_qp n=20 p=0.3", QUICK},
     {"qp-error qp=rc p=0.01; verb name=modify_qp n=60 p=0.1", QUICK},
     {"link down=60ms qp=rc n=300 times=3", QUICK},
+    {"gid-move qp=rc p=0.003; qp-error qp=rc p=0.005", QUICK},
     /* a handshake that loses, doubles, overtakes and waits */
     {"qp-error qp=rc p=0.005; drop p=0.3; duplicate p=0.3; reorder p=0.3; "
      "delay qp=ud p=0.1 time=3ms", QUICK},
@@ -243,7 +244,7 @@ static const struct {
 } lacks[] = {
     /* the first call was about the device, not the interface */
     {"verb name=query_port n=2", "a verb failed: ibv_query_port()"},
-    {"verb name=query_gid n=1", "a verb failed: ibv_query_gid()"},
+    {"verb name=query_gid n=1", "a verb failed: ibv_query_gid_ex()"},
     {"verb name=create_cq n=1", "a verb failed: ibv_create_cq()"},
     {"verb name=create_srq n=1", "a verb failed: ibv_create_srq()"},
     {"verb name=modify_qp n=1", "a verb failed: ibv_modify_qp"},

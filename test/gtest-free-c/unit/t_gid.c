@@ -83,6 +83,59 @@ START_TEST(test_empty)
 END_TEST
 
 
+/* ---- A table ---- */
+
+static dq_gid_row_t row(const char *text, int is_v2, unsigned index,
+                        unsigned netdev)
+{
+    dq_gid_row_t made = {
+        .index = index, .is_roce_v2 = is_v2, .netdev = netdev,
+    };
+
+    memcpy(made.gid, gid(text), sizeof(made.gid));
+    return made;
+}
+
+
+/* The best wherever it is; of equals the first. */
+START_TEST(test_choose)
+{
+    dq_gid_row_t rows[RANKED + 1];
+    int first, i;
+
+    for (first = 0; first < RANKED; first++) {
+        for (i = 0; i < RANKED; i++) {
+            rows[i] = row(ranked[(first + i) % RANKED].text,
+                          ranked[(first + i) % RANKED].is_v2, 10 + i, 1);
+        }
+        rows[RANKED] = row("::ffff:10.2.0.9", 1, 99, 1);
+        i = (RANKED - first) % RANKED;
+        ck_assert_ptr_eq(dq_gid_choose(rows, RANKED + 1), &rows[i]);
+        ck_assert_ptr_eq(dq_gid_choose(rows, i), (i == 0) ? NULL : &rows[0]);
+    }
+    rows[0] = row("::", 1, 0, 1);
+    ck_assert_ptr_null(dq_gid_choose(rows, 1));
+}
+END_TEST
+
+
+/* The same address, at whatever place, but of no other netdev or protocol. */
+START_TEST(test_find)
+{
+    const dq_gid_row_t wanted = row("fe80::1", 1, 3, 7);
+    dq_gid_row_t rows[]       = {
+        row("fe80::2", 1, 3, 7), row("fe80::1", 0, 4, 7),
+        row("fe80::1", 1, 5, 8), row("fe80::1", 1, 6, 7),
+        row("fe80::1", 1, 9, 7),
+    };
+
+    ck_assert_ptr_eq(dq_gid_find(rows, 5, &wanted), &rows[3]);
+    ck_assert_ptr_null(dq_gid_find(rows, 3, &wanted));
+    ck_assert_ptr_null(dq_gid_find(NULL, 0, &wanted));
+}
+END_TEST
+
+
 START_TEST(test_reach)
 {
     ck_assert(dq_gid_can_reach(gid("::ffff:10.2.0.1"), gid("::ffff:10.9.0.1")));
@@ -168,6 +221,7 @@ static Suite *suite_gid(void)
 {
     return t_suite("gid", "choice", test_order, "choice", test_equals,
                    "choice", test_empty, "choice", test_reach,
+                   "table", test_choose, "table", test_find,
                    "text", test_text, "text", test_random_text,
                    "text", test_short_buffer, NULL);
 }
