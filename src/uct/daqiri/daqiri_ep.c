@@ -362,8 +362,9 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
     }
     if ((dq_sq_in_use(&conn->sq) == 0) && !uct_daqiri_ep_must_queue(conn)) {
         /* a peer that closed has taken all that was sent before */
-        return (conn->death.cause == DQ_CAUSE_PEER_GONE)
-                       ? UCS_OK : uct_daqiri_conn_status(conn);
+        return ((conn->sq.gate != DQ_GATE_DEAD) ||
+                (conn->death.cause == DQ_CAUSE_PEER_GONE))
+                       ? UCS_OK : uct_daqiri_ep_refused(ep, DQ_ADMIT_DEAD);
     }
     status = uct_daqiri_ep_admit(ep, DQ_WR_RMA);
     if (status == UCS_OK) {

@@ -176,6 +176,42 @@ START_TEST(test_all_fail)
 END_TEST
 
 
+/* A flush that has nothing to wait for is an operation like any other: it does
+ * not fail before it was told why, or the program would end without a word. */
+START_TEST(test_flush)
+{
+    static const char words[] = "that the shared receive queue has failed";
+    ucs_status_t status;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+
+    plan("SRQ_ERR");
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log(words);
+    end = t_end_open("SIGNAL_EVERY=1");
+    t_stream_open(&stream, end, 1);
+    link = t_link_open(end, &end->address, 1);
+    while (end->errors == 0) {
+        if (link->sent < AT) {
+            (void)t_try_send(link, T_BCOPY, 10);
+        }
+        status = uct_ep_flush(link->ep, 0, NULL);
+        ck_assert_msg((status == UCS_OK) || (status == UCS_INPROGRESS) ||
+                      (status == UCS_ERR_NO_RESOURCE),
+                      "%s, before anybody has said why",
+                      ucs_status_string(status));
+        t_progress_or_yield();
+    }
+    ck_assert_uint_eq(t_log_count(words), 1);
+    ck_assert_int_eq(uct_ep_flush(link->ep, 0, NULL), UCS_ERR_IO_ERROR);
+    t_link_close(link);
+    t_end_close_all();
+}
+END_TEST
+
+
 /* ---- An event that is read late ---- */
 
 /* The thread that reads events does nothing else until it is let go. */
@@ -274,6 +310,7 @@ static Suite *suite_event(void)
 
     tcase_add_loop_test(tcase, test_event, 0, EVENTS);
     tcase_add_loop_test(tcase, test_all_fail, 0, 2);
+    tcase_add_test(tcase, test_flush);
     tcase_add_test(tcase, test_overrun);
     suite_add_tcase(suite, tcase);
     return suite;
