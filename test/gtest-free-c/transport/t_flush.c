@@ -254,6 +254,7 @@ START_TEST(test_iface_flush_grants)
     t_only_daqiri("grants credits");
     pair_open(&pair, "RX_WINDOW=8");
     pair_connect(&pair);
+    T_WAIT(t_live_sum("conns_up") == 2); /* to grant by, there too */
     while (pair.stream.got < 50) {
         t_send(pair.link, T_BCOPY, 100);
         T_WAIT(pair.stream.got == pair.link->sent);
