@@ -234,7 +234,6 @@ START_TEST(test_peer_closes_unnoticed)
     t_end_t *b = t_end_open("");
     t_stream_t stream;
     t_link_t *link;
-    unsigned i;
 
     t_stream_open(&stream, b, 1);
     link = t_link_open(a, &b->address, 1);
@@ -242,9 +241,7 @@ START_TEST(test_peer_closes_unnoticed)
     T_WAIT(stream.got == 1);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     t_end_close(b);
-    for (i = 0; i < 2000; i++) {
-        t_progress_or_yield();
-    }
+    t_progress_turns(2000);
     ck_assert_uint_eq(a->errors, 0);
     t_link_close(link);
     t_end_close(a);
@@ -299,9 +296,7 @@ START_TEST(test_left_by_a_sender)
     a->is_rude = 1;
     t_link_close(to);
     t_end_close(a);
-    for (i = 0; i < 2000; i++) {
-        t_progress_or_yield();
-    }
+    t_progress_turns(2000);
     ck_assert_uint_eq(b->errors, 0);
     t_end_close_all();
     t_expect_losses_of_qps(); /* of one that has only a grant under way */

@@ -92,15 +92,11 @@ static ucs_status_t send_in_vain(t_link_t *link, t_how_t how)
 /* The endpoint has failed, has said so once, owes nothing, and can go. */
 static void check_failed(t_end_t *end, t_link_t *link)
 {
-    unsigned i;
-
     T_WAIT((end->errors > 0) && (link->zcopies == 0));
     ck_assert_ptr_eq(end->error_ep, link->ep);
     ck_assert_int_eq(t_try_send(link, T_BCOPY, 10), end->error);
     t_link_close(link);
-    for (i = 0; i < 1000; i++) {
-        t_progress_or_yield();
-    }
+    t_progress_turns(1000);
     ck_assert_uint_eq(end->errors, 1);
 }
 

@@ -751,6 +751,14 @@ void t_progress_or_yield(void)
 }
 
 
+void t_progress_turns(unsigned turns)
+{
+    while (turns-- > 0) {
+        t_progress_or_yield();
+    }
+}
+
+
 /* ---- Messages ---- */
 
 /* Message @a number of the stream @a id, all of its bytes. */

@@ -191,6 +191,9 @@ unsigned t_progress(void);
 
 void t_progress_or_yield(void);
 
+/* So many times: long enough for what must not happen. */
+void t_progress_turns(unsigned turns);
+
 /* ---- Links and streams ---- */
 
 t_link_t *t_link_open(t_end_t *from, const t_address_t *to, uint8_t id);
