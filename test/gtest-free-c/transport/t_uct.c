@@ -949,7 +949,8 @@ void t_try_some(t_link_t *link, t_rng_t *rng)
     t_how_t how         = t_some_how(link, rng);
     ucs_status_t status = t_try_send(link, how, t_some_length(link, how, 4, rng));
 
-    ck_assert((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE));
+    ck_assert_msg((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE),
+                  "%s: %s", t_how_name(how), ucs_status_string(status));
 }
 
 
