@@ -392,13 +392,25 @@ static void t_setup(void)
 }
 
 
-void t_end_close_all(void)
+/* What flushes one end may let another that was flushed before grant credits
+ * again: none does at the end. */
+static void t_flush_all(void)
 {
+    uint64_t grants;
     t_end_t *end;
 
-    for (end = t_now.ends; end != NULL; end = end->next) {
-        t_iface_flush(end);
-    }
+    do {
+        grants = t_live_sum("credit_frames_tx");
+        for (end = t_now.ends; end != NULL; end = end->next) {
+            t_iface_flush(end);
+        }
+    } while (t_live_sum("credit_frames_tx") != grants);
+}
+
+
+void t_end_close_all(void)
+{
+    t_flush_all();
     while (t_now.ends != NULL) {
         t_end_close(t_now.ends);
     }
