@@ -407,7 +407,6 @@ END_TEST
 START_TEST(test_comes_back_late)
 {
     pair_t pair;
-    unsigned i;
 
     t_expect_loss();
     t_expect_losses_of_qps();
@@ -420,9 +419,7 @@ START_TEST(test_comes_back_late)
     take_away(_i);
     t_send(pair.link, T_BCOPY, 100);
     T_WAIT(t_log_count("lost, connecting again") > 0);
-    for (i = 0; i < 2000; i++) {
-        t_progress_or_yield();
-    }
+    t_progress_turns(2000);
     ck_assert_uint_eq(t_log_count(" daqiri: back, with "), 0);
     give_back(_i);
     pair_talk(&pair, 100);
@@ -435,16 +432,13 @@ END_TEST
 START_TEST(test_comes_back_first)
 {
     pair_t pair;
-    unsigned i;
 
     t_expect_loss();
     more_addresses();
     pair_ends_at(&pair, SOON, families[_i].a, families[_i].b);
     take_away(_i);
     pair_meet(&pair);
-    for (i = 0; i < 2000; i++) {
-        t_progress_or_yield();
-    }
+    t_progress_turns(2000);
     give_back(_i);
     pair_talk(&pair, 100);
     ck_assert_uint_eq(pair.a->errors + pair.b->errors, 0);
