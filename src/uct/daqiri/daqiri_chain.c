@@ -9,43 +9,11 @@
 #include <sys/timerfd.h>
 
 enum {
-    /* 16 have most of the gain: rxe goes from 75 to 97 thousand messages per
-     * second, and with 64 to 100 (measured, Linux 6.1) */
-    UCT_DAQIRI_CHAIN_MAX    = 32,
-    UCT_DAQIRI_CHAIN_SGE    = 4,  /* more are posted at once                 */
-    UCT_DAQIRI_CHAIN_INLINE = 512,  /* bytes; the same                       */
-    UCT_DAQIRI_CHAIN_LONG   = 4200, /* bytes; the same                       */
+    UCT_DAQIRI_CHAIN_LONG   = 4200, /* bytes; more are posted at once        */
     /* progress calls for which nothing is held after the timer had to ring;
      * twice as many each time, so often */
     UCT_DAQIRI_CHAIN_REST   = 64,
     UCT_DAQIRI_CHAIN_DOUBLE = 10
-};
-
-/* One held request, with all it points to. */
-typedef struct {
-    struct ibv_send_wr wr;
-    struct ibv_sge     sge[UCT_DAQIRI_CHAIN_SGE];
-    uint8_t            data[UCT_DAQIRI_CHAIN_INLINE];
-} uct_daqiri_held_t;
-
-struct uct_daqiri_chain {
-    uct_daqiri_iface_t   *iface;
-    int                  timer_fd;
-    struct itimerspec    hold;
-    int                  is_inside; /* a progress call; progress             */
-    uint32_t             turn;      /* count of progress calls; atomic       */
-
-    pthread_mutex_t      lock;      /* of all below                          */
-    uct_daqiri_conn_t    *conn;     /* whose requests are held               */
-    unsigned             count;     /* of them; read without the lock, too   */
-    uint64_t             serial;    /* of the chain that is held             */
-    uint64_t             timed;     /* serial when the timer was set         */
-    int                  is_timed;  /* the timer is set                      */
-    unsigned             misses;    /* how often it had to ring              */
-    uint32_t             rest;      /* nothing is held before this turn      */
-    uct_daqiri_conn_t    *failed;   /* those whose QP refused what was held;
-                                       read without the lock, too            */
-    uct_daqiri_held_t    held[UCT_DAQIRI_CHAIN_MAX];
 };
 
 
@@ -225,18 +193,6 @@ static void uct_daqiri_chain_see_failure(uct_daqiri_chain_t *chain)
 }
 
 
-static int uct_daqiri_chain_holds(uct_daqiri_chain_t *chain)
-{
-    return __atomic_load_n(&chain->count, __ATOMIC_ACQUIRE) > 0;
-}
-
-
-static int uct_daqiri_chain_has_failed(uct_daqiri_chain_t *chain)
-{
-    return __atomic_load_n(&chain->failed, __ATOMIC_ACQUIRE) != NULL;
-}
-
-
 /* A program that once made us late is believed not to progress for a while. */
 static int uct_daqiri_chain_rests(const uct_daqiri_chain_t *chain)
 {
@@ -288,25 +244,6 @@ void uct_daqiri_chain_ring(uct_daqiri_iface_t *iface)
     uct_daqiri_chain_do_ring(chain);
     pthread_mutex_unlock(&chain->lock);
     uct_daqiri_chain_see_failure(chain);
-}
-
-
-void uct_daqiri_chain_enter(uct_daqiri_chain_t *chain)
-{
-    if (uct_daqiri_chain_holds(chain) || uct_daqiri_chain_has_failed(chain)) {
-        uct_daqiri_chain_ring(chain->iface);
-    }
-    chain->is_inside = 1;
-}
-
-
-void uct_daqiri_chain_leave(uct_daqiri_chain_t *chain)
-{
-    chain->is_inside = 0;
-    __atomic_store_n(&chain->turn, chain->turn + 1, __ATOMIC_RELAXED);
-    if (uct_daqiri_chain_holds(chain)) {
-        uct_daqiri_chain_ring(chain->iface);
-    }
 }
 
 
