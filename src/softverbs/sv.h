@@ -522,9 +522,9 @@ int sv_rq_init(struct sv_rq *rq, struct sv_node *node, uint32_t pdn,
 void sv_rq_cleanup(struct sv_rq *rq);
 /* Empty, as new. Nobody posts or takes meanwhile. */
 void sv_rq_reset(struct sv_rq *rq);
-/* 0, or an errno with the culprit in *bad. */
+/* Posts what is before `stop`. 0, or an errno with the culprit in *bad. */
 int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
-               struct ibv_recv_wr **bad);
+               const struct ibv_recv_wr *stop, struct ibv_recv_wr **bad);
 /* A QP of this receive CQ will take from the queue; one no longer does, and
  * nobody is left. */
 void sv_rq_attach(struct sv_rq *rq, struct sv_cq *cq);

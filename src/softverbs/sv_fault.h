@@ -94,6 +94,10 @@ static inline int sv_fault_verb(enum sv_verb verb)
 struct ibv_send_wr *sv_fault_refuse(struct sv_qp *qp, struct ibv_send_wr *wr,
                                     int *ret_p);
 
+/* The same of ibv_post_recv(). Needs tx.lock, too. */
+struct ibv_recv_wr *sv_fault_refuse_recv(struct sv_qp *qp,
+                                         struct ibv_recv_wr *wr, int *ret_p);
+
 /* Executes the oldest WR as the plan wants it, with `execute` for what a
  * connected QP does by itself. Answers as that does. Needs tx.lock. */
 typedef int (*sv_execute_func_t)(struct sv_qp *qp, struct sv_swqe *wqe);

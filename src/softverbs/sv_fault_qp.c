@@ -9,6 +9,7 @@
 #include "sv_fault.h"
 #include "sv_tx.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,31 +379,61 @@ int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
 
 /* ---- posting and receiving ---- */
 
-struct ibv_send_wr *sv_fault_refuse(struct sv_qp *qp, struct ibv_send_wr *wr,
-                                    int *ret_p)
+/* The position in a chain of that length which is refused, and with what errno;
+ * UINT_MAX: none. Needs tx.lock, for either queue. */
+static unsigned sv_fault_refuse_at(struct sv_qp *qp, enum sv_direction queue,
+                                   unsigned length, int *ret_p)
 {
-    const struct sv_plan *plan  = &qp->faults->faults->plan;
-    struct ibv_send_wr *refused = NULL;
-    struct ibv_send_wr *at;
+    const struct sv_plan *plan = &qp->faults->faults->plan;
     const struct sv_rule *rule;
-    uint64_t position;
+    unsigned at = UINT_MAX;
     unsigned i;
 
     for (i = 0; i < plan->num_rules; ++i) {
         rule = &plan->rules[i];
-        if ((rule->fault != SV_FAULT_POST) || !sv_fault_is_for(qp, rule)) {
-            continue;
-        }
-        position = rule->value[SV_KEY_POSITION];
-        for (at = wr; (at != NULL) && (position > 0); at = at->next) {
-            --position;
-        }
-        if ((at != NULL) && sv_fault_next(qp, i) && (refused == NULL)) {
-            refused = at;
-            *ret_p  = rule->value[SV_KEY_ERRNO];
+        if ((rule->fault == SV_FAULT_POST) &&
+            (rule->value[SV_KEY_QUEUE] == queue) && sv_fault_is_for(qp, rule) &&
+            (rule->value[SV_KEY_POSITION] < length) && sv_fault_next(qp, i) &&
+            (at == UINT_MAX)) {
+            at     = rule->value[SV_KEY_POSITION];
+            *ret_p = rule->value[SV_KEY_ERRNO];
         }
     }
-    return refused;
+    return at;
+}
+
+struct ibv_send_wr *sv_fault_refuse(struct sv_qp *qp, struct ibv_send_wr *wr,
+                                    int *ret_p)
+{
+    struct ibv_send_wr *end;
+    unsigned length = 0;
+    unsigned at;
+
+    for (end = wr; end != NULL; end = end->next) {
+        ++length;
+    }
+    at = sv_fault_refuse_at(qp, SV_DIRECTION_SEND, length, ret_p);
+    for (; (wr != NULL) && (at > 0); wr = wr->next) {
+        --at;
+    }
+    return wr;
+}
+
+struct ibv_recv_wr *sv_fault_refuse_recv(struct sv_qp *qp,
+                                         struct ibv_recv_wr *wr, int *ret_p)
+{
+    struct ibv_recv_wr *end;
+    unsigned length = 0;
+    unsigned at;
+
+    for (end = wr; end != NULL; end = end->next) {
+        ++length;
+    }
+    at = sv_fault_refuse_at(qp, SV_DIRECTION_RECV, length, ret_p);
+    for (; (wr != NULL) && (at > 0); wr = wr->next) {
+        --at;
+    }
+    return wr;
 }
 
 int sv_fault_receive(struct sv_qp *qp)

@@ -167,7 +167,7 @@ struct sv_fault_info {
 
 static const struct sv_fault_info sv_faults[SV_FAULTS] = {
     [SV_FAULT_POST]       = {"post", 0, SV_BITS_POST | SV_BIT(POSITION) |
-                             SV_BIT(ERRNO), SV_QP_ANY},
+                             SV_BIT(ERRNO) | SV_BIT(QUEUE), SV_QP_ANY},
     [SV_FAULT_VERB]       = {"verb", SV_BIT(NAME), SV_BITS_COUNTED |
                              SV_BIT(ERRNO), SV_QP_ANY},
     [SV_FAULT_COMPLETE]   = {"complete", SV_BIT(STATUS), SV_BITS_WORK |

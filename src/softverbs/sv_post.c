@@ -256,6 +256,29 @@ int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
     return ret;
 }
 
+/* What is before a WR that a plan of faults refuses, and then that. */
+static __attribute__((noinline)) int
+sv_recv_chain_faulty(struct sv_qp *qp, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad)
+{
+    struct ibv_recv_wr *stop = NULL;
+    int refusal              = 0;
+    int ret;
+
+    sv_spin_lock(&qp->tx.lock);
+    if (qp->faults != NULL) {
+        stop = sv_fault_refuse_recv(qp, wr, &refusal);
+    }
+    sv_spin_unlock(&qp->tx.lock);
+
+    ret = sv_rq_post(&qp->rq, wr, stop, bad);
+    if ((ret == 0) && (stop != NULL)) {
+        *bad = stop;
+        ret  = refusal;
+    }
+    return ret;
+}
+
 int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
                  struct ibv_recv_wr **bad)
 {
@@ -269,7 +292,10 @@ int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
         return EINVAL;
     }
 
-    ret = sv_rq_post(&qp->rq, wr, bad);
+    ret = sv_unlikely(atomic_load_explicit(&sv_fault_on,
+                                           memory_order_acquire)) ?
+                  sv_recv_chain_faulty(qp, wr, bad) :
+                  sv_rq_post(&qp->rq, wr, NULL, bad);
     if (sv_unlikely(atomic_load(&qp->state) == IBV_QPS_ERR)) {
         /* Whoever failed the QP may have flushed just before this post. */
         sv_spin_lock(&cq->rx_lock);

@@ -67,7 +67,7 @@ static void sv_rq_publish_length(struct sv_rq *rq, const struct sv_rwqe *wqe)
 }
 
 int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
-               struct ibv_recv_wr **bad)
+               const struct ibv_recv_wr *stop, struct ibv_recv_wr **bad)
 {
     struct sv_rwqe *wqe;
     uint32_t freed;
@@ -75,7 +75,7 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
     int i;
 
     sv_spin_lock(&rq->post_lock);
-    for (; wr != NULL; wr = wr->next) {
+    for (; wr != stop; wr = wr->next) {
         freed = atomic_load_explicit(&rq->freed, memory_order_acquire) +
                 atomic_load_explicit(&rq->freed_at_once, memory_order_acquire);
         if (rq->posted - freed == rq->depth) {

@@ -131,5 +131,5 @@ SV_EXPORT int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 int sv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
                      struct ibv_recv_wr **bad)
 {
-    return sv_rq_post(&sv_srq(ibsrq)->rq, wr, bad);
+    return sv_rq_post(&sv_srq(ibsrq)->rq, wr, NULL, bad);
 }

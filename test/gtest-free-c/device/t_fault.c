@@ -132,6 +132,44 @@ START_TEST(test_post_and_full)
 }
 END_TEST
 
+/* The same of RECVs: those that were taken are there, and so is, later, the one
+ * that was not. Requests to send are no opportunity of this. */
+START_TEST(test_post_recv)
+{
+    struct ibv_recv_wr wr[CHAIN], *bad = NULL;
+    struct ibv_sge sge[CHAIN];
+    struct t_end ends[2];
+    char plan[64];
+    int k = _i;
+    int i;
+
+    snprintf(plan, sizeof(plan), "post queue=recv position=%d errno=EAGAIN", k);
+    t_fault_pair(ends, plan, 0);
+    for (i = 0; i < CHAIN; ++i) {
+        sge[i] = (struct ibv_sge){(uintptr_t)ends[1].buf + T_FAULT_RECVS +
+                                          T_FAULT_RECV * i, T_FAULT_RECV,
+                                  ends[1].mr->lkey};
+        wr[i]  = (struct ibv_recv_wr){
+            .wr_id   = i,
+            .sg_list = &sge[i],
+            .num_sge = 1,
+            .next    = (i + 1 < CHAIN) ? &wr[i + 1] : NULL
+        };
+    }
+    ck_assert_int_eq(ibv_post_recv(ends[1].qp, wr, &bad), EAGAIN);
+    ck_assert_ptr_eq(bad, &wr[k]);
+    ck_assert_uint_eq(t_fault_decisions(), 1);
+    t_fault_set("post queue=recv position=4 n=2");
+    ck_assert_int_eq(ibv_post_recv(ends[1].qp, bad, &bad), 0);
+    for (i = 0; i < CHAIN; ++i) {
+        ck_assert_int_eq(t_fault_send(ends, i), 0);
+        t_poll_is(ends[0].send_cq, i, IBV_WC_SUCCESS);
+        arrives(&ends[1], i, i);
+    }
+    t_pair_close(ends);
+}
+END_TEST
+
 /* ---- verbs ---- */
 
 static struct t_end *the_end;
@@ -782,6 +820,7 @@ static Suite *suite_fault(void)
     tcase_add_loop_test(post, test_post, 0, CHAIN);
     tcase_add_test(post, test_post_short);
     tcase_add_test(post, test_post_and_full);
+    tcase_add_loop_test(post, test_post_recv, 0, CHAIN);
     tcase_add_loop_test(post, test_verb, 0, CALLS);
     tcase_add_test(post, test_verb_any);
     tcase_add_loop_test(work, test_complete, 0, STATUSES);

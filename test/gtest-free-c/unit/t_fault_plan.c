@@ -222,6 +222,7 @@ static const struct good good_rules[] = {
     {"drop qp=ud.0 p=1.0", "drop qp=ud.0 p=1"},
     {"drop p=0.000000001", NULL},
     {"duplicate p=0.250", "duplicate p=0.25"},
+    {"post position=1 errno=EIO queue=recv n=2", NULL},
     {"reorder by=5", NULL},
     {"link down=3600s", "link down=3600000ms"},
     {"link down=10ms every=2s at=0ms", "link down=10ms every=2000ms at=0ms"},
