@@ -163,7 +163,7 @@ typedef struct {
     uint64_t losses, recoveries, redone, redo_had;
     uint64_t stalls, stuck, pushed, asked, called, mute, events;
     uint64_t frames_tx, frames_rx, frames_dup;
-    uint64_t ud_remade;
+    uint64_t ud_remade, ud_refused;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
 
@@ -446,6 +446,11 @@ struct uct_daqiri_ep {
 
 /* ---- Interface ---- */
 
+enum {
+    UCT_DAQIRI_UD_RECVS = 256,
+    UCT_DAQIRI_UD_SENDS = 32   /* bits of send_busy                          */
+};
+
 typedef struct {
     struct ibv_comp_channel *channel;
     struct ibv_cq           *cq;
@@ -453,6 +458,8 @@ typedef struct {
     struct ibv_mr           *mr;
     uint8_t                 *memory;   /* receive slots, then send slots     */
     uint32_t                send_busy; /* bitmap of send slots               */
+    uint16_t                idle[UCT_DAQIRI_UD_RECVS]; /* receive slots that */
+    unsigned                idle_count; /* the device has not taken yet      */
     dq_cause_t              lost;      /* NONE: the QP is well               */
     dq_again_t              again;     /* when it may be remade              */
     uint32_t                passed;    /* datagrams                          */
@@ -1104,9 +1111,15 @@ void uct_daqiri_ud_close(uct_daqiri_iface_t *iface);
 ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
                                 uint32_t qpn, const dq_frame_t *frame);
 void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx);
-/* If its QP has failed and it is time: makes it ready again, under its number.
- * Non-zero if it was. */
+/* Posts what the device did not take. If the QP has failed and it is time: makes
+ * it ready again, under its number. Non-zero if it was. */
 int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface);
+/* Is there something to mend, now or later? */
+static inline int uct_daqiri_ud_is_hurt(const uct_daqiri_iface_t *iface)
+{
+    return (iface->cm.ud.lost != DQ_CAUSE_NONE) ||
+           (iface->cm.ud.idle_count > 0);
+}
 
 /* ---- daqiri_log.c ---- */
 

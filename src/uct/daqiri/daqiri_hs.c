@@ -31,7 +31,7 @@ static uint32_t uct_daqiri_hs_epoch(uct_daqiri_iface_t *iface)
 static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
 {
     int is_needed = !ucs_list_is_empty(&iface->cm.timed) ||
-                    (iface->cm.ud.lost != DQ_CAUSE_NONE);
+                    uct_daqiri_ud_is_hurt(iface);
     long ns       = is_needed ? UCT_DAQIRI_TICK_MS * 1000000L : 0;
     const struct itimerspec tick = {
         .it_value.tv_nsec    = ns,

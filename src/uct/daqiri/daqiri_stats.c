@@ -84,6 +84,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(frames_rx),
     COUNTER(frames_dup),
     COUNTER(ud_remade),
+    COUNTER(ud_refused),
     SUM(looked_at_ns),
     SUM(posted),
     SUM(retired),

@@ -8,6 +8,9 @@
  * Datagrams may be lost at either end (here: when all send slots are busy).
  * The handshake asks again.
  *
+ * A RECV that the device refuses is offered to it again, with the next datagram
+ * or after a tick of the handshake's timer.
+ *
  * A QP that fails is made ready again under its number, which the interface's
  * address names: peers that have it need not learn. What it had received or was
  * to send by then is lost like any datagram.
@@ -17,8 +20,6 @@
 #include "daqiri.h"
 
 enum {
-    UCT_DAQIRI_UD_RECVS = 256,
-    UCT_DAQIRI_UD_SENDS = 32,  /* bits of send_busy                          */
     UCT_DAQIRI_UD_SLOT  = 192, /* bytes; a GRH and a frame fit               */
     UCT_DAQIRI_UD_BATCH = 16,
     UCT_DAQIRI_UD_LEAST_MS = 5,
@@ -59,6 +60,29 @@ static int uct_daqiri_ud_post_recv(uct_daqiri_ud_t *ud, unsigned index)
     };
 
     return ibv_post_recv(ud->qp, &wr, &bad_wr);
+}
+
+
+/* What is refused is kept: uct_daqiri_ud_offer(). Returns errno or 0. */
+static int uct_daqiri_ud_give(uct_daqiri_iface_t *iface, unsigned index)
+{
+    uct_daqiri_ud_t *ud = &iface->cm.ud;
+    int ret             = uct_daqiri_ud_post_recv(ud, index);
+
+    if (ret != 0) {
+        ud->idle[ud->idle_count++] = index;
+        iface->count->ud_refused++;
+    }
+    return ret;
+}
+
+
+static void uct_daqiri_ud_offer(uct_daqiri_ud_t *ud)
+{
+    while ((ud->idle_count > 0) && (ud->lost == DQ_CAUSE_NONE) &&
+           (uct_daqiri_ud_post_recv(ud, ud->idle[ud->idle_count - 1]) == 0)) {
+        ud->idle_count--;
+    }
 }
 
 
@@ -105,22 +129,24 @@ static struct ibv_qp *uct_daqiri_ud_create_qp(uct_daqiri_iface_t *iface)
 }
 
 
-/* RESET to work. Names the verb that failed, or returns NULL. */
+/* RESET to work, with some of its RECVs at least. Names the verb that failed, or
+ * returns NULL. */
 static const char *uct_daqiri_ud_ready(uct_daqiri_iface_t *iface)
 {
+    uct_daqiri_ud_t *ud = &iface->cm.ud;
+    int ret             = 0;
     unsigned i;
 
     errno = uct_daqiri_ud_to_rts(iface);
     if (errno != 0) {
         return "ibv_modify_qp";
     }
+    ud->idle_count = 0;
     for (i = 0; i < UCT_DAQIRI_UD_RECVS; i++) {
-        errno = uct_daqiri_ud_post_recv(&iface->cm.ud, i);
-        if (errno != 0) {
-            return "ibv_post_recv";
-        }
+        ret = uct_daqiri_ud_give(iface, i);
     }
-    return NULL;
+    errno = ret;
+    return (ud->idle_count == UCT_DAQIRI_UD_RECVS) ? "ibv_post_recv" : NULL;
 }
 
 
@@ -293,9 +319,8 @@ static void uct_daqiri_ud_on_wc(uct_daqiri_iface_t *iface,
         rx(iface, uct_daqiri_ud_recv_slot(ud, index) + DQ_WIRE_GRH_LEN,
            wc->byte_len - DQ_WIRE_GRH_LEN);
     }
-    if ((ud->lost == DQ_CAUSE_NONE) &&
-        (uct_daqiri_ud_post_recv(ud, index) != 0)) {
-        ucs_debug("handshake: ibv_post_recv() failed: %m");
+    if (ud->lost == DQ_CAUSE_NONE) {
+        (void)uct_daqiri_ud_give(iface, index);
     }
 }
 
@@ -311,6 +336,7 @@ static void uct_daqiri_ud_drain(uct_daqiri_iface_t *iface,
         for (i = 0; i < count; i++) {
             uct_daqiri_ud_on_wc(iface, &wc[i], rx);
         }
+        uct_daqiri_ud_offer(&iface->cm.ud);
     } while (count > 0);
 }
 
@@ -383,6 +409,7 @@ int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface)
     ucs_time_t now                 = ucs_get_time();
     const char *verb;
 
+    uct_daqiri_ud_offer(ud);
     if ((ud->lost == DQ_CAUSE_NONE) ||
         !dq_again_is_due(&ud->again, now, ud->again.retired)) {
         return 0;

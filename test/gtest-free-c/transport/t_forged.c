@@ -363,6 +363,41 @@ START_TEST(test_noise)
 END_TEST
 
 
+/* ---- RECVs that the device refuses ---- */
+
+static const struct {
+    const char *plan;
+    unsigned   refused; /* RECVs, at least; not calls                        */
+} recvs[] = {
+    /* As often as there are RECVs, of those that datagrams have used; they are
+     * offered again, which is refused as well, so some are always left. */
+    {"post qp=ud.0 queue=recv n=257 every=1 times=256", 1},
+    /* all but one when the interface opens */
+    {"post qp=ud.0 queue=recv times=255", 255},
+};
+
+
+/* One that is not taken is not lost: datagrams arrive, however many. */
+START_TEST(test_recvs_refused)
+{
+    uint64_t before;
+    unsigned i;
+
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS", recvs[_i].plan, 1), 0);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+    pair_open();
+    before = t_live_sum("frames_rx");
+    for (i = 0; i < 600; i++) {
+        forger_send(1); /* no frame */
+        T_WAIT(t_live_sum("frames_rx") > before + i);
+    }
+    pair_close(0, 0);
+    ck_assert_uint_ge(t_stats_sum("ud_refused"), recvs[_i].refused);
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_short"), 600);
+}
+END_TEST
+
+
 static Suite *suite_forged(void)
 {
     Suite *suite = suite_create("forged");
@@ -373,6 +408,8 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_of_old_epochs);
     tcase_add_test(tcase, test_of_other_interfaces);
     tcase_add_test(tcase, test_noise);
+    tcase_add_loop_test(tcase, test_recvs_refused, 0,
+                        sizeof(recvs) / sizeof(recvs[0]));
     suite_add_tcase(suite, tcase);
     return suite;
 }
