@@ -150,7 +150,7 @@ typedef struct {
     uint64_t atomics;
     uint64_t early;
     uint64_t am_rx, am_rx_bytes;
-    uint64_t conns, conns_up;
+    uint64_t conns, conns_up, conns_over;
     uint64_t credit_frames_tx, credit_frames_rx;
     uint64_t refused[DQ_ADMIT_LAST];
     uint64_t refused_no_buffer;
@@ -162,7 +162,7 @@ typedef struct {
     uint64_t chains, chained, chains_late; /* under the chain's lock         */
     uint64_t losses, recoveries, redone, redo_had;
     uint64_t stalls, stuck, pushed, asked, called, mute, events;
-    uint64_t frames_tx, frames_rx, frames_dup;
+    uint64_t frames_tx, frames_rx, frames_dup, frames_unknown;
     uint64_t ud_remade, ud_refused;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
@@ -458,6 +458,8 @@ typedef struct {
     struct ibv_mr           *mr;
     uint8_t                 *memory;   /* receive slots, then send slots     */
     uint32_t                send_busy; /* bitmap of send slots               */
+    struct ibv_ah           *once[UCT_DAQIRI_UD_SENDS]; /* to destroy when a
+                                          slot is free, or NULL              */
     uint16_t                idle[UCT_DAQIRI_UD_RECVS]; /* receive slots that */
     unsigned                idle_count; /* the device has not taken yet      */
     dq_cause_t              lost;      /* NONE: the QP is well               */
@@ -1080,6 +1082,9 @@ void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
 /* A way to address the peer's handshake, if there is none yet. May block for
  * a second. UCS_ERR_UNREACHABLE: not now, but another try may succeed. */
 ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn);
+/* The same for one frame to somebody who is no peer. NULL: not now. The caller's. */
+struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
+                                            const dq_port_addr_t *port);
 /* A QP in INIT with RECVs behind it; tells progress. What a failure leaves,
  * uct_daqiri_link_close() takes. */
 ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn);
@@ -1110,6 +1115,10 @@ ucs_status_t uct_daqiri_ud_open(uct_daqiri_iface_t *iface);
 void uct_daqiri_ud_close(uct_daqiri_iface_t *iface);
 ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
                                 uint32_t qpn, const dq_frame_t *frame);
+/* The same, and @a ah is destroyed when nothing needs it any more. */
+ucs_status_t uct_daqiri_ud_send_once(uct_daqiri_iface_t *iface,
+                                     struct ibv_ah *ah, uint32_t qpn,
+                                     const dq_frame_t *frame);
 void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx);
 /* Posts what the device did not take. If the QP has failed and it is time: makes
  * it ready again, under its number. Non-zero if it was. */

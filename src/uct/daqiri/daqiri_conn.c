@@ -227,6 +227,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
             uct_daqiri_conn_on_dead(conn);
         }
         if (events & UCT_DAQIRI_EVT_REAPED) {
+            iface->count->conns_over++;
             uct_daqiri_conn_free(conn);
         }
     }

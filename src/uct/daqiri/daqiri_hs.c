@@ -155,6 +155,36 @@ static void uct_daqiri_hs_refuse(uct_daqiri_conn_t *conn,
 }
 
 
+/*
+ * A peer that wants to go on with a connection that is not known here, or no
+ * longer: nothing is kept of it but a datagram under way, so that no number of
+ * strangers costs memory. It asks again if that is lost, or cannot go now.
+ */
+static void uct_daqiri_hs_refuse_stranger(uct_daqiri_iface_t *iface,
+                                          const dq_frame_t *request)
+{
+    dq_frame_t frame = {
+        .kind       = DQ_FRAME_REFUSE,
+        .dst_cookie = request->src.cookie,
+        .src        = iface->config.addr,
+        .port       = iface->config.port_addr,
+        .epoch      = uct_daqiri_hs_epoch(iface),
+        .peer_epoch = request->epoch,
+        .pid        = iface->config.pid,
+    };
+    struct ibv_ah *ah;
+
+    iface->count->frames_unknown++;
+    ah = uct_daqiri_link_address_once(iface, &request->port);
+    if (ah == NULL) {
+        return;
+    }
+    frame.first = frame.epoch;
+    memcpy(frame.host, iface->config.host, sizeof(frame.host));
+    (void)uct_daqiri_ud_send_once(iface, ah, request->src.ud_qpn, &frame);
+}
+
+
 /* Of a conn that has died here, the peer may know nothing yet. */
 void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
 {
@@ -427,13 +457,17 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
     if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
         return;
     }
-    if (frame.kind == DQ_FRAME_REQ) {
+    conn = uct_daqiri_cm_find(iface, frame.src.uuid);
+    if ((conn == NULL) && (frame.kind == DQ_FRAME_REQ) &&
+        (frame.src.uuid != iface->config.addr.uuid)) {
+        if (frame.peer_epoch != 0) {
+            uct_daqiri_hs_refuse_stranger(iface, &frame);
+            return;
+        }
         if (uct_daqiri_cm_get(iface, &frame.port, &frame.src, &conn) !=
             UCS_OK) {
             return; /* no memory: the peer asks again */
         }
-    } else {
-        conn = uct_daqiri_cm_find(iface, frame.src.uuid);
     }
     conn = uct_daqiri_hs_sender(iface, &frame, conn);
     if (conn == NULL) {

@@ -158,6 +158,19 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
 }
 
 
+struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
+                                            const dq_port_addr_t *port)
+{
+    struct ibv_ah_attr attr;
+
+    if (uct_daqiri_port_find_gid(iface) != UCS_OK) {
+        return NULL;
+    }
+    uct_daqiri_port_ah_attr(iface, port, &attr);
+    return ibv_create_ah(uct_daqiri_iface_md(iface)->pd, &attr);
+}
+
+
 ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;

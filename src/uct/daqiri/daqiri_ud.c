@@ -150,6 +150,27 @@ static const char *uct_daqiri_ud_ready(uct_daqiri_iface_t *iface)
 }
 
 
+static void uct_daqiri_ud_free_send(uct_daqiri_ud_t *ud, unsigned index)
+{
+    ud->send_busy &= ~(uint32_t)UCS_BIT(index);
+    if (ud->once[index] != NULL) {
+        ibv_destroy_ah(ud->once[index]);
+        ud->once[index] = NULL;
+    }
+}
+
+
+/* None is under way any more: the QP is in RESET, or gone. */
+static void uct_daqiri_ud_free_sends(uct_daqiri_ud_t *ud)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_DAQIRI_UD_SENDS; i++) {
+        uct_daqiri_ud_free_send(ud, i);
+    }
+}
+
+
 /* Names the verb that failed, or returns NULL. */
 static const char *uct_daqiri_ud_setup(uct_daqiri_iface_t *iface)
 {
@@ -229,6 +250,7 @@ void uct_daqiri_ud_close(uct_daqiri_iface_t *iface)
     if (ud->qp != NULL) {
         ibv_destroy_qp(ud->qp);
     }
+    uct_daqiri_ud_free_sends(ud);
     if (ud->cq != NULL) {
         ibv_destroy_cq(ud->cq);
     }
@@ -243,8 +265,11 @@ void uct_daqiri_ud_close(uct_daqiri_iface_t *iface)
 }
 
 
-ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
-                                uint32_t qpn, const dq_frame_t *frame)
+/* @a once: its own from here on if this returns UCS_OK, or NULL. */
+static ucs_status_t
+uct_daqiri_ud_post_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
+                        struct ibv_ah *once, uint32_t qpn,
+                        const dq_frame_t *frame)
 {
     uct_daqiri_ud_t *ud = &iface->cm.ud;
     struct ibv_send_wr *bad_wr;
@@ -281,9 +306,30 @@ ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
                             ret);
         return UCS_ERR_IO_ERROR;
     }
-    ud->send_busy |= UCS_BIT(index);
+    ud->send_busy   |= UCS_BIT(index);
+    ud->once[index]  = once;
     iface->count->frames_tx++;
     return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
+                                uint32_t qpn, const dq_frame_t *frame)
+{
+    return uct_daqiri_ud_post_send(iface, ah, NULL, qpn, frame);
+}
+
+
+ucs_status_t uct_daqiri_ud_send_once(uct_daqiri_iface_t *iface,
+                                     struct ibv_ah *ah, uint32_t qpn,
+                                     const dq_frame_t *frame)
+{
+    ucs_status_t status = uct_daqiri_ud_post_send(iface, ah, ah, qpn, frame);
+
+    if (status != UCS_OK) {
+        ibv_destroy_ah(ah);
+    }
+    return status;
 }
 
 
@@ -305,7 +351,7 @@ static void uct_daqiri_ud_on_wc(uct_daqiri_iface_t *iface,
     unsigned index      = (uint32_t)wc->wr_id;
 
     if (wc->wr_id & UCT_DAQIRI_UD_IS_SEND) {
-        ud->send_busy &= ~(uint32_t)UCS_BIT(index);
+        uct_daqiri_ud_free_send(ud, index);
     }
     if (wc->status != IBV_WC_SUCCESS) {
         uct_daqiri_ud_lose(ud, wc->status);
@@ -384,7 +430,7 @@ static const char *uct_daqiri_ud_renew(uct_daqiri_iface_t *iface)
         return "ibv_modify_qp";
     }
     uct_daqiri_ud_drain(iface, uct_daqiri_ud_ignore);
-    iface->cm.ud.send_busy = 0;
+    uct_daqiri_ud_free_sends(&iface->cm.ud);
     return uct_daqiri_ud_ready(iface);
 }
 

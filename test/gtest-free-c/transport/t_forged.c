@@ -186,12 +186,12 @@ static void forger_say(const dq_frame_t *frame)
 
 
 /* A REQ that goes on with a connection that nobody knows: refused. */
-static void forger_settle(void)
+static void forger_settle(uint64_t uuid)
 {
     dq_frame_t frame = forger_frame(DQ_FRAME_REQ), answer;
     struct ibv_wc wc;
 
-    frame.src = (dq_iface_addr_t){.uuid   = FORGER,
+    frame.src = (dq_iface_addr_t){.uuid   = uuid,
                                   .cookie = FORGER,
                                   .ud_qpn = forger.qp->qp_num};
     frame.peer_epoch = 77;
@@ -203,6 +203,8 @@ static void forger_settle(void)
                                     wc.byte_len - DQ_WIRE_GRH_LEN, FORGER,
                                     &answer), DQ_WIRE_OK);
     ck_assert_int_eq(answer.kind, DQ_FRAME_REFUSE);
+    ck_assert_uint_eq(answer.peer_epoch, frame.epoch); /* so it is heeded */
+    ck_assert_uint_eq(answer.src.uuid, forger.victim.uuid);
     forger_post_recv(wc.wr_id);
 }
 
@@ -231,7 +233,7 @@ static void pair_talk(unsigned count)
 }
 
 
-static void pair_open(void)
+static void pair_open_with(const char *options)
 {
     const char *bed = getenv("T_BED");
     unsigned i;
@@ -241,7 +243,7 @@ static void pair_open(void)
         t_skip("the forger knows softverbs' GID and port only");
     }
     for (i = 0; i < 2; i++) {
-        pair.end[i] = t_end_open("");
+        pair.end[i] = t_end_open(options);
         t_stream_open(&pair.stream[i], pair.end[i], 1 + i);
     }
     for (i = 0; i < 2; i++) {
@@ -253,10 +255,16 @@ static void pair_open(void)
 }
 
 
+static void pair_open(void)
+{
+    pair_open_with("");
+}
+
+
 /* Nothing has changed, and so much was counted. */
 static void pair_close(uint64_t bad_cookies, uint64_t ignored_at_least)
 {
-    forger_settle();
+    forger_settle(FORGER);
     pair_talk(100);
     ck_assert_uint_eq(pair.end[0]->errors + pair.end[1]->errors, 0);
     forger_close();
@@ -265,7 +273,7 @@ static void pair_close(uint64_t bad_cookies, uint64_t ignored_at_least)
     ck_assert_uint_ge(t_stats_sum("frames_dup"), ignored_at_least);
     ck_assert_uint_eq(t_stats_sum("losses"), 0);
     ck_assert_uint_eq(t_stats_sum("conns_up"), 2);
-    ck_assert_uint_eq(t_stats_sum("conns"), 3); /* and the one refused */
+    ck_assert_uint_eq(t_stats_sum("conns"), 2); /* of the one refused nothing */
 }
 
 
@@ -363,6 +371,71 @@ START_TEST(test_noise)
 END_TEST
 
 
+/* ---- Strangers, who know the cookie ---- */
+
+enum { STRANGERS = 100, BEGINNERS = 8 };
+
+
+/* Who goes on with what is not known is answered, and nothing is kept of it. */
+START_TEST(test_strangers)
+{
+    unsigned i;
+
+    pair_open();
+    for (i = 1; i <= STRANGERS; i++) {
+        forger_settle(FORGER + i);
+    }
+    pair_close(0, 0);
+    ck_assert_uint_eq(t_stats_sum("frames_unknown"), STRANGERS + 1);
+}
+END_TEST
+
+
+/* Who begins a connection and says no more is given up. What it has got goes
+ * back: the queue pair, RECVs, the memory. */
+START_TEST(test_beginners)
+{
+    dq_frame_t frame;
+    unsigned i;
+
+    pair_open_with("CONN_TIMEOUT=3s");
+    for (i = 1; i <= BEGINNERS; i++) {
+        frame            = forger_frame(DQ_FRAME_REQ);
+        frame.src.uuid   = FORGER + i;
+        frame.src.ud_qpn = 0xffffff; /* nobody is there */
+        frame.peer_epoch = 0;
+        forger_say(&frame);
+    }
+    T_WAIT(t_live_sum("conns") == 2 + BEGINNERS);
+    T_WAIT(t_live_sum("conns_over") == BEGINNERS);
+    forger_settle(FORGER);
+    pair_talk(100);
+    ck_assert_uint_eq(pair.end[0]->errors + pair.end[1]->errors, 0);
+    forger_close();
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("conns_up"), 2);
+}
+END_TEST
+
+
+/* Nobody is a peer in our own name. */
+START_TEST(test_in_our_own_name)
+{
+    dq_frame_t frame;
+    unsigned kind;
+
+    pair_open();
+    for (kind = 0; kind < DQ_FRAME_LAST; kind++) {
+        frame            = forger_frame(kind);
+        frame.src        = forger.victim;
+        frame.peer_epoch = 0;
+        forger_say(&frame);
+    }
+    pair_close(0, DQ_FRAME_LAST);
+}
+END_TEST
+
+
 /* ---- RECVs that the device refuses ---- */
 
 static const struct {
@@ -408,6 +481,9 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_of_old_epochs);
     tcase_add_test(tcase, test_of_other_interfaces);
     tcase_add_test(tcase, test_noise);
+    tcase_add_test(tcase, test_strangers);
+    tcase_add_test(tcase, test_beginners);
+    tcase_add_test(tcase, test_in_our_own_name);
     tcase_add_loop_test(tcase, test_recvs_refused, 0,
                         sizeof(recvs) / sizeof(recvs[0]));
     suite_add_tcase(suite, tcase);
