@@ -125,6 +125,10 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_PEER_MUTE]    = {DQ_CLASS_PEER, 1,
                                "the peer's device answers, but its process does "
                                "not"},
+    [DQ_CAUSE_CARRIER]      = {DQ_CLASS_LOCAL, 0,
+                               "the device reports that the completion queue of "
+                               "the handshake has failed: no connection can be "
+                               "made or replaced any more"},
 };
 
 /* A message under construction: text that does not fit is cut. */
@@ -230,6 +234,7 @@ const char *dq_cause_name(dq_cause_t cause)
         [DQ_CAUSE_SRQ_BROKEN] = "SRQ_BROKEN",
         [DQ_CAUSE_DEVICE_FATAL] = "DEVICE_FATAL",
         [DQ_CAUSE_PEER_MUTE] = "PEER_MUTE",
+        [DQ_CAUSE_CARRIER] = "CARRIER",
     };
 
     return (((unsigned)cause < DQ_CAUSE_LAST) && (names[cause] != NULL))

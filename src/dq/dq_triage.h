@@ -79,6 +79,7 @@ typedef enum {
     DQ_CAUSE_SRQ_BROKEN,     /* ... the shared receive queue                 */
     DQ_CAUSE_DEVICE_FATAL,   /* ... the device                               */
     DQ_CAUSE_PEER_MUTE,      /* the peer's device answers, its process not   */
+    DQ_CAUSE_CARRIER,        /* the handshake's completion queue has failed  */
     DQ_CAUSE_LAST
 } dq_cause_t;
 

@@ -463,6 +463,7 @@ typedef struct {
     uint16_t                idle[UCT_DAQIRI_UD_RECVS]; /* receive slots that */
     unsigned                idle_count; /* the device has not taken yet      */
     dq_cause_t              lost;      /* NONE: the QP is well               */
+    int                     is_deaf;   /* its CQ has failed                  */
     dq_again_t              again;     /* when it may be remade              */
     uint32_t                passed;    /* datagrams                          */
 } uct_daqiri_ud_t;
@@ -1070,6 +1071,9 @@ void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface);
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface);
 /* Whoever waits for an answer asks at once, and then as at the beginning. */
 void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface);
+/* The carrier's CQ has failed: no answer comes any more. Who waits for one, and
+ * who will want a QP, fails; conns that are up go on. */
+void uct_daqiri_hs_deafen(uct_daqiri_iface_t *iface);
 /* While the interface closes: says so to the peer, unless it is known to know.
  * cm.silent counts who was told and has not answered, but did so before. */
 void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn);
@@ -1126,8 +1130,13 @@ int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface);
 /* Is there something to mend, now or later? */
 static inline int uct_daqiri_ud_is_hurt(const uct_daqiri_iface_t *iface)
 {
-    return (iface->cm.ud.lost != DQ_CAUSE_NONE) ||
-           (iface->cm.ud.idle_count > 0);
+    return !iface->cm.ud.is_deaf && ((iface->cm.ud.lost != DQ_CAUSE_NONE) ||
+                                     (iface->cm.ud.idle_count > 0));
+}
+/* Is something under way that will be told to be over? */
+static inline int uct_daqiri_ud_is_sending(const uct_daqiri_iface_t *iface)
+{
+    return !iface->cm.ud.is_deaf && (iface->cm.ud.send_busy != 0);
 }
 
 /* ---- daqiri_log.c ---- */

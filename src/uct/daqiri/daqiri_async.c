@@ -173,12 +173,16 @@ static void uct_daqiri_async_take(uct_daqiri_md_t *md,
     ucs_debug("%s: event %s, qp 0x%x",
               ibv_get_device_name(md->context->device), row->name, qpn);
     ucs_list_for_each(iface, &md->ifaces, md_link) {
-        if (row->scope != UCT_DAQIRI_OF_QP) {
-            if (uct_daqiri_async_is_of(iface, row, event)) {
-                uct_daqiri_async_iface(iface, row);
+        if (row->scope == UCT_DAQIRI_OF_QP) {
+            if (uct_daqiri_async_qp(iface, qpn, event->event_type)) {
+                break;
             }
-        } else if (uct_daqiri_async_qp(iface, qpn, event->event_type)) {
-            break;
+        } else if (uct_daqiri_async_is_of(iface, row, event)) {
+            uct_daqiri_async_iface(iface, row);
+        } else if ((row->scope == UCT_DAQIRI_OF_CQ) &&
+                   (event->element.cq == iface->cm.ud.cq)) {
+            iface->count->events++;
+            uct_daqiri_hs_deafen(iface);
         }
     }
 }

@@ -192,7 +192,8 @@ void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
         conn->is_self || conn->hs.is_heard) {
         return;
     }
-    if (conn->hs.has_peer && !conn->hs.is_told) {
+    if (conn->hs.has_peer && !conn->hs.is_told &&
+        !conn->iface->cm.ud.is_deaf) {
         conn->hs.is_told = 1;
         conn->iface->cm.silent++;
     }
@@ -202,9 +203,19 @@ void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
 
 /* ---- The machine ---- */
 
-static dq_cause_t uct_daqiri_hs_cause(dq_conn_event_t event)
+/* To be one's own peer takes no answer. */
+static int uct_daqiri_hs_is_deaf(const uct_daqiri_conn_t *conn)
+{
+    return conn->iface->cm.ud.is_deaf && !conn->is_self;
+}
+
+
+static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
+                                      dq_conn_event_t event)
 {
     switch (event) {
+    case DQ_EV_VERB_FAIL:
+        return uct_daqiri_hs_is_deaf(conn) ? DQ_CAUSE_CARRIER : DQ_CAUSE_VERB;
     case DQ_EV_EXPIRE:
         return DQ_CAUSE_NO_ANSWER;
     case DQ_EV_REFUSE:
@@ -282,7 +293,7 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
     ucs_status_t status;
 
     if (before != DQ_CONN_DEAD) {
-        conn->hs.cause = uct_daqiri_hs_cause(event);
+        conn->hs.cause = uct_daqiri_hs_cause(conn, event);
     }
     actions = dq_conn_step(&conn->hs.machine, event, frame,
                            uct_daqiri_hs_epoch(conn->iface));
@@ -320,10 +331,40 @@ static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
 }
 
 
+/* The conn ends here. Who is not told finds out when it sends something, after
+ * all its time limits; so once is enough. */
+static void uct_daqiri_hs_tell_end(uct_daqiri_conn_t *conn)
+{
+    if ((conn->hs.machine.state != DQ_CONN_IDLE) &&
+        (conn->hs.machine.state != DQ_CONN_DEAD) && (conn->hs.ah != NULL)) {
+        uct_daqiri_hs_send(conn, DQ_FRAME_GONE);
+    }
+}
+
+
+static void uct_daqiri_hs_give_up(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_hs_tell_end(conn);
+    uct_daqiri_hs_step(conn, DQ_EV_VERB_FAIL, NULL);
+}
+
+
+/* Would it have to ask its peer? */
+static int uct_daqiri_hs_is_attempt(const uct_daqiri_conn_t *conn,
+                                    dq_conn_event_t event)
+{
+    return dq_conn_cell(conn->hs.machine.state, event).actions &
+           DQ_ACT_QP_CREATE;
+}
+
+
 static void uct_daqiri_hs_open(uct_daqiri_conn_t *conn, dq_conn_event_t event)
 {
     if (conn->is_self) {
         uct_daqiri_hs_open_self(conn, event);
+    } else if (uct_daqiri_hs_is_deaf(conn) &&
+               uct_daqiri_hs_is_attempt(conn, event)) {
+        uct_daqiri_hs_give_up(conn);
     } else {
         uct_daqiri_hs_step(conn, event, NULL);
     }
@@ -341,22 +382,12 @@ static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
 }
 
 
-/* The conn ends here. Who is not told finds out when it sends something, after
- * all its time limits; so once is enough. */
-static void uct_daqiri_hs_tell_end(uct_daqiri_conn_t *conn)
-{
-    if ((conn->hs.machine.state != DQ_CONN_IDLE) &&
-        (conn->hs.machine.state != DQ_CONN_DEAD) && (conn->hs.ah != NULL)) {
-        uct_daqiri_hs_send(conn, DQ_FRAME_GONE);
-    }
-}
-
-
 /* Our REP once more: whoever is up answers it with an RTU, on its async thread,
  * whatever its program does. So no frame of its own is needed. */
 static void uct_daqiri_hs_call(uct_daqiri_conn_t *conn)
 {
     if ((conn->hs.machine.state == DQ_CONN_UP) &&
+        !uct_daqiri_hs_is_deaf(conn) &&
         (uct_daqiri_hs_try_send(conn, DQ_FRAME_REP) == UCS_OK)) {
         conn->iface->count->called++;
         __atomic_fetch_add(&conn->mute.called, 1, __ATOMIC_RELAXED);
@@ -510,6 +541,24 @@ void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface)
 }
 
 
+/* Said at once: perhaps nobody wants a connection from here on but a peer, who
+ * gets no answer. */
+void uct_daqiri_hs_deafen(uct_daqiri_iface_t *iface)
+{
+    const dq_facts_t facts = {
+        .cause   = DQ_CAUSE_CARRIER,
+        .subject = UCT_DAQIRI_NAME,
+        .detail  = iface->config.port_name,
+    };
+
+    if (!iface->cm.ud.is_deaf) {
+        iface->cm.ud.is_deaf = 1;
+        uct_daqiri_log(UCS_LOG_LEVEL_WARN, &facts);
+        uct_daqiri_hs_hurry(iface);
+    }
+}
+
+
 static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
                                          ucs_time_t now)
 {
@@ -519,6 +568,9 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
                                         ? iface->config.conn_timeout
                                         : iface->config.recovery_timeout;
 
+    if (uct_daqiri_hs_is_deaf(conn)) {
+        return DQ_EV_VERB_FAIL;
+    }
     if (now - conn->hs.started > limit) {
         return DQ_EV_EXPIRE;
     }
@@ -549,11 +601,18 @@ void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
     uct_daqiri_conn_t *conn, *next;
+    dq_conn_event_t event;
 
     uct_daqiri_hs_mend(iface);
     ucs_list_for_each_safe(conn, next, &iface->cm.timed, hs.timer_link) {
-        if (now >= conn->hs.next_try) {
-            uct_daqiri_hs_step(conn, uct_daqiri_hs_due(conn, now), NULL);
+        if (now < conn->hs.next_try) {
+            continue;
+        }
+        event = uct_daqiri_hs_due(conn, now);
+        if (event == DQ_EV_VERB_FAIL) {
+            uct_daqiri_hs_give_up(conn);
+        } else {
+            uct_daqiri_hs_step(conn, event, NULL);
         }
     }
 }

@@ -444,7 +444,7 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
     uct_daqiri_iface_say_gone(iface);
     uct_daqiri_iface_end_conns(iface);
     while (((iface->tx.ledger.used > 0) || (iface->cm.silent > 0) ||
-            (iface->cm.ud.send_busy != 0)) && (now < until)) {
+            uct_daqiri_ud_is_sending(iface)) && (now < until)) {
         uct_daqiri_tx_poll(iface);
         uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
         (void)uct_daqiri_ud_mend(iface);

@@ -5,6 +5,10 @@
  * the frame says is for the frame's cookie to show, so of the GRH nothing is
  * read but its length.
  *
+ * If its CQ fails, that is the end of it: another CQ would take another QP, and
+ * peers know this one by its number. What is sent may still arrive, no answer
+ * does.
+ *
  * Datagrams may be lost at either end (here: when all send slots are busy).
  * The handshake asks again.
  *
@@ -387,6 +391,15 @@ static void uct_daqiri_ud_drain(uct_daqiri_iface_t *iface,
 }
 
 
+static void uct_daqiri_ud_ignore(uct_daqiri_iface_t *iface,
+                                 const void *payload, size_t length)
+{
+    (void)iface;
+    (void)payload;
+    (void)length;
+}
+
+
 void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx)
 {
     uct_daqiri_ud_t *ud = &iface->cm.ud;
@@ -404,20 +417,11 @@ void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx)
     if (ibv_req_notify_cq(ud->cq, 0) != 0) {
         ucs_debug("handshake: ibv_req_notify_cq() failed: %m");
     }
-    uct_daqiri_ud_drain(iface, rx);
+    uct_daqiri_ud_drain(iface, ud->is_deaf ? uct_daqiri_ud_ignore : rx);
 }
 
 
 /* ---- Another life of the same QP ---- */
-
-static void uct_daqiri_ud_ignore(uct_daqiri_iface_t *iface,
-                                 const void *payload, size_t length)
-{
-    (void)iface;
-    (void)payload;
-    (void)length;
-}
-
 
 /* In RESET the device has no request any more, and adds no completion; so what
  * is found in the CQ then is all that may still be told of the life before. */
@@ -455,6 +459,9 @@ int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface)
     ucs_time_t now                 = ucs_get_time();
     const char *verb;
 
+    if (!uct_daqiri_ud_is_hurt(iface)) {
+        return 0;
+    }
     uct_daqiri_ud_offer(ud);
     if ((ud->lost == DQ_CAUSE_NONE) ||
         !dq_again_is_due(&ud->again, now, ud->again.retired)) {

@@ -303,6 +303,92 @@ START_TEST(test_overrun)
 END_TEST
 
 
+/* ---- The handshake's own completion queue ---- */
+
+/* At the fourth frame of the first interface: its first connection takes two,
+ * three on a machine that stands still for a second. A queue pair dies later. */
+static const char *const deaf_plans[] = {
+    "event type=CQ_ERR qp=ud.0 n=4 times=1; qp-error qp=rc n=150 times=1",
+    "overrun qp=ud.0 n=4 times=1; qp-error qp=rc n=150 times=1",
+};
+
+enum { DEAF_PLANS = sizeof(deaf_plans) / sizeof(deaf_plans[0]) };
+
+
+/* Fails without waiting for what bounds a handshake; CONN_TIMEOUT is longer than
+ * this test may take. */
+static void deaf_attempt(t_end_t *end, const t_address_t *to, uint8_t id)
+{
+    unsigned errors = end->errors;
+    t_link_t *link  = t_link_open(end, to, id);
+
+    T_WAIT(end->errors == errors + 1);
+    ck_assert_int_eq(end->error, UCS_ERR_IO_ERROR);
+    t_link_close(link);
+}
+
+
+static void deaf_talk(t_link_t *link, const t_stream_t *stream)
+{
+    unsigned i;
+
+    for (i = 0; i < 50; i++) {
+        t_send(link, T_BCOPY, 100);
+    }
+    T_WAIT(stream->got == link->sent);
+}
+
+
+/* What is up goes on, and so does a connection to oneself; what would need an
+ * answer fails, and says why. */
+START_TEST(test_deaf)
+{
+    static const char words[]   = "that the completion queue of the handshake "
+                                  "has failed";
+    static const char options[] = "CONN_RETRY=1s CONN_TIMEOUT=600s TIMEOUT=8ms "
+                                  "RETRY_COUNT=3 RECOVERY_TIMEOUT=1s";
+    t_stream_t stream[2];
+    t_address_t nobody;
+    t_link_t *link[2];
+    t_end_t *end[3];
+    unsigned i;
+
+    plan_text(deaf_plans[_i]);
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log(words);
+    for (i = 0; i < 3; i++) {
+        end[i] = t_end_open(options);
+    }
+    nobody = end[2]->address;
+    t_end_close(end[2]);
+    end[2] = t_end_open(options);
+    t_stream_open(&stream[0], end[1], 1);
+    t_stream_open(&stream[1], end[0], 2);
+    link[0] = t_link_open(end[0], &end[1]->address, 1);
+    deaf_talk(link[0], &stream[0]);
+
+    deaf_attempt(end[0], &nobody, 3);
+    ck_assert_uint_eq(t_log_count(words), 2);
+    deaf_attempt(end[0], &end[2]->address, 4);
+    ck_assert_uint_eq(t_log_count(words), 3);
+    link[1] = t_link_open(end[0], &end[0]->address, 2);
+    deaf_talk(link[1], &stream[1]);
+    deaf_talk(link[0], &stream[0]);
+    ck_assert_uint_eq(end[0]->errors, 2);
+
+    while (end[0]->errors == 2) {
+        (void)t_try_send(link[0], T_BCOPY, 100);
+        t_progress_or_yield();
+    }
+    ck_assert_uint_eq(t_log_count(words), 4);
+    t_link_close(link[0]);
+    deaf_talk(link[1], &stream[1]);
+    t_end_close_all();
+}
+END_TEST
+
+
 static Suite *suite_event(void)
 {
     Suite *suite = suite_create("event");
@@ -312,6 +398,7 @@ static Suite *suite_event(void)
     tcase_add_loop_test(tcase, test_all_fail, 0, 2);
     tcase_add_test(tcase, test_flush);
     tcase_add_test(tcase, test_overrun);
+    tcase_add_loop_test(tcase, test_deaf, 0, DEAF_PLANS);
     suite_add_tcase(suite, tcase);
     return suite;
 }
