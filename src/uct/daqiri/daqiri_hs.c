@@ -563,10 +563,11 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
                                          ucs_time_t now)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-
-    ucs_time_t limit          = (conn->hs.machine.peer_last == 0)
-                                        ? iface->config.conn_timeout
-                                        : iface->config.recovery_timeout;
+    const dq_conn_t *machine  = &conn->hs.machine;
+    int is_first              = (machine->peer_last == 0) ||
+                                (machine->epoch == machine->first);
+    ucs_time_t limit          = is_first ? iface->config.conn_timeout
+                                         : iface->config.recovery_timeout;
 
     if (uct_daqiri_hs_is_deaf(conn)) {
         return DQ_EV_VERB_FAIL;
