@@ -309,7 +309,7 @@ static void serve_stop(const serve_t *serve)
 
     for (i = 0; i < SERVE_CLIENTS_MAX; ++i) {
         if (serve->pids[i] != 0) {
-            kill(serve->pids[i], SIGTERM);
+            daqiri_stop_tell(serve->pids[i]);
         }
     }
 }

@@ -175,7 +175,7 @@ static void watch_parent(daqiri_watch_t *watch, int fd, pid_t pid)
         if (!is_stopping && daqiri_stop_asked()) {
             /* A terminal has told the child, too; kill(1) has not. */
             is_stopping = 1;
-            kill(pid, daqiri_stop_asked());
+            daqiri_stop_tell(pid);
             if (deadline_ns > now_ns + WATCH_STOP_NS) {
                 deadline_ns = now_ns + WATCH_STOP_NS;
             }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- numbers ---- */
@@ -595,6 +596,62 @@ START_TEST(test_peer_fuzz)
 }
 END_TEST
 
+/* ---- Ctrl-C ---- */
+
+START_TEST(test_stop_second)
+{
+    const uint64_t first = 12345;
+
+    ck_assert(!daqiri_stop_is_second(0, 0));
+    ck_assert(!daqiri_stop_is_second(0, UINT64_MAX));
+    ck_assert(!daqiri_stop_is_second(first, first));
+    ck_assert(!daqiri_stop_is_second(first, first + DAQIRI_STOP_GRACE_NS - 1));
+    ck_assert(daqiri_stop_is_second(first, first + DAQIRI_STOP_GRACE_NS));
+}
+END_TEST
+
+static void pass_grace(void)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    uint64_t end_ns = daqiri_now_ns() + DAQIRI_STOP_GRACE_NS;
+
+    while (daqiri_now_ns() < end_ns) {
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* In a child: waits for the word of its parent, however often it comes, before
+ * and after a terminal's. Ends by the second signal of others. */
+static void be_stopped(void)
+{
+    daqiri_stop_catch();
+    daqiri_stop_tell(getpid());
+    pass_grace();
+    daqiri_stop_tell(getpid());
+    raise(SIGINT);
+    pass_grace();
+    daqiri_stop_tell(getpid());
+    if (!daqiri_stop_asked()) {
+        _exit(1);
+    }
+    raise(SIGHUP);
+    _exit(2);
+}
+
+START_TEST(test_stop_told)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        be_stopped();
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_eq(WTERMSIG(status), SIGHUP);
+}
+END_TEST
+
 static Suite *suite_base(void)
 {
     return t_suite("base", "duration", test_duration, "size_text",
@@ -604,7 +661,8 @@ static Suite *suite_base(void)
                    test_report_full, "report", test_report_not_utf8, "watch",
                    test_watch, "watch", test_watch_long_result, "peer",
                    test_peer_round_trip, "peer", test_peer_header, "peer",
-                   test_peer_fuzz, NULL);
+                   test_peer_fuzz, "stop", test_stop_second, "stop",
+                   test_stop_told, NULL);
 }
 
 T_MAIN(suite_base)

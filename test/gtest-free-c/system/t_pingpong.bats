@@ -231,6 +231,16 @@ busy()
     wait_for 60 flows
 }
 
+# kill -INT as a terminal does it: a command's process and the one that it watches.
+terminal_stops()
+{
+    local main child
+
+    main=$(pgrep -P "$1" | head -n 1)
+    child=$(pgrep -P "$main" | head -n 1)
+    kill -INT "$main" "$child"
+}
+
 # Its child has used some of a processor.
 flows()
 {
@@ -282,10 +292,17 @@ worker_of()
 }
 
 @test "Ctrl-C of either side: both report what was measured, both with 0" {
-    for side in client server; do
+    local side how
+
+    for how in client.kill server.kill client.terminal server.terminal; do
+        side=${how%.*}
         server
         busy
-        kill -INT "$(pgrep -P "${!side}" | head -n 1)"
+        if [ "${how#*.}" = kill ]; then
+            kill -INT "$(pgrep -P "${!side}" | head -n 1)"
+        else
+            terminal_stops "${!side}"
+        fi
         ended "$client"
         cat client.out client.err
         [ "$ended" -eq 0 ]
