@@ -38,6 +38,7 @@ typedef struct probe_try {
     daqiri_rc_t            rc;
     daqiri_failure_t       failure;
     char                   detail[512];
+    int                    said_fd; /* its stderr, or -1: that of daqiri */
 } probe_try_t;
 
 struct probe_step {
@@ -571,6 +572,9 @@ static json_t *probe_child(void *arg, daqiri_watch_child_t *child)
     int ret;
 
     (void)child;
+    if (try->said_fd >= 0) {
+        dup2(try->said_fd, STDERR_FILENO);
+    }
     ret = try->step->run(try);
     daqiri_report_text(result, "detail",
                        (try->detail[0] != '\0') ? try->detail : NULL);
@@ -610,6 +614,39 @@ static void probe_note(json_t *row, const probe_step_t *step,
     daqiri_report_text(row, "error",
                        daqiri_report_find_text(watch->result, "error"));
     json_decref(watch->result);
+}
+
+/* A driver may say on stderr why it has not what a job does not need. */
+static int probe_listen(const probe_step_t *step)
+{
+    return step->is_needed ? -1 : memfd_create("said", MFD_CLOEXEC);
+}
+
+/* Of what is absent it is a part of the answer; else it goes where it was meant
+ * to go. */
+static void probe_hear(json_t *row, int fd)
+{
+    const char *error = daqiri_report_find_text(row, "error");
+    char text[512];
+    ssize_t length;
+
+    if (fd < 0) {
+        return;
+    }
+    length = pread(fd, text, sizeof(text) - 1, 0);
+    close(fd);
+    if (length <= 0) {
+        return;
+    }
+    text[length] = '\0';
+    if (strcmp(daqiri_report_find_text(row, "result"),
+               DAQIRI_PROBE_ABSENT) != 0) {
+        fputs(text, stderr);
+        return;
+    }
+    text[strcspn(text, "\n")] = '\0';
+    daqiri_report_format(row, "error", "%s%s%s", (error != NULL) ? error : "",
+                         (error != NULL) ? "; " : "", text);
 }
 
 /* Of a step that came to have a port, or the one that is known so far. */
@@ -669,6 +706,7 @@ unsigned daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
         memset(&try, 0, sizeof(try));
         try.step      = &probe_steps[i];
         try.opts      = opts;
+        try.said_fd   = probe_listen(try.step);
         watch.timeout = timeout;
         watch.what    = probe_steps[i].name;
         start_ns      = daqiri_now_ns();
@@ -677,6 +715,7 @@ unsigned daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
                            (double)(daqiri_now_ns() - start_ns) / 1e6);
         port = probe_port_of(&watch, port);
         probe_note(row, &probe_steps[i], &watch);
+        probe_hear(row, try.said_fd);
         if (strcmp(daqiri_report_find_text(row, "result"),
                    DAQIRI_PROBE_OK) != 0) {
             missing |= 1u << i;
