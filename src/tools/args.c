@@ -2,8 +2,11 @@
 
 #include "args.h"
 #include "daqiri.h"
+#include "net.h"
 #include "sizes.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +90,41 @@ uint64_t daqiri_args_count(struct argp_state *state, const char *name,
     return value;
 }
 
+/* Without an exponent: at most six digits behind the point are asked for. */
+static const char *args_number_text(double value, char *text, size_t size)
+{
+    size_t length = (size_t)snprintf(text, size, "%.6f", value);
+
+    while (text[length - 1] == '0') {
+        text[--length] = '\0';
+    }
+    if (text[length - 1] == '.') {
+        text[--length] = '\0';
+    }
+    return text;
+}
+
+/* strtod() knows hexadecimal, infinity and signs; here a number is digits, with
+ * a point or an exponent. */
+double daqiri_args_number(struct argp_state *state, const char *name,
+                          const char *text, double min, double max)
+{
+    char least[32], most[32];
+    double value;
+    char *rest;
+
+    errno = 0;
+    value = strtod(text, &rest);
+    if (!isdigit((unsigned char)text[0]) ||
+        (text[strspn(text, "0123456789.eE+-")] != '\0') || (errno != 0) ||
+        (*rest != '\0') || !(value >= min) || !(value <= max)) {
+        argp_error(state, "-%s %s: it is a number from %s to %s", name, text,
+                   args_number_text(min, least, sizeof(least)),
+                   args_number_text(max, most, sizeof(most)));
+    }
+    return value;
+}
+
 double daqiri_args_duration(struct argp_state *state, const char *name,
                             const char *text)
 {
@@ -97,6 +135,27 @@ double daqiri_args_duration(struct argp_state *state, const char *name,
                    "week at most", name, text);
     }
     return value;
+}
+
+const char *daqiri_args_name(struct argp_state *state, const char *name,
+                             const char *text)
+{
+    if (text[0] == '\0') {
+        argp_error(state, "-%s has an empty value", name);
+    }
+    return text;
+}
+
+const char *daqiri_args_address(struct argp_state *state, const char *name,
+                                const char *text)
+{
+    daqiri_failure_t failure = {0};
+
+    daqiri_args_name(state, name, text);
+    if (daqiri_net_check(text, &failure) != 0) {
+        argp_error(state, "-%s %s", name, failure.text);
+    }
+    return text;
 }
 
 int daqiri_args_word(struct argp_state *state, const char *name,

@@ -42,8 +42,20 @@ size_t daqiri_args_size(struct argp_state *state, const char *name,
                         const char *text, size_t min, size_t max);
 uint64_t daqiri_args_count(struct argp_state *state, const char *name,
                            const char *text, uint64_t min, uint64_t max);
+/* As people write it, such as "0.000001 to 1000000" in the sentence. */
+double daqiri_args_number(struct argp_state *state, const char *name,
+                          const char *text, double min, double max);
 double daqiri_args_duration(struct argp_state *state, const char *name,
                             const char *text);
+
+/* Any word but an empty one. Returns text. */
+const char *daqiri_args_name(struct argp_state *state, const char *name,
+                             const char *text);
+
+/* The same, written as an address (net.h); whether there is such a host is not
+ * asked yet. */
+const char *daqiri_args_address(struct argp_state *state, const char *name,
+                                const char *text);
 
 /* Which of these words it is. */
 int daqiri_args_word(struct argp_state *state, const char *name,

@@ -52,8 +52,10 @@ typedef struct daqiri_cells_opts {
     size_t     size_count;
     uint64_t   windows[DAQIRI_CELLS_LIST_MAX];
     size_t     window_count;
+    int        has_windows;   /* they were asked for */
     double     percents[DAQIRI_CELLS_LIST_MAX]; /* of the maximum */
     size_t     percent_count;
+    int        has_targets;   /* they were asked for */
     double     gbps[DAQIRI_CELLS_LIST_MAX];
     size_t     gbps_count;
     double     duration;      /* s, of a run */
@@ -137,9 +139,10 @@ size_t daqiri_cells_list(struct argp_state *state, const char *name,
                                       const char *name, const char *word,
                                       size_t i));
 
-/* A number from min to max. */
-double daqiri_cells_number(struct argp_state *state, const char *name,
-                           const char *text, double min, double max);
+/* A number from min to max that is none of the `count` ones before. */
+double daqiri_cells_new_number(struct argp_state *state, const char *name,
+                               const char *word, double min, double max,
+                               const double *before, size_t count);
 
 /* ---- runs ---- */
 

@@ -4,9 +4,6 @@
 
 #include "plot.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,18 +55,17 @@ size_t daqiri_cells_list(struct argp_state *state, const char *name,
     }
 }
 
-double daqiri_cells_number(struct argp_state *state, const char *name,
-                           const char *text, double min, double max)
+double daqiri_cells_new_number(struct argp_state *state, const char *name,
+                               const char *word, double min, double max,
+                               const double *before, size_t count)
 {
-    double value;
-    char *rest;
+    double value = daqiri_args_number(state, name, word, min, max);
+    size_t i;
 
-    errno = 0;
-    value = strtod(text, &rest);
-    if (!isdigit((unsigned char)text[0]) || (errno != 0) || (*rest != '\0') ||
-        !(value >= min) || !(value <= max)) {
-        argp_error(state, "-%s %s: it is a number from %g to %g", name, text,
-                   min, max);
+    for (i = 0; i < count; ++i) {
+        if (before[i] == value) {
+            argp_error(state, "-%s %s: it is there twice", name, word);
+        }
     }
     return value;
 }
@@ -79,11 +75,17 @@ static void cells_take_transport(struct argp_state *state, const char *name,
                                  const char *word, size_t i)
 {
     daqiri_cells_opts_t *opts = state->input;
+    size_t k;
 
     if ((strlen(word) >= DAQIRI_CELLS_NAME_MAX) ||
         (word[strspn(word, DAQIRI_PEER_TRANSPORT_LETTERS)] != '\0')) {
         argp_error(state, "-%s %s: it is verbs, tcp, or a transport of UCX",
                    name, word);
+    }
+    for (k = 0; k < i; ++k) {
+        if (strcmp(opts->transports[k], word) == 0) {
+            argp_error(state, "-%s %s: it is there twice", name, word);
+        }
     }
     snprintf(opts->transports[i], DAQIRI_CELLS_NAME_MAX, "%s", word);
 }
@@ -108,9 +110,15 @@ static void cells_take_window(struct argp_state *state, const char *name,
                               const char *word, size_t i)
 {
     daqiri_cells_opts_t *opts = state->input;
+    size_t k;
 
     opts->windows[i] = daqiri_args_count(state, name, word, 1,
                                          CELLS_WINDOW_MAX);
+    for (k = 0; k < i; ++k) {
+        if (opts->windows[k] == opts->windows[i]) {
+            argp_error(state, "-%s %s: it is there twice", name, word);
+        }
+    }
 }
 
 /* ---- options ---- */
@@ -159,10 +167,10 @@ static error_t cells_parse_verdict(int key, char *arg,
 
     switch (key) {
     case CELLS_COLLAPSE:
-        opts->collapse = daqiri_cells_number(state, "collapse", arg, 1, 100);
+        opts->collapse = daqiri_args_number(state, "collapse", arg, 1, 100);
         return 0;
     case CELLS_RATE:
-        opts->rate = daqiri_cells_number(state, "rate", arg, 0, 100);
+        opts->rate = daqiri_args_number(state, "rate", arg, 0, 100);
         return 0;
     case CELLS_STRICT:
         opts->is_strict = 1;
@@ -184,7 +192,7 @@ static error_t cells_parse(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case CELLS_ADDR:
-        opts->connect_to = arg;
+        opts->connect_to = daqiri_args_address(state, "addr", arg);
         return 0;
     case CELLS_TRANSPORTS:
         opts->transport_count = daqiri_cells_list(state, "transports", arg,
@@ -197,6 +205,7 @@ static error_t cells_parse(int key, char *arg, struct argp_state *state)
     case CELLS_WINDOWS:
         opts->window_count = daqiri_cells_list(state, "windows", arg,
                                                cells_take_window);
+        opts->has_windows  = 1;
         return 0;
     case CELLS_DURATION:
         opts->duration = daqiri_args_duration(state, "duration", arg);
@@ -207,7 +216,7 @@ static error_t cells_parse(int key, char *arg, struct argp_state *state)
                               DAQIRI_CELLS_REPEATS_MAX);
         return 0;
     case CELLS_DEVICE:
-        opts->device = arg;
+        opts->device = daqiri_args_name(state, "device", arg);
         return 0;
     default:
         return cells_parse_verdict(key, arg, state);

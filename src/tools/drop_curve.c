@@ -30,7 +30,9 @@ static void drop_curve_take_percent(struct argp_state *state, const char *name,
 {
     daqiri_cells_opts_t *opts = state->input;
 
-    opts->percents[i] = daqiri_cells_number(state, name, word, 0.001, 1000);
+    opts->percents[i] = daqiri_cells_new_number(state, name, word,
+                                                 0.001, 1000, opts->percents,
+                                                 i);
 }
 
 static void drop_curve_take_gbps(struct argp_state *state, const char *name,
@@ -38,7 +40,8 @@ static void drop_curve_take_gbps(struct argp_state *state, const char *name,
 {
     daqiri_cells_opts_t *opts = state->input;
 
-    opts->gbps[i] = daqiri_cells_number(state, name, word, 1e-6, 1e6);
+    opts->gbps[i] = daqiri_cells_new_number(state, name, word, 1e-6, 1e6,
+                                            opts->gbps, i);
 }
 
 static error_t drop_curve_parse(int key, char *arg, struct argp_state *state)
@@ -53,11 +56,17 @@ static error_t drop_curve_parse(int key, char *arg, struct argp_state *state)
         opts->percent_count = (strcmp(arg, "none") == 0) ? 0 :
                               daqiri_cells_list(state, "targets", arg,
                                                 drop_curve_take_percent);
+        opts->has_targets = 1;
         return 0;
     case DROP_CURVE_GBPS:
-        opts->percent_count = 0;
         opts->gbps_count    = daqiri_cells_list(state, "gbps", arg,
                                                 drop_curve_take_gbps);
+        return 0;
+    case ARGP_KEY_END:
+        if ((opts->gbps_count > 0) && opts->has_targets) {
+            argp_error(state, "-targets and -gbps exclude each other");
+        }
+        opts->percent_count = (opts->gbps_count > 0) ? 0 : opts->percent_count;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -7,6 +7,7 @@
  */
 
 #include "daqiri.h"
+#include "sizes.h"
 #include "where.h"
 
 #include <dlfcn.h>
@@ -123,11 +124,17 @@ static int faults_parse(faults_request_t *request, int argc, char **argv,
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}
     };
+    char what[128];
     int c;
 
-    while ((c = getopt_long(argc, argv, "e:h", options, NULL)) != -1) {
+    /* One dash or two, as everywhere. */
+    while ((c = getopt_long_only(argc, argv, ":e:h", options, NULL)) != -1) {
         switch (c) {
         case 'e':
+            if (request->rules != NULL) {
+                return faults_wrong(request, "-e is there twice; rules have "
+                                    "semicolons between them");
+            }
             request->rules = optarg;
             break;
         case 'h':
@@ -135,8 +142,9 @@ static int faults_parse(faults_request_t *request, int argc, char **argv,
             *done = 1;
             return DAQIRI_EXIT_OK;
         default:
-            return faults_wrong(request, "this option is not known, or has no "
-                                "value");
+            snprintf(what, sizeof(what), "option '%s' %s", argv[optind - 1],
+                     (c == ':') ? "requires an argument" : "is not known");
+            return faults_wrong(request, what);
         }
     }
     return faults_words(request, argc - optind, argv + optind);
@@ -284,8 +292,7 @@ static int faults_check(const faults_device_t *device,
 static int faults_do(const faults_device_t *device,
                      const faults_request_t *request)
 {
-    unsigned long pid;
-    char *end;
+    uint64_t pid;
 
     if (request->whom == NULL) {
         return faults_check(device, request);
@@ -294,10 +301,8 @@ static int faults_do(const faults_device_t *device,
         return faults_ask_all(device, request);
     }
 
-    errno = 0;
-    pid   = strtoul(request->whom, &end, 10);
-    if ((*end != '\0') || (end == request->whom) || (errno != 0) ||
-        (pid == 0) || (pid > 0x7fffffff) || (request->whom[0] == '-')) {
+    if ((daqiri_parse_u64(request->whom, &pid) != 0) || (pid == 0) ||
+        (pid > INT32_MAX)) {
         return faults_wrong(request, "the second word is neither a process "
                             "number nor all");
     }

@@ -64,6 +64,15 @@ static int net_check_port(const char *address, const char *port,
                        "port is a number up to %d", address, UINT16_MAX);
 }
 
+int daqiri_net_check(const char *address, daqiri_failure_t *failure)
+{
+    char host[256], port[64];
+
+    return ((net_split(address, host, sizeof(host), port, sizeof(port),
+                       failure) == 0) &&
+            (net_check_port(address, port, failure) == 0)) ? 0 : -1;
+}
+
 static struct addrinfo *net_resolve(const char *address, int flags,
                                     daqiri_failure_t *failure)
 {

@@ -20,7 +20,9 @@
 /* "host:port" of a socket, both as numbers. */
 #define DAQIRI_NET_NAME_MAX 80
 
-/* [HOST][:PORT], [IPv6]:PORT, or :PORT; port 0 is any. Returns a socket. */
+/* [HOST][:PORT], [IPv6]:PORT, or :PORT; port 0 is any. The first looks at how
+ * it is written, and returns 0 or -1; the others return a socket. */
+int daqiri_net_check(const char *address, daqiri_failure_t *failure);
 int daqiri_net_listen(const char *address, daqiri_failure_t *failure);
 int daqiri_net_connect(const char *address, uint64_t deadline_ns,
                        daqiri_failure_t *failure);

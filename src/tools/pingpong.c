@@ -65,7 +65,7 @@ static error_t pingpong_parse_path(int key, char *arg,
 
     switch (key) {
     case PINGPONG_DEVICE:
-        opts->device = arg;
+        opts->device = daqiri_args_name(state, "device", arg);
         return 0;
     case PINGPONG_PORT:
         opts->port = (unsigned)daqiri_args_count(state, "port", arg, 1, 255);
@@ -96,6 +96,12 @@ static void pingpong_judge(struct argp_state *state,
         argp_error(state, "one of -listen, -addr and -by-hand says how the "
                    "two sides meet");
     }
+    if ((opts->listen_on != NULL) &&
+        ((opts->size > 0) || (opts->iters > 0) || (opts->duration > 0) ||
+         opts->is_uc)) {
+        argp_error(state, "-size, -iters, -duration and -uc are the client's: "
+                   "this is the server, and is told them");
+    }
     if ((opts->by_hand != NULL) && (opts->duration > 0)) {
         argp_error(state, "-duration cannot be used by hand: nothing would "
                    "tell the server that the time is over; use -iters");
@@ -104,6 +110,7 @@ static void pingpong_judge(struct argp_state *state,
 
 static void pingpong_defaults(daqiri_pingpong_t *opts)
 {
+    opts->size = (opts->size > 0) ? opts->size : 64;
     if (opts->iters == 0) {
         opts->iters = (opts->duration > 0) ? DAQIRI_PEER_ITERS_MAX : 10000;
     }
@@ -119,10 +126,10 @@ static error_t pingpong_parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[0] = &opts->format;
         return 0;
     case PINGPONG_LISTEN:
-        opts->listen_on = arg;
+        opts->listen_on = daqiri_args_address(state, "listen", arg);
         return 0;
     case PINGPONG_ADDR:
-        opts->connect_to = arg;
+        opts->connect_to = daqiri_args_address(state, "addr", arg);
         return 0;
     case PINGPONG_HAND:
         daqiri_args_word(state, "by-hand", arg, roles, 2);
@@ -328,7 +335,6 @@ int daqiri_pingpong(int argc, char **argv)
         .speaker       = argv[0],
         .device        = "auto",
         .gid_index     = -1,
-        .size          = 64,
         .setup_timeout = 5,
         .timeout       = 5
     };

@@ -64,7 +64,7 @@ static error_t probe_parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[0] = &opts->format;
         return 0;
     case PROBE_OPT_DEVICE:
-        opts->device = arg;
+        opts->device = daqiri_args_name(state, "device", arg);
         return 0;
     case PROBE_OPT_PORT:
         opts->port = (unsigned)daqiri_args_count(state, "port", arg, 1, 255);

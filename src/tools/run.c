@@ -103,7 +103,8 @@ static int run_parse(int argc, char **argv, run_opts_t *opts)
         }
     }
     opts->command = argv + optind;
-    if ((opts->device[0] == '\0') || (opts->tls[0] == '\0')) {
+    if ((opts->device[0] == '\0') || (opts->tls[strspn(opts->tls, ", ")] ==
+                                         '\0')) {
         fprintf(stderr, RUN_SPEAKER ": --device and --tls need a name\n");
         return DAQIRI_EXIT_USAGE;
     }

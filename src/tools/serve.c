@@ -62,7 +62,7 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[0] = &opts->format;
         return 0;
     case SERVE_LISTEN:
-        opts->listen_on = arg;
+        opts->listen_on = daqiri_args_address(state, "listen", arg);
         return 0;
     case SERVE_COUNT:
         opts->count = daqiri_args_count(state, "count", arg, 1, 1u << 30);
@@ -71,7 +71,7 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
         opts->timeout = daqiri_args_duration(state, "timeout", arg);
         return 0;
     case SERVE_DEVICE:
-        opts->device = arg;
+        opts->device = daqiri_args_name(state, "device", arg);
         return 0;
     case SERVE_PORT:
         opts->port = (unsigned)daqiri_args_count(state, "port", arg, 1, 255);
@@ -79,6 +79,13 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
     case SERVE_GID:
         opts->gid_index = (int)daqiri_args_count(state, "gid-index", arg, 0,
                                                  255);
+        return 0;
+    case ARGP_KEY_END:
+        if ((strcmp(opts->device, "none") == 0) &&
+            ((opts->port != 0) || (opts->gid_index >= 0))) {
+            argp_error(state, "-port and -gid-index are of a device, and "
+                       "-device none has none");
+        }
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -6,6 +6,7 @@
 
 #include "args.h"
 #include "daqiri.h"
+#include "sizes.h"
 #include "stats_read.h"
 #include "stop.h"
 
@@ -42,6 +43,7 @@ static const struct argp_option stats_options[] = {
 static error_t stats_parse(int key, char *arg, struct argp_state *state)
 {
     stats_opts_t *opts = state->input;
+    uint64_t pid;
 
     switch (key) {
     case ARGP_KEY_INIT:
@@ -61,12 +63,21 @@ static error_t stats_parse(int key, char *arg, struct argp_state *state)
         if (state->arg_num > 0) {
             argp_error(state, "one process, or none for all");
         }
-        opts->pid = (uint32_t)daqiri_args_count(state, "PID", arg, 1,
-                                                INT32_MAX);
+        if ((daqiri_parse_u64(arg, &pid) != 0) || (pid == 0) ||
+            (pid > INT32_MAX)) {
+            argp_error(state, "'%s' is no process: it is a number from 1 to "
+                       "%d", arg, INT32_MAX);
+        }
+        opts->pid = (uint32_t)pid;
         return 0;
     case ARGP_KEY_END:
         if ((opts->count > 0) && (opts->interval == 0)) {
             argp_error(state, "-count is for -watch");
+        }
+        if (opts->is_all && (opts->pid == 0) &&
+            (opts->format == DAQIRI_FORMAT_TABLE)) {
+            argp_error(state, "-all is for one process, or with -json or "
+                       "-csv: a line for each has no values");
         }
         return 0;
     default:

@@ -55,6 +55,13 @@ static error_t sweep_parse(int key, char *arg, struct argp_state *state)
         opts->pattern_count = daqiri_cells_list(state, "patterns", arg,
                                                 sweep_take_pattern);
         return 0;
+    case ARGP_KEY_END:
+        if (opts->has_windows && (opts->pattern_count == 1) &&
+            (strcmp(opts->patterns[0], "pingpong") == 0)) {
+            argp_error(state, "-windows is not for pingpong, where each "
+                       "message waits for an answer");
+        }
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }

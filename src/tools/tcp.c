@@ -53,7 +53,7 @@ static error_t tcp_parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[0] = &opts->format;
         return 0;
     case TCP_ADDR:
-        opts->addr = arg;
+        opts->addr = daqiri_args_address(state, "addr", arg);
         return 0;
     case TCP_PATTERN:
         opts->pattern = 1 + daqiri_args_word(state, "pattern", arg,

@@ -99,12 +99,12 @@ hold()
     faults set all plan -e drop
     refused 2 'there are too many words'
     faults check --rule
-    refused 2 'this option is not known, or has no value'
+    refused 2 "option '--rule' requires an argument"
     faults check -x
-    refused 2 'this option is not known, or has no value'
+    refused 2 "option '-x' is not known"
     faults check -e
-    refused 2 'this option is not known, or has no value'
-    for pid in 0 12x all, 99999999999; do
+    refused 2 "option '-e' requires an argument"
+    for pid in 0 12x all, ' 1' +5 99999999999; do
         faults clear "$pid"
         refused 2 'the second word is neither a process number nor all'
     done

@@ -99,13 +99,11 @@ good()
     [ "$status" -eq 1 ]
     says "daqiri sweep: 'host.invalid': "
     daqiri sweep -addr '[::1'
-    [ "$status" -eq 1 ]
-    says "'[::1' is no address"
+    refused 2 "'[::1' is no address"
     daqiri sweep -addr 127.0.0.1:65536
-    [ "$status" -eq 1 ]
-    says "'127.0.0.1:65536' is no address: a port is a number up to 65535"
+    refused 2 "'127.0.0.1:65536' is no address: a port is a number up to 65535"
     daqiri serve -device none -listen :999999
-    refused 1 "':999999' is no address: a port is a number up to 65535"
+    refused 2 "':999999' is no address: a port is a number up to 65535"
     start server "$T_DAQIRI" pingpong -device soft -listen 127.0.0.1:0
     running+=("$pid")
     listening server

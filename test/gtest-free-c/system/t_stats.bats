@@ -189,9 +189,9 @@ dead_or_gone()
 
 @test "mistakes: a sentence and status 2" {
     daqiri stats 0
-    refused 2 '-PID 0: it is a number'
+    refused 2 "'0' is no process: it is a number"
     daqiri stats x
-    refused 2 '-PID x: it is a number'
+    refused 2 "'x' is no process: it is a number"
     daqiri stats 1 2
     refused 2 'one process, or none for all'
     daqiri stats -watch=0

@@ -246,5 +246,5 @@ END
     daqiri drop-curve -targets 1%
     refused 2 '-targets 1%: it is a number'
     daqiri drop-curve -gbps 0
-    refused 2 '-gbps 0: it is a number from 1e-06 to 1e+06'
+    refused 2 '-gbps 0: it is a number from 0.000001 to 1000000'
 }

@@ -189,7 +189,7 @@ flows()
     says 'Connection refused'
     valid tcp
     daqiri tcp -addr '[::1' -json
-    failed local connect
+    refused 2 "'[::1' is no address: it is HOST:PORT"
     daqiri tcp -addr 'no.such.host.invalid:1' -json
     failed peer_unreachable connect
     daqiri serve -device none -listen 192.0.2.77:0
