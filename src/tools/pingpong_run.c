@@ -68,7 +68,8 @@ typedef struct pingpong {
     double               tick_ns;
     uint64_t             start_ns, step_ns, look_ns;
     double               cpu_percent;
-    int                  peer_done;  /* the peer has said so */
+    int                  peer_done;  /* the peer has said so, */
+    uint64_t             peer_count; /* and after how many round trips */
     unsigned             flags;      /* of each request */
     int                  recvs;      /* completed, and not waited for yet */
     int                  taken;      /* of those posted; to be posted again */
@@ -373,7 +374,8 @@ static int pingpong_look(pingpong_t *pp)
                           &pp->failure) != 0) {
         return -1;
     }
-    pp->peer_done = 1;
+    pp->peer_done  = 1;
+    pp->peer_count = frame.done.messages;
     return 0;
 }
 
@@ -415,6 +417,13 @@ static int pingpong_blame(pingpong_t *pp)
     return -1;
 }
 
+/* No answer will come any more. That to the last message is under way if the
+ * peer has counted it: what TCP says may well be here before it. */
+static int pingpong_is_left(const pingpong_t *pp)
+{
+    return pp->peer_done && (pp->peer_count <= pp->done);
+}
+
 /* Nothing has come for some polls. Returns as pingpong_wait(). */
 static int pingpong_idle(pingpong_t *pp, uint64_t *deadline_ns)
 {
@@ -430,7 +439,7 @@ static int pingpong_idle(pingpong_t *pp, uint64_t *deadline_ns)
             return -1;
         }
     }
-    if (daqiri_stop_asked() || pp->peer_done) {
+    if (daqiri_stop_asked() || pingpong_is_left(pp)) {
         return 1;
     }
     return (now_ns < *deadline_ns) ? 0 :

@@ -102,6 +102,14 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     [ "$ended" -eq 0 ]
 }
 
+@test "the last answer is later than the word that it was sent: it counts" {
+    server_with=(SOFTVERBS_FAULTS='delay time=200ms qp=rc' SOFTVERBS_FAULTS_LOG=/dev/null)
+    server
+    client -iters 3
+    [ "$status" -eq 0 ]
+    has '.ok == true and .messages == 6'
+}
+
 @test "sizes: 1, 8, 9, 64K and 4M bytes; explicit GID, port and MTU" {
     for size in 1 8 9 64K 4M; do
         server
