@@ -190,6 +190,8 @@ START_TEST(test_promises)
     map = map_only(getpid());
     t_stream_open(&stream, end, 1);
     link = t_link_open(end, &end->address, 1);
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(stream.got == 1); /* what waits for the QP is not posted yet */
     while (value(map, "looked_at_ns") - map->opened_ns < 300000000) {
         if (t_try_send(link, T_BCOPY, 100) != UCS_OK) {
             t_progress();

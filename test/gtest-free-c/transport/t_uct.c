@@ -1245,11 +1245,24 @@ void t_iface_flush(t_end_t *end)
 
 /* ---- Teams ---- */
 
+/* Nobody leaves while another one grants it credits: who has left is no longer
+ * there to take the grant, which is then flushed. */
+static void t_team_leave(t_team_t *team)
+{
+    if (!t_now.may_lose && !t_now.may_flush) {
+        t_team_barrier(team);
+        t_flush_all();
+        t_team_barrier(team);
+    }
+    t_end_close_all();
+}
+
+
 static void t_team_member(t_team_t *team, void (*body)(t_team_t *team))
 {
     t_now.rank = team->rank;
     body(team);
-    t_end_close_all();
+    t_team_leave(team);
     exit(0);
 }
 
