@@ -25,7 +25,7 @@
 
 #define VERBS_DEPTH_MAX 2048u
 #define VERBS_SPARE     8u  /* RECVs for what comes beside a window's messages */
-#define VERBS_BATCH     16  /* completions polled at once */
+#define VERBS_BATCH     16
 #define VERBS_INLINE    64u
 #define VERBS_SEND_MAX  (1u << 31)
 
@@ -40,6 +40,7 @@ typedef struct flow_verbs {
     uint64_t    serial_in;       /* of the message that is awaited */
     uint64_t    count_in;        /* of the last acknowledgement */
     unsigned    taken;           /* RECVs, to be posted again */
+    int         batch;           /* completions polled at once */
 } flow_verbs_t;
 
 static void verbs_need(int ret, const daqiri_failure_t *failure)
@@ -165,7 +166,7 @@ static int verbs_poll(flow_link_t *link)
     struct ibv_wc wc[VERBS_BATCH];
     int count, i;
 
-    count = ibv_poll_cq(verbs->rc.cq, VERBS_BATCH, wc);
+    count = ibv_poll_cq(verbs->rc.cq, verbs->batch, wc);
     if (count < 0) {
         flow_die("ibv_poll_cq failed");
     }
@@ -262,6 +263,8 @@ flow_link_t *flow_verbs_open(const flow_opts_t *opts, int fd,
         .count = verbs_count,
         .close = verbs_close
     };
+    /* behind the answer there is nothing to look for */
+    verbs->batch = (opts->pattern == FLOW_PINGPONG) ? 1 : VERBS_BATCH;
     verbs_create(verbs, opts);
     verbs_connect(verbs, fd);
     return &verbs->link;
