@@ -172,6 +172,11 @@ enum sv_notify {
  * asking for. 2 to 6 are alike; 8 are worse. */
 #define SV_AHEAD 4
 
+/* Records found one after the other from which on the receiver does: two whole
+ * polls of most programs. With fewer it takes lines from a sender that is only
+ * just ahead, and slows it down by a fifth (docs/bench.md). */
+#define SV_BACKLOG 32
+
 /* One QP that receives into a CQ: where its next record will appear. */
 struct sv_scan {
     const _Atomic uint64_t *tag;

@@ -447,7 +447,7 @@ static void sv_rx_learn_ring(struct sv_qp *qp)
  * sender has just asked for those lines itself. */
 static inline void sv_rx_fetch_ahead(struct sv_rx *rx)
 {
-    if (++rx->streak > SV_AHEAD) {
+    if (++rx->streak > SV_BACKLOG) {
         __builtin_prefetch(rx->ring + ((rx->pos + SV_AHEAD * SV_CACHE_LINE) &
                                        (rx->ring_bytes - 1)));
     }
