@@ -139,10 +139,11 @@ size_t daqiri_cells_list(struct argp_state *state, const char *name,
                                       const char *name, const char *word,
                                       size_t i));
 
-/* A number from min to max that is none of the `count` ones before. */
-double daqiri_cells_new_number(struct argp_state *state, const char *name,
-                               const char *word, double min, double max,
-                               const double *before, size_t count);
+/* Ends with a sentence if value i, which is `word`, is one of those before it.
+ * All have that size, and are the same if their bytes are. */
+void daqiri_cells_need_new(struct argp_state *state, const char *name,
+                           const char *word, const void *values, size_t size,
+                           size_t i);
 
 /* ---- runs ---- */
 

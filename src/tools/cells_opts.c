@@ -55,19 +55,18 @@ size_t daqiri_cells_list(struct argp_state *state, const char *name,
     }
 }
 
-double daqiri_cells_new_number(struct argp_state *state, const char *name,
-                               const char *word, double min, double max,
-                               const double *before, size_t count)
+void daqiri_cells_need_new(struct argp_state *state, const char *name,
+                           const char *word, const void *values, size_t size,
+                           size_t i)
 {
-    double value = daqiri_args_number(state, name, word, min, max);
-    size_t i;
+    const char *value = (const char*)values + i * size;
+    size_t k;
 
-    for (i = 0; i < count; ++i) {
-        if (before[i] == value) {
+    for (k = 0; k < i; ++k) {
+        if (memcmp((const char*)values + k * size, value, size) == 0) {
             argp_error(state, "-%s %s: it is there twice", name, word);
         }
     }
-    return value;
 }
 
 /* It becomes a word of a command, a file and a picture. */
@@ -75,19 +74,16 @@ static void cells_take_transport(struct argp_state *state, const char *name,
                                  const char *word, size_t i)
 {
     daqiri_cells_opts_t *opts = state->input;
-    size_t k;
 
     if ((strlen(word) >= DAQIRI_CELLS_NAME_MAX) ||
         (word[strspn(word, DAQIRI_PEER_TRANSPORT_LETTERS)] != '\0')) {
         argp_error(state, "-%s %s: it is verbs, tcp, or a transport of UCX",
                    name, word);
     }
-    for (k = 0; k < i; ++k) {
-        if (strcmp(opts->transports[k], word) == 0) {
-            argp_error(state, "-%s %s: it is there twice", name, word);
-        }
-    }
+    memset(opts->transports[i], 0, DAQIRI_CELLS_NAME_MAX);
     snprintf(opts->transports[i], DAQIRI_CELLS_NAME_MAX, "%s", word);
+    daqiri_cells_need_new(state, name, word, opts->transports,
+                          DAQIRI_CELLS_NAME_MAX, i);
 }
 
 static void cells_take_size(struct argp_state *state, const char *name,
@@ -110,15 +106,11 @@ static void cells_take_window(struct argp_state *state, const char *name,
                               const char *word, size_t i)
 {
     daqiri_cells_opts_t *opts = state->input;
-    size_t k;
 
     opts->windows[i] = daqiri_args_count(state, name, word, 1,
                                          CELLS_WINDOW_MAX);
-    for (k = 0; k < i; ++k) {
-        if (opts->windows[k] == opts->windows[i]) {
-            argp_error(state, "-%s %s: it is there twice", name, word);
-        }
-    }
+    daqiri_cells_need_new(state, name, word, opts->windows,
+                          sizeof(opts->windows[0]), i);
 }
 
 /* ---- options ---- */

@@ -30,9 +30,9 @@ static void drop_curve_take_percent(struct argp_state *state, const char *name,
 {
     daqiri_cells_opts_t *opts = state->input;
 
-    opts->percents[i] = daqiri_cells_new_number(state, name, word,
-                                                 0.001, 1000, opts->percents,
-                                                 i);
+    opts->percents[i] = daqiri_args_number(state, name, word, 0.001, 1000);
+    daqiri_cells_need_new(state, name, word, opts->percents,
+                          sizeof(opts->percents[0]), i);
 }
 
 static void drop_curve_take_gbps(struct argp_state *state, const char *name,
@@ -40,8 +40,9 @@ static void drop_curve_take_gbps(struct argp_state *state, const char *name,
 {
     daqiri_cells_opts_t *opts = state->input;
 
-    opts->gbps[i] = daqiri_cells_new_number(state, name, word, 1e-6, 1e6,
-                                            opts->gbps, i);
+    opts->gbps[i] = daqiri_args_number(state, name, word, 1e-6, 1e6);
+    daqiri_cells_need_new(state, name, word, opts->gbps,
+                          sizeof(opts->gbps[0]), i);
 }
 
 static error_t drop_curve_parse(int key, char *arg, struct argp_state *state)

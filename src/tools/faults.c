@@ -292,7 +292,7 @@ static int faults_check(const faults_device_t *device,
 static int faults_do(const faults_device_t *device,
                      const faults_request_t *request)
 {
-    uint64_t pid;
+    uint32_t pid;
 
     if (request->whom == NULL) {
         return faults_check(device, request);
@@ -301,8 +301,7 @@ static int faults_do(const faults_device_t *device,
         return faults_ask_all(device, request);
     }
 
-    if ((daqiri_parse_u64(request->whom, &pid) != 0) || (pid == 0) ||
-        (pid > INT32_MAX)) {
+    if (daqiri_parse_pid(request->whom, &pid) != 0) {
         return faults_wrong(request, "the second word is neither a process "
                             "number nor all");
     }

@@ -37,6 +37,18 @@ int daqiri_parse_u64(const char *text, uint64_t *value_p)
     return 0;
 }
 
+int daqiri_parse_pid(const char *text, uint32_t *value_p)
+{
+    uint64_t value;
+
+    if ((daqiri_parse_u64(text, &value) != 0) || (value == 0) ||
+        (value > INT32_MAX)) {
+        return -1;
+    }
+    *value_p = (uint32_t)value;
+    return 0;
+}
+
 int daqiri_parse_size(const char *text, size_t *value_p)
 {
     static const char units[] = "KMG";

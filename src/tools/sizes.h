@@ -17,6 +17,9 @@ int daqiri_parse_size(const char *text, size_t *value_p);
 /* Decimal, or hexadecimal with 0x. */
 int daqiri_parse_u64(const char *text, uint64_t *value_p);
 
+/* The number of a process, from 1 on. */
+int daqiri_parse_pid(const char *text, uint32_t *value_p);
+
 /* Seconds, greater than zero: 20, 0.5. */
 int daqiri_parse_seconds(const char *text, double *value_p);
 

@@ -43,7 +43,6 @@ static const struct argp_option stats_options[] = {
 static error_t stats_parse(int key, char *arg, struct argp_state *state)
 {
     stats_opts_t *opts = state->input;
-    uint64_t pid;
 
     switch (key) {
     case ARGP_KEY_INIT:
@@ -63,12 +62,10 @@ static error_t stats_parse(int key, char *arg, struct argp_state *state)
         if (state->arg_num > 0) {
             argp_error(state, "one process, or none for all");
         }
-        if ((daqiri_parse_u64(arg, &pid) != 0) || (pid == 0) ||
-            (pid > INT32_MAX)) {
+        if (daqiri_parse_pid(arg, &opts->pid) != 0) {
             argp_error(state, "'%s' is no process: it is a number from 1 to "
                        "%d", arg, INT32_MAX);
         }
-        opts->pid = (uint32_t)pid;
         return 0;
     case ARGP_KEY_END:
         if ((opts->count > 0) && (opts->interval == 0)) {

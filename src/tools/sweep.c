@@ -31,16 +31,12 @@ static void sweep_take_pattern(struct argp_state *state, const char *name,
                                const char *word, size_t i)
 {
     daqiri_cells_opts_t *opts = state->input;
-    size_t k;
 
     opts->patterns[i] = sweep_patterns[daqiri_args_word(state, name, word,
                                                         sweep_patterns,
                                                         SWEEP_NUM_PATTERNS)];
-    for (k = 0; k < i; ++k) {
-        if (opts->patterns[k] == opts->patterns[i]) {
-            argp_error(state, "-%s %s: it is there twice", name, word);
-        }
-    }
+    daqiri_cells_need_new(state, name, word, opts->patterns,
+                          sizeof(opts->patterns[0]), i);
 }
 
 static error_t sweep_parse(int key, char *arg, struct argp_state *state)
