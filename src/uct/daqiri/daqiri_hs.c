@@ -80,39 +80,49 @@ static void uct_daqiri_hs_timer_stop(uct_daqiri_conn_t *conn)
 
 /* ---- Frames ---- */
 
-static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
-                                      dq_frame_kind_t kind)
+/* What is the same whomever it is for. */
+static dq_frame_t uct_daqiri_hs_frame_to(const uct_daqiri_iface_t *iface,
+                                         dq_frame_kind_t kind, uint64_t cookie)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    dq_frame_t frame          = {
+    dq_frame_t frame = {
         .kind       = kind,
-        .dst_cookie = conn->peer_iface.cookie,
+        .dst_cookie = cookie,
         .src        = iface->config.addr,
         .port       = iface->config.port_addr,
-        .epoch      = conn->hs.machine.epoch,
-        .first      = conn->hs.machine.first,
-        .peer_epoch = conn->hs.machine.peer_epoch,
-        .psn        = conn->hs.psn,
-        .credits    = conn->hs.window,
-        .delivered  = conn->hs.resume.delivered,
-        .acked      = conn->hs.resume.acked,
-        .done       = conn->hs.resume.done,
-        .promised   = conn->hs.resume.promised,
         .rd_atomic  = iface->config.rd_atomic,
         .pid        = iface->config.pid,
     };
 
+    memcpy(frame.host, iface->config.host, sizeof(frame.host));
+    return frame;
+}
+
+
+static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
+                                      dq_frame_kind_t kind)
+{
+    dq_frame_t frame = uct_daqiri_hs_frame_to(conn->iface, kind,
+                                              conn->peer_iface.cookie);
+
+    frame.epoch      = conn->hs.machine.epoch;
+    frame.first      = conn->hs.machine.first;
+    frame.peer_epoch = conn->hs.machine.peer_epoch;
+    frame.psn        = conn->hs.psn;
+    frame.credits    = conn->hs.window;
+    frame.delivered  = conn->hs.resume.delivered;
+    frame.acked      = conn->hs.resume.acked;
+    frame.done       = conn->hs.resume.done;
+    frame.promised   = conn->hs.resume.promised;
     if (kind == DQ_FRAME_REQ) {
         /* not an answer: the attempt that was lost, if there was one */
         frame.peer_epoch = conn->hs.machine.peer_last;
     }
     if (frame.epoch == 0) {
-        frame.epoch = uct_daqiri_hs_epoch(iface);
+        frame.epoch = uct_daqiri_hs_epoch(conn->iface);
     }
     if (conn->hs.qp != NULL) {
         frame.qpn = conn->hs.qp->qp_num;
     }
-    memcpy(frame.host, iface->config.host, sizeof(frame.host));
     return frame;
 }
 
@@ -163,15 +173,8 @@ static void uct_daqiri_hs_refuse(uct_daqiri_conn_t *conn,
 static void uct_daqiri_hs_refuse_stranger(uct_daqiri_iface_t *iface,
                                           const dq_frame_t *request)
 {
-    dq_frame_t frame = {
-        .kind       = DQ_FRAME_REFUSE,
-        .dst_cookie = request->src.cookie,
-        .src        = iface->config.addr,
-        .port       = iface->config.port_addr,
-        .epoch      = uct_daqiri_hs_epoch(iface),
-        .peer_epoch = request->epoch,
-        .pid        = iface->config.pid,
-    };
+    dq_frame_t frame = uct_daqiri_hs_frame_to(iface, DQ_FRAME_REFUSE,
+                                              request->src.cookie);
     struct ibv_ah *ah;
 
     iface->count->frames_unknown++;
@@ -179,8 +182,9 @@ static void uct_daqiri_hs_refuse_stranger(uct_daqiri_iface_t *iface,
     if (ah == NULL) {
         return;
     }
-    frame.first = frame.epoch;
-    memcpy(frame.host, iface->config.host, sizeof(frame.host));
+    frame.epoch      = uct_daqiri_hs_epoch(iface);
+    frame.first      = frame.epoch;
+    frame.peer_epoch = request->epoch;
     (void)uct_daqiri_ud_send_once(iface, ah, request->src.ud_qpn, &frame);
 }
 
