@@ -212,11 +212,10 @@ static void judge_rate(daqiri_cells_t *cells, size_t index)
     }
 }
 
-/* A pace in Gb/s is a part of the maximum, too. */
-static void judge_pace(const daqiri_cells_t *cells, daqiri_cells_row_t *row)
+/* The row without a pace that goes with it, or NULL. */
+static const daqiri_cells_row_t *judge_unpaced(const daqiri_cells_t *cells,
+                                               const daqiri_cells_row_t *row)
 {
-    double deviation = daqiri_cells_median(row, "deviation_percent");
-    double limit     = 0;
     size_t i;
 
     for (i = 0; i < cells->row_count; ++i) {
@@ -224,15 +223,45 @@ static void judge_pace(const daqiri_cells_t *cells, daqiri_cells_row_t *row)
             (cells->rows[i].transport == row->transport) &&
             (cells->rows[i].size == row->size) &&
             (cells->rows[i].window == row->window)) {
-            limit = daqiri_cells_median(&cells->rows[i], "gbps") *
-                    (DAQIRI_CELLS_JUDGED_PERCENT + 1e-6) / 100;
+            return &cells->rows[i];
         }
     }
-    if (row->is_paced && (daqiri_cells_median(row, "gbps") >= 0) &&
-        (row->gbps <= limit) &&
-        daqiri_pace_missed(deviation, DAQIRI_CELLS_PACE_PERCENT)) {
+    return NULL;
+}
+
+/* All its runs alike: no median of its own would tell. */
+static void judge_pace_collapsed(daqiri_cells_row_t *row,
+                                 const daqiri_cells_row_t *unpaced)
+{
+    const json_t *other = judge_counters(&unpaced->runs[0]);
+    char reason[256];
+
+    daqiri_explain(judge_counters(&row->runs[0]), row->runs[0].messages,
+                   &other, &unpaced->runs[0].messages, 1, reason,
+                   sizeof(reason));
+    judge_say(row, DAQIRI_CELLS_COLLAPSE, "it had %.2f of its pace%s%s",
+              daqiri_cells_median(row, "gbps") / row->gbps,
+              (reason[0] != '\0') ? ": " : "", reason);
+}
+
+/* A pace in Gb/s is a part of the maximum, too. */
+static void judge_pace(const daqiri_cells_t *cells, daqiri_cells_row_t *row)
+{
+    const daqiri_cells_row_t *unpaced = judge_unpaced(cells, row);
+    double deviation = daqiri_cells_median(row, "deviation_percent");
+    double gbps      = daqiri_cells_median(row, "gbps");
+
+    if (!row->is_paced || (gbps < 0) || (unpaced == NULL) ||
+        (row->gbps > daqiri_cells_median(unpaced, "gbps") *
+                     (DAQIRI_CELLS_JUDGED_PERCENT + 1e-6) / 100)) {
+        return;
+    }
+    if (daqiri_pace_missed(deviation, DAQIRI_CELLS_PACE_PERCENT)) {
         judge_say(row, DAQIRI_CELLS_PACE, "the pace was missed by %.3f %%",
                   deviation);
+    }
+    if (gbps < row->gbps * cells->opts->collapse / 100) {
+        judge_pace_collapsed(row, unpaced);
     }
 }
 

@@ -361,18 +361,21 @@ END_TEST
 
 START_TEST(test_rows_pace)
 {
-    static const double paces[]    = {1, 7.5, 7.5, 10, 1};
-    static const double achieved[] = {1.0004, 7.504, 7.5037, 5, 0.9994};
+    static const double paces[]    = {1, 7.5, 7.5, 10, 1, 4, 4};
+    static const double achieved[] = {1.0004, 7.504, 7.5037, 4, 0.9994, 2,
+                                      1.96};
     daqiri_cells_t cells;
     size_t i;
 
-    cells_start(&cells, 6);
+    cells_start(&cells, 8);
     ran(&cells.rows[0], 10, 100);
-    for (i = 1; i < 6; ++i) {
+    for (i = 1; i < 8; ++i) {
         cells.rows[i].is_paced = 1;
         cells.rows[i].gbps     = paces[i - 1];
         ran(&cells.rows[i], achieved[i - 1], 100);
     }
+    json_object_set_new(cells.rows[7].runs[0].report, "counters",
+                        json_pack("{s:{s:i}}", "tx", "stalls", 2));
     daqiri_cells_judge(&cells);
     judged(&cells, 0, 0, "");
     judged(&cells, 1, 0, "");
@@ -380,6 +383,9 @@ START_TEST(test_rows_pace)
     judged(&cells, 3, 0, "");
     judged(&cells, 4, 0, ""); /* more than 75 % of what there is */
     judged(&cells, 5, DAQIRI_CELLS_PACE, "missed by -0.060 %");
+    judged(&cells, 6, DAQIRI_CELLS_PACE, "missed by -50.000 %");
+    judged(&cells, 7, DAQIRI_CELLS_COLLAPSE | DAQIRI_CELLS_PACE,
+           "it had 0.49 of its pace: tx.stalls 2 (0 else)");
     daqiri_cells_cleanup(&cells);
 }
 END_TEST
