@@ -145,6 +145,23 @@ dead_or_gone()
     refused 1 "process $((2147100000 + $$)) has no counters"
 }
 
+@test "a process of another user: a sentence, status 1" {
+    [ "$(id -u)" -eq 0 ] || skip 'only root can become another user'
+    command -v setpriv >/dev/null || skip 'setpriv is not installed'
+    start_job
+    # the build tree may lie where nobody may look
+    dir=$(mktemp -d)
+    made+=("$dir/daqiri")
+    install -m 755 "$T_DAQIRI" "$dir/daqiri"
+    chmod 755 "$dir"
+    cd /
+    run --separate-stderr timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
+        "$dir/daqiri" stats "$job" -watch
+    cd "$BATS_TEST_TMPDIR"
+    rm -r "$dir"
+    refused 1 "they are another user's"
+}
+
 @test "what is no file of counters, or of another version: a sentence" {
     start_job
     copy 0
