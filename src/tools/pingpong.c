@@ -28,6 +28,7 @@ enum {
     PINGPONG_ITERS,
     PINGPONG_DURATION,
     PINGPONG_MTU,
+    PINGPONG_CLASS,
     PINGPONG_UC,
     PINGPONG_SETUP,
     PINGPONG_TIMEOUT
@@ -42,7 +43,7 @@ static const struct argp_option pingpong_options[] = {
      "server or client: enter the values, without TCP", 1},
     {"size", PINGPONG_SIZE, "SIZE", 0, "Of a message; the client's (64)", 2},
     {"iters", PINGPONG_ITERS, "N", 0,
-     "Round trips; the client's (10000, or no bound with -duration)", 2},
+     "Round trips; the client's (10000, or -duration's)", 2},
     {"duration", PINGPONG_DURATION, "TIME", 0,
      "How long, at most; the client's", 2},
     {"uc", PINGPONG_UC, NULL, 0, "UC instead of RC; the client's", 2},
@@ -51,6 +52,8 @@ static const struct argp_option pingpong_options[] = {
     {"port", PINGPONG_PORT, "N", 0, "Its port (the first active one)", 3},
     {"gid-index", PINGPONG_GID, "N", 0, "GID (as daqiri chooses it)", 3},
     {"mtu", PINGPONG_MTU, "SIZE", 0, "256 to 4096 (the port's)", 3},
+    {"traffic-class", PINGPONG_CLASS, "N", 0,
+     "Of what this side sends, 0 to 255 (0)", 3},
     {"setup-timeout", PINGPONG_SETUP, "TIME", 0,
      "For each stage before the data (5s)", 4},
     {"timeout", PINGPONG_TIMEOUT, "TIME", 0,
@@ -79,6 +82,10 @@ static error_t pingpong_parse_path(int key, char *arg,
         if ((opts->mtu & (opts->mtu - 1)) != 0) {
             argp_error(state, "-mtu %s: it is a power of two", arg);
         }
+        return 0;
+    case PINGPONG_CLASS:
+        opts->traffic_class = (unsigned)daqiri_args_count(state,
+                                              "traffic-class", arg, 0, 255);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -208,6 +215,7 @@ json_t *daqiri_pingpong_report(const daqiri_pingpong_t *opts)
 
     daqiri_report_text(report, "role", is_server ? "server" : "client");
     daqiri_report_text(report, "device", opts->device);
+    daqiri_report_int(report, "traffic_class", opts->traffic_class);
     daqiri_report_text(report, "pattern", "pingpong");
     daqiri_pingpong_report_terms(report, opts);
     for (i = 0; i < sizeof(unknown) / sizeof(unknown[0]); ++i) {

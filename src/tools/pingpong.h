@@ -30,6 +30,7 @@ typedef struct daqiri_pingpong {
     uint64_t        iters;          /* DAQIRI_PEER_ITERS_MAX: no bound */
     double          duration;       /* s; 0: no bound */
     unsigned        mtu;
+    unsigned        traffic_class;
     int             is_uc;
     double          setup_timeout;  /* s, for each stage before the data */
     double          timeout;        /* s without any completion */

@@ -220,6 +220,7 @@ static int pingpong_open(pingpong_t *pp)
     opts.mtu       = pp->opts.mtu;
     opts.is_uc     = pp->opts.is_uc;
     opts.depth     = PINGPONG_DEPTH;
+    opts.traffic_class = (uint8_t)pp->opts.traffic_class;
     opts.max_inline = (pp->opts.size <= PINGPONG_INLINE) ? PINGPONG_INLINE : 0;
     if ((daqiri_rc_open(&pp->rc, &opts, &pp->failure) != 0) ||
         (daqiri_rc_create(&pp->rc, &pp->failure) != 0)) {

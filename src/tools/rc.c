@@ -159,7 +159,8 @@ static int rc_open_gid(daqiri_rc_t *rc, daqiri_failure_t *failure)
     rc->local.gid_index = (rc->opts.gid_index < 0) ? rc->gids.chosen :
                                                      rc->opts.gid_index;
     rc->local.is_global = (rc->port.link_layer == IBV_LINK_LAYER_ETHERNET) ||
-                          (rc->opts.gid_index >= 0);
+                          (rc->opts.gid_index >= 0) ||
+                          (rc->opts.traffic_class > 0);
     entry = daqiri_gids_find(&rc->gids, rc->local.gid_index);
     if (entry != NULL) {
         rc->local.gid = entry->gid;
@@ -342,6 +343,7 @@ void daqiri_rc_ah(const daqiri_rc_t *rc, const daqiri_rc_addr_t *remote,
         attr->grh.dgid       = remote->gid;
         attr->grh.sgid_index = (uint8_t)rc->local.gid_index;
         attr->grh.hop_limit  = 64;
+        attr->grh.traffic_class = rc->opts.traffic_class;
     }
 }
 

@@ -46,6 +46,7 @@ typedef struct daqiri_rc_opts {
     unsigned   max_inline;
     unsigned   max_sge;
     unsigned   mtu;         /* bytes; 0: the port's */
+    uint8_t    traffic_class; /* other than 0: of packets with a GRH */
     int        is_uc;
     int        has_events;  /* a completion channel */
     uint8_t    timeout;     /* code, 4.096 us * 2^timeout */

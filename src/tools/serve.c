@@ -37,7 +37,8 @@ enum {
     SERVE_TIMEOUT,
     SERVE_DEVICE,
     SERVE_PORT,
-    SERVE_GID
+    SERVE_GID,
+    SERVE_CLASS
 };
 
 static const struct argp_option serve_options[] = {
@@ -50,6 +51,8 @@ static const struct argp_option serve_options[] = {
      "auto, soft, an RDMA device, or none: TCP only (auto)"},
     {"port", SERVE_PORT, "N", 0, "Its port, for pingpong (the first active one)"},
     {"gid-index", SERVE_GID, "N", 0, "GID, for pingpong (as daqiri chooses it)"},
+    {"traffic-class", SERVE_CLASS, "N", 0,
+     "Of the answers of pingpong, 0 to 255 (0)"},
     {NULL}
 };
 
@@ -80,11 +83,16 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
         opts->gid_index = (int)daqiri_args_count(state, "gid-index", arg, 0,
                                                  255);
         return 0;
+    case SERVE_CLASS:
+        opts->traffic_class = (unsigned)daqiri_args_count(state,
+                                              "traffic-class", arg, 0, 255);
+        return 0;
     case ARGP_KEY_END:
         if ((strcmp(opts->device, "none") == 0) &&
-            ((opts->port != 0) || (opts->gid_index >= 0))) {
-            argp_error(state, "-port and -gid-index are of a device, and "
-                       "-device none has none");
+            ((opts->port != 0) || (opts->gid_index >= 0) ||
+             (opts->traffic_class > 0))) {
+            argp_error(state, "-port, -gid-index and -traffic-class are of a "
+                       "device, and -device none has none");
         }
         return 0;
     default:
@@ -221,6 +229,7 @@ static json_t *serve_pingpong(const daqiri_serve_opts_t *opts, int fd,
         .device        = opts->device,
         .port          = opts->port,
         .gid_index     = opts->gid_index,
+        .traffic_class = opts->traffic_class,
         .setup_timeout = opts->timeout,
         .timeout       = opts->timeout
     };

@@ -21,6 +21,7 @@ typedef struct daqiri_serve_opts {
     const char      *device;   /* NULL: TCP only */
     unsigned        port;
     int             gid_index;
+    unsigned        traffic_class;
 } daqiri_serve_opts_t;
 
 /* One line on stdout; takes the report. Returns whether that was "ok". */

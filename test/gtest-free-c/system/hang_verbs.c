@@ -5,7 +5,8 @@
  * HANG_VERBS="ibv_reg_mr" makes that verb never come back, not even for
  * SIGTERM, after it has made the file HANG_FILE. "die:ibv_reg_mr" makes it end
  * the process; "refuse:ibv_reg_mr" fails with ENOMEM. Changes of state of a
- * queue pair are called init, rtr, rts.
+ * queue pair are called init, rtr, rts. "class:184" refuses a path whose traffic
+ * class is not that.
  */
 
 #include <dlfcn.h>
@@ -96,6 +97,16 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     return hang_now("ibv_create_qp") ? NULL : next(pd, attr);
 }
 
+static int hang_has_other_class(const struct ibv_qp_attr *attr, int mask)
+{
+    const char *text = getenv("HANG_VERBS");
+
+    return (text != NULL) && (strncmp(text, "class:", 6) == 0) &&
+           ((mask & IBV_QP_AV) != 0) &&
+           (!attr->ah_attr.is_global ||
+            (attr->ah_attr.grh.traffic_class != atoi(text + 6)));
+}
+
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     int (*next)(struct ibv_qp*, struct ibv_qp_attr*, int) =
@@ -106,5 +117,8 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
                         (attr->qp_state <= IBV_QPS_ERR)) ?
                        names[attr->qp_state] : NULL;
 
+    if (hang_has_other_class(attr, mask)) {
+        return EPROTOTYPE;
+    }
     return ((name != NULL) && hang_now(name)) ? errno : next(qp, attr, mask);
 }

@@ -137,8 +137,9 @@ END
 drop-curve -targets 5 -gbps 1|-targets and -gbps exclude each other
 drop-curve -gbps 1 -targets 5|-targets and -gbps exclude each other
 sweep -patterns pingpong -windows 4|-windows is not for pingpong
-serve -device none -port 1|-port and -gid-index are of a device
-serve -gid-index 0 -device none|-port and -gid-index are of a device
+serve -device none -port 1|-port, -gid-index and -traffic-class are of a device
+serve -device none -traffic-class 8|-port, -gid-index and -traffic-class are of a device
+serve -gid-index 0 -device none|-port, -gid-index and -traffic-class are of a device
 pingpong -listen :0 -size 64|-size, -iters, -duration and -uc are the client's
 pingpong -listen :0 -iters 1|-size, -iters, -duration and -uc are the client's
 pingpong -listen :0 -duration 1s|-size, -iters, -duration and -uc are the client's

@@ -121,6 +121,28 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     done
 }
 
+@test "-traffic-class: of the path of either side; a server of many has one, too" {
+    server_with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=class:8)
+    with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=class:184)
+    server -traffic-class 8
+    client -iters 10 -traffic-class 184
+    [ "$status" -eq 0 ]
+    valid pingpong
+    has '.traffic_class == 184'
+    ended "$server"
+    [ "$ended" -eq 0 ]
+    valid pingpong server.out
+    holds server.out '.traffic_class == 8'
+    serve_with=(env "${server_with[@]}")
+    serve -device soft -json -traffic-class 8
+    client -iters 10 -traffic-class 184
+    [ "$status" -eq 0 ]
+    line 1 '.ok and .traffic_class == 8'
+    client -iters 10
+    failed rtr_refused connect-rdma
+    has '.traffic_class == 0'
+}
+
 @test "by hand: words instead of TCP" {
     mkfifo to_a to_b
     timeout 100 "$T_DAQIRI" pingpong -device soft -by-hand server -iters 100 -json \
@@ -422,7 +444,7 @@ worker_of()
     daqiri pingpong -by-hand me
     refused 2 '-by-hand me: it is one of server, client'
     for option in '-size 0' '-size 1G' '-size x' '-iters 0' '-iters many' '-port 0' '-port 256' \
-                  '-gid-index -1' '-gid-index 256' '-mtu 100' '-mtu 8K' '-mtu 1000' \
+                  '-gid-index -1' '-gid-index 256' '-mtu 100' '-mtu 8K' '-mtu 1000' '-traffic-class 256' \
                   '-setup-timeout 0' '-timeout soon' '-duration 0s'; do
         # shellcheck disable=SC2086
         daqiri pingpong -addr x $option
