@@ -6,7 +6,8 @@
  * SIGTERM, after it has made the file HANG_FILE. "die:ibv_reg_mr" makes it end
  * the process; "refuse:ibv_reg_mr" fails with ENOMEM. Changes of state of a
  * queue pair are called init, rtr, rts. "class:184" refuses a path whose traffic
- * class is not that.
+ * class is not that; "spoil:20" turns over a bit of that byte of each message
+ * that arrives.
  */
 
 #include <dlfcn.h>
@@ -14,6 +15,7 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,12 +64,92 @@ static void *hang_next(const char *verb)
     return dlsym(RTLD_NEXT, verb);
 }
 
+/* ---- data ---- */
+
+static int (*spoil_next)(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+static uint8_t *spoil_buffer; /* where messages arrive: as in src/tools/rc.h */
+static int spoil_offset;
+
+static int spoil_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+{
+    int ret = spoil_next(cq, count, wc);
+    int i;
+
+    for (i = 0; i < ret; ++i) {
+        if ((wc[i].status == IBV_WC_SUCCESS) &&
+            (wc[i].opcode == IBV_WC_RECV)) {
+            spoil_buffer[spoil_offset] ^= 1;
+        }
+    }
+    return ret;
+}
+
+static void spoil_context(struct ibv_context *context)
+{
+    const char *text = getenv("HANG_VERBS");
+
+    if ((context != NULL) && (text != NULL) &&
+        (strncmp(text, "spoil:", 6) == 0)) {
+        spoil_offset         = atoi(text + 6);
+        spoil_next           = context->ops.poll_cq;
+        context->ops.poll_cq = spoil_poll;
+    }
+}
+
+/* ---- verbs ---- */
+
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     struct ibv_context *(*next)(struct ibv_device*) =
             hang_next("ibv_open_device");
+    struct ibv_context *context;
 
-    return hang_now("ibv_open_device") ? NULL : next(device);
+    context = hang_now("ibv_open_device") ? NULL : next(device);
+    spoil_context(context);
+    return context;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct ibv_pd *(*next)(struct ibv_context*) = hang_next("ibv_alloc_pd");
+
+    return hang_now("ibv_alloc_pd") ? NULL : next(context);
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    struct ibv_comp_channel *(*next)(struct ibv_context*) =
+            hang_next("ibv_create_comp_channel");
+
+    return hang_now("ibv_create_comp_channel") ? NULL : next(context);
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *user,
+                             struct ibv_comp_channel *channel, int vector)
+{
+    struct ibv_cq *(*next)(struct ibv_context*, int, void*,
+                           struct ibv_comp_channel*, int) =
+            hang_next("ibv_create_cq");
+
+    return hang_now("ibv_create_cq") ? NULL :
+           next(context, cqe, user, channel, vector);
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    struct ibv_ah *(*next)(struct ibv_pd*, struct ibv_ah_attr*) =
+            hang_next("ibv_create_ah");
+
+    return hang_now("ibv_create_ah") ? NULL : next(pd, attr);
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
+                               struct ibv_srq_init_attr *attr)
+{
+    struct ibv_srq *(*next)(struct ibv_pd*, struct ibv_srq_init_attr*) =
+            hang_next("ibv_create_srq");
+
+    return hang_now("ibv_create_srq") ? NULL : next(pd, attr);
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
@@ -76,6 +158,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
     struct ibv_mr *(*next)(struct ibv_pd*, void*, size_t, int) =
             hang_next("ibv_reg_mr");
 
+    spoil_buffer = (uint8_t*)addr + length / 2;
     return hang_now("ibv_reg_mr") ? NULL : next(pd, addr, length, access);
 }
 
@@ -85,6 +168,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
     struct ibv_mr *(*next)(struct ibv_pd*, void*, size_t, uint64_t, unsigned) =
             hang_next("ibv_reg_mr_iova2");
 
+    spoil_buffer = (uint8_t*)addr + length / 2;
     return hang_now("ibv_reg_mr") ? NULL :
                                     next(pd, addr, length, iova, access);
 }

@@ -231,6 +231,49 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     server_failed peer_failed post-resource-control
 }
 
+@test "devices that are not usable: port_down, not_permitted" {
+    server
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down')
+    daqiri pingpong -device mlx5_0 -addr "$addr" -json
+    failed port_down open-rdma-resources
+    server_failed peer_failed post-resource-control
+    server
+    with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=denied')
+    daqiri pingpong -device mlx5_0 -addr "$addr" -json
+    failed not_permitted open-rdma-resources
+    server_failed peer_failed post-resource-control
+}
+
+@test "completions that fail: completion_protection, completion_failure; the other side is told" {
+    server
+    with=(SOFTVERBS_FAULTS='complete status=LOC_PROT_ERR qp=rc n=3' SOFTVERBS_FAULTS_LOG=/dev/null)
+    client
+    failed completion_protection datapath
+    server_failed peer_failed datapath
+    server
+    with=(SOFTVERBS_FAULTS='complete status=RETRY_EXC_ERR qp=rc n=3' SOFTVERBS_FAULTS_LOG=/dev/null)
+    client
+    failed completion_failure datapath
+    server_failed peer_failed datapath
+}
+
+@test "a message that is not what was sent: data_mismatch, and which byte" {
+    server
+    with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=spoil:20)
+    client
+    failed data_mismatch datapath
+    has '.error | startswith("byte 20 of the first message is 0x")'
+    server_failed peer_failed datapath
+    for byte in 0 63; do
+        server
+        with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=spoil:$byte)
+        client
+        failed data_mismatch datapath
+        has '.error == "message 0 did not arrive as it was sent"'
+        server_failed peer_failed datapath
+    done
+}
+
 @test "a verb that hangs: provider_timeout, status 124, its stage; the other side does not wait for ever" {
     server -setup-timeout 5s
     with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=rtr)

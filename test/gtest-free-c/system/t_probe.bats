@@ -124,6 +124,100 @@ slow_mpi()
     has '.steps[] | select(.name == "rtr") | .failure_class == "rtr_refused"'
 }
 
+# spoils WORD STEP: with HANG_VERBS=WORD that step is the first that is not ok.
+spoils()
+{
+    wedged "$1"
+    [ "$status" -eq 1 ]
+    [ "$(jq -r '[.steps[] | select(.result != "ok")][0].name' <<<"$output")" = "$2" ]
+}
+
+@test "a verb that ends the process, or refuses: each is tried in its step" {
+    local verb step class
+
+    while read -r verb step class; do
+        for how in refuse die; do
+            spoils "$how:$verb" "$step"
+            [ "$how" = refuse ] || class=provider_died
+            has ".steps[] | select(.name == \"$step\") | .result == \"failed\" and .failure_class == \"$class\""
+        done
+    done <<'END'
+ibv_open_device device resource_exhausted
+ibv_alloc_pd pd resource_exhausted
+ibv_reg_mr memory resource_exhausted
+ibv_create_cq cq resource_exhausted
+ibv_create_qp qp resource_exhausted
+init init resource_exhausted
+rtr rtr rtr_refused
+rts rts resource_exhausted
+ibv_create_ah ah resource_exhausted
+END
+}
+
+@test "what a job does not need is absent when its verb is refused, whatever is claimed" {
+    for pair in ibv_create_srq=srq ibv_create_comp_channel=events; do
+        wedged "refuse:${pair%=*}"
+        [ "$status" -eq 0 ]
+        has "[.steps[] | select(.result != \"ok\") | .name] == ([\"${pair#*=}\", \"uc\"])"
+        has '.usable'
+    done
+    with=(SOFTVERBS_FAULTS='complete status=REM_OP_ERR op=atomic' SOFTVERBS_FAULTS_LOG=/dev/null)
+    daqiri probe -device soft -no-ucx -json
+    [ "$status" -eq 0 ]
+    [ "$(result atomics)" = absent ]
+    [ "$(result events)" = ok ]
+}
+
+@test "a completion that fails, that does not come, bytes that are not those: the device is not usable" {
+    with=(SOFTVERBS_FAULTS='complete status=RETRY_EXC_ERR op=send' SOFTVERBS_FAULTS_LOG=/dev/null)
+    daqiri probe -device soft -no-ucx -json
+    [ "$status" -eq 1 ]
+    has '.steps[] | select(.name == "completion") | .result == "failed" and .failure_class == "completion_failure"'
+    with=(SOFTVERBS_FAULTS='delay time=600s op=send' SOFTVERBS_FAULTS_LOG=/dev/null)
+    daqiri probe -device soft -no-ucx -json
+    [ "$status" -eq 1 ]
+    has '.steps[] | select(.name == "completion") | .failure_class == "timeout" and (.error | test("0 of 2 completions came"))'
+    wedged spoil:10
+    [ "$status" -eq 1 ]
+    has '.steps[] | select(.name == "completion") | .failure_class == "data_mismatch"'
+    [ "$(result rts)" = ok ]
+    [ "$(result inline)" = skipped ]
+}
+
+@test "no verb that hangs holds it" {
+    local verb step
+
+    # All at once: of each, Ctrl-C ends the wait.
+    while read -r verb step; do
+        start "$verb" env LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS="$verb" \
+            HANG_FILE="$PWD/$verb.hangs" "$T_DAQIRI" probe -no-ucx -json -timeout 1h
+        pids[pid]=$verb
+        steps[pid]=$step
+    done <<'END'
+ibv_open_device device
+ibv_alloc_pd pd
+ibv_reg_mr memory
+ibv_create_cq cq
+ibv_create_qp qp
+init init
+rtr rtr
+rts rts
+ibv_create_ah ah
+ibv_create_srq srq
+ibv_create_comp_channel events
+END
+    for pid in "${!pids[@]}"; do
+        wait_for 60 test -e "${pids[pid]}.hangs"
+        kill -INT "$pid"
+    done
+    for pid in "${!pids[@]}"; do
+        ended "$pid"
+        [ "$ended" -eq 124 ]
+        valid probe "${pids[pid]}.out"
+        holds "${pids[pid]}.out" ".interrupted and .usable == false and [.steps[] | select(.result == \"timeout\") | .name] == [\"${steps[pid]}\"]"
+    done
+}
+
 @test "no device, one that may not be opened, a port that is down" {
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS=)
     daqiri probe -json
@@ -146,6 +240,20 @@ slow_mpi()
     daqiri probe -no-ucx -device mlx5_7 -json
     [ "$status" -eq 1 ]
     has ".steps[0].error == \"there is no device 'mlx5_7'; there are: mlx5_0\""
+}
+
+@test "how much memory may be registered, and the limit that is why" {
+    while read -r limit expected filter; do
+        run --separate-stderr bash -c 'ulimit -l "$1"; shift; exec timeout 60 env "$@"' - "$limit" \
+            LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=limit' FAKE_GIDS='v2=::ffff:192.0.2.1' \
+            "$T_DAQIRI" probe -no-ucx -json
+        has ".limits.memlock_bytes == $limit * 1024 and (.steps[] | select(.name == \"memory\") | $filter)"
+        [ "$(result memory)" = "$expected" ]
+    done <<'END'
+0 failed .failure_class == "resource_exhausted" and (.error | test("for 16 KiB: .*; this process may lock 0 KiB"))
+64 failed .failure_class == "resource_exhausted" and (.error | test("for 1 MiB: .*; this process may lock 64 KiB"))
+4096 ok .detail == "4 MiB at most, twice that is refused: Cannot allocate memory; may lock 4 MiB"
+END
 }
 
 @test "only the second port is active: that is the one a job needs" {
