@@ -465,6 +465,37 @@ worker_of()
     server_failed peer_gone pre-resource-control
 }
 
+@test "a peer that goes, or falls silent, in each stage" {
+    local at frames=() stages=(pre-resource-control post-resource-control
+        exchange-rdma-info exchange-rdma-ready datapath)
+
+    need_python
+    frames=('' hello:1 frame:4:0015706f73742d7265736f757263652d636f6e74726f6c
+        frame:3:00010500000000010000000100000000fe800000000000000000000000000001
+        frame:4:001365786368616e67652d72646d612d7265616479)
+    # ours is the client, then the server, which waits for the client's terms, too
+    for at in 0 1 2 3 4; do
+        # shellcheck disable=SC2068 # the first one is no word
+        fake_server ${frames[@]:0:at+1} fin stay
+        client
+        failed peer_gone "${stages[at]}"
+        fake_server ${frames[@]:0:at+1} stay
+        client -setup-timeout 1s
+        [ "$at" -eq 4 ] && failed completion_failure datapath || failed timeout "${stages[at]}"
+    done
+    frames[1]='hello:1 frame:2:0000000000000040000000000000000a00'
+    for at in 0 1 2 3 4; do
+        server
+        # shellcheck disable=SC2068
+        fake_client ${frames[@]:0:at+1} fin stay
+        server_failed peer_gone "${stages[at]}"
+        server -setup-timeout 1s -timeout 1s
+        # shellcheck disable=SC2068
+        fake_client ${frames[@]:0:at+1} stay
+        server_failed timeout "${stages[at]}"
+    done
+}
+
 @test "table and CSV" {
     server
     daqiri pingpong -device soft -addr "$addr" -iters 10
