@@ -17,7 +17,7 @@ static const daqiri_subcommand_t daqiri_subcommands[] = {
      "list network interfaces, RDMA ports and GIDs"},
     {"probe", daqiri_probe, "try whether RDMA and UCX are usable here"},
     {"pingpong", daqiri_pingpong, "messages to and fro over raw verbs"},
-    {"serve", daqiri_serve, "answer tcp, pingpong and sweep of others"},
+    {"serve", daqiri_serve, "be the other end of tcp, pingpong and sweeps"},
     {"tcp", daqiri_tcp, "measure TCP, for comparison"},
     {"sweep", daqiri_sweep, "measure sizes, transports and patterns"},
     {"drop-curve", daqiri_drop_curve, "does it keep a pace, and lose nothing?"},

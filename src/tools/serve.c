@@ -182,15 +182,14 @@ static void serve_print(const daqiri_serve_opts_t *opts, const json_t *report)
     free(text);
 }
 
-int daqiri_serve_say(const daqiri_serve_opts_t *opts, int fd, const char *test,
+int daqiri_serve_say(const daqiri_serve_opts_t *opts, const char *test,
                      json_t *report)
 {
-    char name[DAQIRI_NET_NAME_MAX];
     int is_ok;
 
     daqiri_report_text(report, "test", test);
-    daqiri_report_text(report, "local_addr", daqiri_net_name(fd, 0, name));
-    daqiri_report_text(report, "remote_addr", daqiri_net_name(fd, 1, name));
+    daqiri_report_text(report, "local_addr", opts->local_addr);
+    daqiri_report_text(report, "remote_addr", opts->remote_addr);
     serve_print(opts, report);
     is_ok = json_is_true(json_object_get(report, "ok"));
     json_decref(report);
@@ -259,25 +258,29 @@ static int serve_one(const daqiri_serve_opts_t *opts, int fd)
     if (daqiri_net_hello_any(fd, &service, version, daqiri_now_ns() +
                              (uint64_t)(opts->timeout * 1e9), &failure) != 0) {
         daqiri_net_abort(fd, &failure);
-        return daqiri_serve_say(opts, fd, NULL,
+        return daqiri_serve_say(opts, NULL,
                                 serve_tcp(opts, fd, version, &failure));
     }
     switch (service) {
     case DAQIRI_PEER_FLOW:
         return daqiri_serve_flows(opts, fd, version);
     case DAQIRI_PEER_PINGPONG:
-        return daqiri_serve_say(opts, fd, "pingpong",
+        return daqiri_serve_say(opts, "pingpong",
                                 serve_pingpong(opts, fd, version));
     default:
-        return daqiri_serve_say(opts, fd, "tcp",
+        return daqiri_serve_say(opts, "tcp",
                                 serve_tcp(opts, fd, version, &failure));
     }
 }
 
 static void serve_client(const daqiri_serve_opts_t *opts, int fd)
 {
+    daqiri_serve_opts_t own = *opts;
+
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    _exit(serve_one(opts, fd) ? DAQIRI_EXIT_OK : DAQIRI_EXIT_FAILED);
+    daqiri_net_name(fd, 0, own.local_addr);
+    daqiri_net_name(fd, 1, own.remote_addr);
+    _exit(serve_one(&own, fd) ? DAQIRI_EXIT_OK : DAQIRI_EXIT_FAILED);
 }
 
 /* ---- the server ---- */

@@ -8,6 +8,7 @@
 #ifndef DAQIRI_SERVE_H
 #define DAQIRI_SERVE_H
 
+#include "net.h"
 #include "report.h"
 
 #include <stdint.h>
@@ -22,10 +23,14 @@ typedef struct daqiri_serve_opts {
     unsigned        port;
     int             gid_index;
     unsigned        traffic_class;
+    /* of the client of this process, asked for as it comes: of a connection
+     * that broke the system tells neither */
+    char            local_addr[DAQIRI_NET_NAME_MAX];
+    char            remote_addr[DAQIRI_NET_NAME_MAX];
 } daqiri_serve_opts_t;
 
 /* One line on stdout; takes the report. Returns whether that was "ok". */
-int daqiri_serve_say(const daqiri_serve_opts_t *opts, int fd, const char *test,
+int daqiri_serve_say(const daqiri_serve_opts_t *opts, const char *test,
                      json_t *report);
 
 /* Runs until the client has no more, or one fails. Returns whether all were

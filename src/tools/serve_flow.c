@@ -243,7 +243,7 @@ static int serve_next(const daqiri_serve_opts_t *opts, int fd,
     }
     daqiri_failure_report(&failure, report);
     daqiri_report_bool(report, "ok", ret == 0);
-    return daqiri_serve_say(opts, fd, "flow", report) ? 0 :
+    return daqiri_serve_say(opts, "flow", report) ? 0 :
            (failure.class_id == DAQIRI_CLASS_INTERRUPTED) ? 1 : -1;
 }
 
