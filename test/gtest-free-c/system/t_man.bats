@@ -45,6 +45,14 @@ same()
     done
 }
 
+@test "the exit statuses of --help are those of the man pages" {
+    for name in drop-curve interfaces pingpong probe serve stats sweep tcp; do
+        "$T_DAQIRI" "$name" --help | sed -n '/^Exit status/,$p' | grep -o -w -E '[0-9]+' | sort -u >help
+        [ -s help ]
+        sed -n '/^\.SH EXIT STATUS/,/^\.SH [^E]/s/^\.B \([0-9]*\)$/\1/p' "$man/daqiri-$name.1" | sort -u | diff help -
+    done
+}
+
 @test "--help fits a screen" {
     for name in $("$T_DAQIRI" --help | sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
         "$T_DAQIRI" "$name" --help > help
@@ -74,6 +82,12 @@ same()
     [ "${COMPREPLY[*]}" = soft ]
     completes run ech
     [[ " ${COMPREPLY[*]} " == *' echo '* ]]
+    for name in $("$T_DAQIRI" --help | sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+        completes "$name" --
+        [ "$(printf '%s\n' "${COMPREPLY[@]}" | sort)" = "$(help_options "$T_DAQIRI" "$name")" ]
+        completes "$name" -
+        [ "$(printf -- '-%s\n' "${COMPREPLY[@]}" | sort)" = "$(help_options "$T_DAQIRI" "$name")" ]
+    done
 }
 
 @test "daqiri-run.1 has the options of --help" {

@@ -35,6 +35,7 @@ serve()
 failed()
 {
     [ "$status" -eq 1 ]
+    valid tcp
     has ".failure_class == \"$1\" and .stage == \"$2\" and .ok == false"
     says "failed in stage $2 ($1)"
 }
