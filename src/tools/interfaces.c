@@ -2,8 +2,8 @@
 
 /*
  * `daqiri interfaces`: network interfaces and RDMA ports side by side. Devices
- * are opened in a child under a watchdog: a list of what there is must not hang
- * on what is broken.
+ * are opened in children under a watchdog: a list of what there is must not
+ * hang on what is broken.
  */
 
 #include "args.h"
@@ -12,6 +12,7 @@
 #include "net_list.h"
 #include "report.h"
 #include "soft.h"
+#include "stop.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -123,13 +124,11 @@ static void interfaces_gid(json_t *report, const char *device, unsigned port,
 {
     json_t *row = daqiri_report_row(daqiri_report_array(report, "gids"));
     char text[DAQIRI_GID_TEXT_MAX], netdev[IF_NAMESIZE] = "";
-    char name[IBV_SYSFS_NAME_MAX + 8];
     int is_chosen = ((int)entry->gid_index == gids->chosen);
 
     if (entry->ndev_ifindex != 0) {
         if_indextoname(entry->ndev_ifindex, netdev);
     }
-    snprintf(name, sizeof(name), "%s:%u", device, port);
     daqiri_report_text(row, "device", device);
     daqiri_report_int(row, "port", port);
     daqiri_report_int(row, "index", entry->gid_index);
@@ -138,10 +137,6 @@ static void interfaces_gid(json_t *report, const char *device, unsigned port,
     daqiri_report_text(row, "netdev", (netdev[0] != '\0') ? netdev : NULL);
     daqiri_report_bool(row, "chosen", is_chosen);
     daqiri_report_text(row, "why", is_chosen ? gids->why : NULL);
-    if (netdev[0] != '\0') {
-        daqiri_net_name_rdma(daqiri_report_array(report, "interfaces"), netdev,
-                             name);
-    }
 }
 
 static void interfaces_port(json_t *report, json_t *row,
@@ -234,31 +229,137 @@ static void interfaces_device(json_t *report, struct ibv_device *device)
     ibv_close_device(context);
 }
 
-/* In the child: the whole report. */
-static json_t *interfaces_look(void *arg, daqiri_watch_child_t *child)
+/* ---- under a watchdog ---- */
+
+/* In a child: the names of the devices. */
+static json_t *interfaces_names(void *arg, daqiri_watch_child_t *child)
 {
-    json_t *report = arg;
+    json_t *result = json_object();
+    json_t *names  = daqiri_report_array(result, "names");
     struct ibv_device **list;
     int i, count = 0;
 
-    daqiri_report_array(report, "devices");
-    daqiri_report_array(report, "gids");
-    daqiri_watch_step(child, "list", INTERFACES_TIMEOUT);
+    (void)arg;
+    (void)child;
     errno = 0;
     list  = ibv_get_device_list(&count);
     if ((list == NULL) && (errno != 0) && (errno != ENOSYS)) {
-        daqiri_report_format(report, "error", "RDMA devices cannot be listed: "
-                             "%s", strerror(errno));
+        daqiri_report_text(result, "error", strerror(errno));
     }
     for (i = 0; i < count; ++i) {
-        daqiri_watch_step(child, ibv_get_device_name(list[i]),
-                          INTERFACES_TIMEOUT);
-        interfaces_device(report, list[i]);
+        json_array_append_new(names,
+                              json_string(ibv_get_device_name(list[i])));
     }
     if (list != NULL) {
         ibv_free_device_list(list);
     }
-    return json_incref(report);
+    return result;
+}
+
+/* In a child of its own: the rows of the device of that name. */
+static json_t *interfaces_look(void *arg, daqiri_watch_child_t *child)
+{
+    json_t *result = json_object();
+    struct ibv_device **list;
+    int i, count = 0;
+
+    (void)child;
+    daqiri_report_array(result, "devices");
+    daqiri_report_array(result, "gids");
+    list = ibv_get_device_list(&count);
+    for (i = 0; i < count; ++i) {
+        if (strcmp(ibv_get_device_name(list[i]), arg) == 0) {
+            interfaces_device(result, list[i]);
+        }
+    }
+    if (list != NULL) {
+        ibv_free_device_list(list);
+    }
+    return result;
+}
+
+/* Returns what a child says within the time, or NULL and why not. */
+static json_t *interfaces_watch(daqiri_watch_func_t func, const char *name,
+                                char *why, size_t length, int *status_p)
+{
+    daqiri_progress_t progress;
+    daqiri_watch_t watch = {
+        .timeout  = INTERFACES_TIMEOUT,
+        .progress = &progress,
+        .what     = (name != NULL) ? name : "the list of devices"
+    };
+
+    daqiri_progress_start(&progress);
+    daqiri_watch_run(&watch, func, (void*)name);
+    daqiri_progress_end(&progress);
+    if (watch.end == DAQIRI_WATCH_DONE) {
+        return watch.result;
+    }
+    daqiri_watch_text(&watch, INTERFACES_TIMEOUT, why, length);
+    if (*status_p != DAQIRI_EXIT_WATCHDOG) {
+        *status_p = (watch.end == DAQIRI_WATCH_TIMEOUT) ?
+                    DAQIRI_EXIT_WATCHDOG : DAQIRI_EXIT_FAILED;
+    }
+    return NULL;
+}
+
+/* What a child has told, and which port a network interface belongs to. */
+static void interfaces_take(json_t *report, const json_t *result)
+{
+    json_t *gids = json_object_get(result, "gids");
+    char name[IBV_SYSFS_NAME_MAX + 8];
+    const char *netdev;
+    json_t *row;
+    size_t i;
+
+    json_array_extend(json_object_get(report, "devices"),
+                      json_object_get(result, "devices"));
+    json_array_extend(json_object_get(report, "gids"), gids);
+    json_array_foreach(gids, i, row) {
+        netdev = daqiri_report_find_text(row, "netdev");
+        snprintf(name, sizeof(name), "%s:%lld",
+                 daqiri_report_find_text(row, "device"),
+                 json_integer_value(json_object_get(row, "port")));
+        if (netdev != NULL) {
+            daqiri_net_name_rdma(json_object_get(report, "interfaces"), netdev,
+                                 name);
+        }
+    }
+}
+
+/* Each device in a child of its own, so that one that is wedged, or ends it,
+ * takes nothing from the others. */
+static void interfaces_ask(json_t *report, const char *speaker, int *status_p)
+{
+    json_t *names, *each, *result;
+    char why[256] = "";
+    const char *name;
+    size_t i;
+
+    names = interfaces_watch(interfaces_names, NULL, why, sizeof(why),
+                             status_p);
+    if ((names == NULL) || (daqiri_report_find(names, "error") != NULL)) {
+        daqiri_report_format(report, "error", "RDMA devices cannot be listed: "
+                             "%s", (names == NULL) ? why :
+                             daqiri_report_find_text(names, "error"));
+    }
+    json_array_foreach(json_object_get(names, "names"), i, each) {
+        name = json_string_value(each);
+        if (daqiri_stop_asked()) {
+            daqiri_report_text(report, "error", "interrupted: not every "
+                               "device was asked");
+            break;
+        }
+        result = interfaces_watch(interfaces_look, name, why, sizeof(why),
+                                  status_p);
+        if (result == NULL) {
+            fprintf(stderr, "%s: %s: %s\n", speaker, name, why);
+            daqiri_report_text(interfaces_row(report, name, 1), "error", why);
+        }
+        interfaces_take(report, result);
+        json_decref(result);
+    }
+    json_decref(names);
 }
 
 /* ---- the command ---- */
@@ -331,10 +432,8 @@ static int interfaces_show(const json_t *report, daqiri_format_t format,
 int daqiri_interfaces(int argc, char **argv)
 {
     interfaces_opts_t opts = {DAQIRI_FORMAT_TABLE, NULL};
-    daqiri_watch_t watch   = {.timeout = INTERFACES_TIMEOUT};
-    char why[200], text[320];
     json_t *report;
-    int status, error;
+    int status, error, shown;
 
     daqiri_args_parse(&interfaces_argp, argc, argv, &opts);
     status = (opts.device != NULL) ? daqiri_soft_enter(argv) : 0;
@@ -342,6 +441,7 @@ int daqiri_interfaces(int argc, char **argv)
         return status;
     }
 
+    daqiri_stop_catch();
     report = daqiri_report_new("interfaces");
     daqiri_report_set(report, "error", json_null());
     error = daqiri_net_list(daqiri_report_array(report, "interfaces"));
@@ -349,18 +449,10 @@ int daqiri_interfaces(int argc, char **argv)
         daqiri_report_format(report, "error", "network interfaces cannot be "
                              "listed: %s", strerror(error));
     }
-    if (daqiri_watch_run(&watch, interfaces_look, report) !=
-        DAQIRI_WATCH_DONE) {
-        daqiri_watch_text(&watch, watch.timeout, why, sizeof(why));
-        snprintf(text, sizeof(text), "%s: %s", watch.step, why);
-        daqiri_report_text(report, "error", text);
-        daqiri_report_array(report, "devices");
-        daqiri_report_array(report, "gids");
-    } else {
-        json_decref(report);
-        report = watch.result;
-    }
-    status = interfaces_show(report, opts.format, argv[0]);
+    daqiri_report_array(report, "devices");
+    daqiri_report_array(report, "gids");
+    interfaces_ask(report, argv[0], &status);
+    shown = interfaces_show(report, opts.format, argv[0]);
     json_decref(report);
-    return (watch.end == DAQIRI_WATCH_TIMEOUT) ? DAQIRI_EXIT_WATCHDOG : status;
+    return (status != 0) ? status : shown;
 }

@@ -8,6 +8,8 @@
  *   active  port 1 is ACTIVE            down    both ports are DOWN
  *   second  only port 2 is ACTIVE       denied  this user may not open it
  *   broken  it cannot be opened         iwarp   of a kind without RC and UD
+ *   wedged  opening it never comes back; it makes the file FAKE_FILE
+ *   deadly  opening it ends the process
  *   limit   active, but memory is registered only up to the locked memory
  *           limit, as the kernel does for an ordinary user
  *
@@ -19,11 +21,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* verbs.h makes a macro of it. */
 #undef ibv_reg_mr
@@ -98,6 +103,20 @@ const char *ibv_get_device_name(struct ibv_device *device)
     return device->name;
 }
 
+static void fake_hang(void)
+{
+    const char *path = getenv("FAKE_FILE");
+
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    if (path != NULL) {
+        close(open(path, O_CREAT | O_WRONLY, 0600));
+    }
+    for (;;) {
+        pause();
+    }
+}
+
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     fake_device_t *fake = (fake_device_t*)device;
@@ -109,6 +128,12 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     if (fake_is(fake, "broken")) {
         errno = EIO;
         return NULL;
+    }
+    if (fake_is(fake, "deadly")) {
+        abort();
+    }
+    if (fake_is(fake, "wedged")) {
+        fake_hang();
     }
     fake->context.device = device;
     return &fake->context;

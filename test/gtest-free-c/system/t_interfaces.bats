@@ -100,13 +100,39 @@ chosen()
     [[ ${lines[1]} == 'mlx5_0,1,active,Ethernet,'*',1,0,"RoCE v1 with an IPv4 address, as there is no RoCE v2",' ]]
 }
 
-@test "a device whose driver ends the process: said, and what else there is" {
+@test "a device whose driver ends the process takes nothing from the others" {
     need_jq
-    with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=die:ibv_open_device)
+    fake 'mlx5_0=active mlx5_1=deadly mlx5_2=active' 'v2=::ffff:192.0.2.1'
     daqiri interfaces -json
     [ "$status" -eq 1 ]
-    has '.error | test("softverbs0: the process that tried it died: Aborted")'
-    has '.interfaces | length > 0'
+    valid interfaces
+    has '[.devices[] | select(.port == 1) | .device] == ["mlx5_0", "mlx5_1", "mlx5_2"]'
+    has '[.devices[] | select(.error != null) | [.device, .error]] == [["mlx5_1", "the process that tried it died: Aborted"]]'
+    has '[.gids[].device] == ["mlx5_0", "mlx5_2"]'
+    says 'daqiri interfaces: mlx5_1: the process that tried it died: Aborted'
+}
+
+@test "Ctrl-C while a device does not answer: what was asked before is reported, status 124" {
+    need_jq
+    fake 'mlx5_0=active mlx5_1=wedged mlx5_2=active' 'v2=::ffff:192.0.2.1'
+    start list env "${with[@]}" FAKE_FILE="$PWD/hangs" "$T_DAQIRI" interfaces -json
+    wait_for 60 test -e hangs
+    kill -INT "$pid"
+    ended "$pid"
+    cat list.err
+    [ "$ended" -eq 124 ]
+    valid interfaces list.out
+    holds list.out '[.devices[] | select(.port == 1) | [.device, .state]] == [["mlx5_0", "active"], ["mlx5_1", null]]'
+    holds list.out '.error == "interrupted: not every device was asked"'
+}
+
+@test "at a terminal: the device that takes long, after 2 s; status 124" {
+    command -v script >/dev/null || skip 'script is not installed'
+    run timeout 60 script -qec "env LD_PRELOAD='$shims/fake_verbs.so' FAKE_VERBS='mlx5_0=wedged mlx5_1=active' '$T_DAQIRI' interfaces" /dev/null
+    echo "$output"
+    [ "$status" -eq 124 ]
+    [[ $output == *' s: waiting for mlx5_0'* ]]
+    [[ $output == *'mlx5_0: it did not come back within 10 s'*'mlx5_1 '*active* ]]
 }
 
 @test "mistakes: a sentence and status 2" {
