@@ -28,6 +28,8 @@ void daqiri_cells_peer_init(daqiri_cells_peer_t *peer, const char *connect_to)
 int daqiri_cells_peer_connect(daqiri_cells_peer_t *peer)
 {
     const uint64_t deadline_ns = daqiri_now_ns() + PEER_SETUP_NS;
+    daqiri_progress_t progress;
+    int ret;
 
     if (peer->is_lost) {
         return -1;
@@ -37,11 +39,14 @@ int daqiri_cells_peer_connect(daqiri_cells_peer_t *peer)
     }
     memset(&peer->failure, 0, sizeof(peer->failure));
     peer->failure.stage = "connect";
+    daqiri_net_show(&progress);
     peer->fd = daqiri_net_connect(peer->connect_to, deadline_ns,
                                   &peer->failure);
-    if ((peer->fd >= 0) &&
-        (daqiri_net_hello(peer->fd, DAQIRI_PEER_FLOW, peer->version,
-                          deadline_ns, &peer->failure) == 0)) {
+    ret      = (peer->fd < 0) ? -1 :
+               daqiri_net_hello(peer->fd, DAQIRI_PEER_FLOW, peer->version,
+                                deadline_ns, &peer->failure);
+    daqiri_net_show(NULL);
+    if (ret == 0) {
         return 0;
     }
     peer->is_lost = 1;

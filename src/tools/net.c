@@ -122,6 +122,8 @@ char *daqiri_net_name(int fd, int is_peer, char *name)
 
 /* ---- waiting ---- */
 
+static daqiri_progress_t *net_progress;
+
 /* Until then, or a signal. Returns 0 when `events` may be tried. */
 static int net_wait(int fd, short events, uint64_t deadline_ns,
                     const char *what, daqiri_failure_t *failure)
@@ -140,6 +142,10 @@ static int net_wait(int fd, short events, uint64_t deadline_ns,
             return daqiri_fail(failure, DAQIRI_CLASS_TIMEOUT, "no answer in "
                                "time while %s", what);
         }
+        if ((net_progress != NULL) &&
+            daqiri_progress_is_due(net_progress, now_ns)) {
+            daqiri_progress_show(net_progress, now_ns, "%s", what);
+        }
         /* Not for long: a signal just before poll() does not end it. */
         wait_ms = ((deadline_ns - now_ns) > 100000000) ? 100 :
                   (int)((deadline_ns - now_ns) / 1000000) + 1;
@@ -147,6 +153,16 @@ static int net_wait(int fd, short events, uint64_t deadline_ns,
             return 0;
         }
     }
+}
+
+void daqiri_net_show(daqiri_progress_t *progress)
+{
+    if (progress != NULL) {
+        daqiri_progress_start(progress);
+    } else if (net_progress != NULL) {
+        daqiri_progress_end(net_progress);
+    }
+    net_progress = progress;
 }
 
 /* Nothing waits for more to send; nothing blocks. */

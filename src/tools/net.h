@@ -11,6 +11,7 @@
 
 #include "failure.h"
 #include "peer.h"
+#include "stop.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,6 +62,10 @@ int daqiri_net_hello_any(int fd, daqiri_peer_service_t *service, char *version,
 
 /* Tells the peer of our failure, if it listens; never fails itself. */
 void daqiri_net_abort(int fd, const daqiri_failure_t *failure);
+
+/* From now on what waits for the other side shows that, until it is called with
+ * NULL. */
+void daqiri_net_show(daqiri_progress_t *progress);
 
 /* Whether there is something to be read, or the end. Does not wait. */
 int daqiri_net_is_readable(int fd);

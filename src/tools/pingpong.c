@@ -305,9 +305,17 @@ static json_t *pingpong_wedged(const daqiri_pingpong_t *opts,
 json_t *daqiri_pingpong_watched(const daqiri_pingpong_t *opts,
                                 int *is_wedged_p)
 {
-    daqiri_watch_t watch = {.timeout = opts->setup_timeout};
+    daqiri_progress_t progress;
+    daqiri_watch_t watch = {.timeout = opts->setup_timeout, .own = "datapath"};
 
+    if (opts->peer_version == NULL) { /* else there are other clients, too */
+        daqiri_progress_start(&progress);
+        watch.progress = &progress;
+    }
     daqiri_watch_run(&watch, pingpong_child, &opts);
+    if (watch.progress != NULL) {
+        daqiri_progress_end(watch.progress);
+    }
     *is_wedged_p = (watch.end == DAQIRI_WATCH_TIMEOUT);
     return (watch.end == DAQIRI_WATCH_DONE) ? watch.result :
                                               pingpong_wedged(opts, &watch);

@@ -123,10 +123,12 @@ static void tcp_run(daqiri_tcp_t *test, const tcp_opts_t *opts, char *local,
     test->size          = (opts->size > 0) ? opts->size :
                           (opts->pattern == DAQIRI_PEER_ECHO) ? 64 : 1 << 20;
     test->failure.stage = "connect";
+    daqiri_net_show(&test->progress);
     test->fd = daqiri_net_connect(opts->addr, daqiri_now_ns() +
                                   (uint64_t)(opts->timeout * 1e9),
                                   &test->failure);
     if (test->fd < 0) {
+        daqiri_net_show(NULL);
         return;
     }
     daqiri_net_name(test->fd, 0, local);

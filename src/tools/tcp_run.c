@@ -437,13 +437,14 @@ int daqiri_tcp_run(daqiri_tcp_t *test)
     int ret;
 
     daqiri_hist_init(&test->hist);
-    daqiri_progress_start(&test->progress);
-    if (!test->is_client) {
-        test->progress.next_ns = UINT64_MAX;
-    }
     ret = tcp_terms(test);
     if (ret == 0) {
         ret = tcp_ready(test);
+    }
+    daqiri_net_show(NULL);
+    daqiri_progress_start(&test->progress);
+    if (!test->is_client) {
+        test->progress.next_ns = UINT64_MAX;
     }
     if (ret == 0) {
         start_ns         = daqiri_now_ns();

@@ -18,6 +18,9 @@
 /* How long a child that was killed is waited for. */
 #define WATCH_REAP_MS 1000
 
+/* A step that may take so long waits for people. */
+#define WATCH_PATIENT_S 3600.0
+
 /* How long a child may take to report when the user asks to stop. */
 #define WATCH_STOP_NS 2000000000ull
 
@@ -90,6 +93,11 @@ static int watch_take(daqiri_watch_t *watch, const char *line,
     json_t *result  = json_object_get(message, "result");
     const char *step = json_string_value(json_object_get(message, "step"));
 
+    if ((step != NULL) && (watch->progress != NULL) &&
+        (strcmp(step, watch->step) != 0)) {
+        daqiri_progress_end(watch->progress);
+        daqiri_progress_start(watch->progress);
+    }
     if (step != NULL) {
         snprintf(watch->step, sizeof(watch->step), "%s", step);
         watch->timeout = json_number_value(json_object_get(message, "timeout"));
@@ -161,6 +169,22 @@ static int watch_poll_ms(uint64_t left_ns)
     return (left_ns > 200000000) ? 200 : (int)(left_ns / 1000000) + 1;
 }
 
+static void watch_show(daqiri_watch_t *watch, uint64_t now_ns)
+{
+    if ((watch->progress == NULL) ||
+        !daqiri_progress_is_due(watch->progress, now_ns)) {
+        return;
+    }
+    if (watch->what != NULL) {
+        daqiri_progress_show(watch->progress, now_ns, "waiting for %s",
+                             watch->what);
+    } else if ((watch->timeout < WATCH_PATIENT_S) &&
+               (strcmp(watch->step, watch->own) != 0)) {
+        daqiri_progress_show(watch->progress, now_ns, "in stage %s",
+                             watch->step);
+    }
+}
+
 static void watch_parent(daqiri_watch_t *watch, int fd, pid_t pid)
 {
     watch_reader_t reader = {NULL, 0, 0};
@@ -183,11 +207,7 @@ static void watch_parent(daqiri_watch_t *watch, int fd, pid_t pid)
         if (now_ns >= deadline_ns) {
             break;
         }
-        if ((watch->progress != NULL) &&
-            daqiri_progress_is_due(watch->progress, now_ns)) {
-            daqiri_progress_show(watch->progress, now_ns, "waiting for %s",
-                                 watch->what);
-        }
+        watch_show(watch, now_ns);
         if (poll(&event, 1, watch_poll_ms(deadline_ns - now_ns)) > 0) {
             is_over = watch_read(watch, &reader, fd, &deadline_ns);
         }

@@ -287,6 +287,28 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     [[ $(jq -r .failure_class server.out) == timeout || $(jq -r .failure_class server.out) == peer_gone ]]
 }
 
+@test "at a terminal: the stage that takes long, after 2 s; none elsewhere" {
+    command -v script >/dev/null || skip 'script is not installed'
+    need_python
+    server
+    run timeout 60 script -qec "env LD_PRELOAD='$shims/hang_verbs.so:$T_SOFTVERBS' HANG_VERBS=rtr '$T_DAQIRI' pingpong -device soft -addr $addr -setup-timeout 1s" /dev/null
+    echo "$output"
+    [[ $output == *' s: in stage connect-rdma'* ]]
+    [[ $output == *'(provider_timeout)'* ]]
+    fake_server hello:1 stay
+    run timeout 60 script -qec "'$T_DAQIRI' pingpong -device soft -addr $addr -setup-timeout 3500ms" /dev/null
+    echo "$output"
+    [[ $output == *' s: in stage post-resource-control'* ]]
+    server
+    run timeout 60 script -qec "'$T_DAQIRI' pingpong -device soft -addr $addr -duration 3500ms" /dev/null
+    echo "$output"
+    [[ $output == *' s: '*' round trips'*'messages, both ways'* ]]
+    [[ $output != *'in stage datapath'* ]]
+    server
+    client -duration 2500ms
+    [ -z "$stderr" ]
+}
+
 @test "a verb that ends the process: provider_died; the other side sees the peer go" {
     server
     with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=die:rts)

@@ -151,6 +151,19 @@ flows()
     [ -z "$stderr" ]
 }
 
+@test "at a terminal: what is waited for, after 2 s, also by a sweep" {
+    command -v script >/dev/null || skip 'script is not installed'
+    need_python
+    fake_server hello:2 stay
+    run timeout 60 script -qec "'$T_DAQIRI' tcp -addr $addr -timeout 3500ms" /dev/null
+    echo "$output"
+    [[ $output == *' s: waiting for the peer'*'failed in stage control (timeout)'* ]]
+    fake_server stay
+    run timeout 60 script -qec "'$T_DAQIRI' sweep -addr $addr -device none -transports tcp -patterns stream -sizes 64 -repeats 1" /dev/null
+    echo "$output"
+    [[ $output == *' s: waiting for the peer'*'no answer in time'* ]]
+}
+
 @test "table and CSV" {
     serve -count 2
     daqiri tcp -addr "$addr" -duration 50ms
