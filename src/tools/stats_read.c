@@ -156,6 +156,7 @@ static const struct {
                       "through"},
     {"posts_enomem", "the device had no room for requests that the ledger had "
                      "let through"},
+    {"recvs_refused", "the device refused receive buffers that fit its queue"},
     {"stray_completions", "completions came that belong to no request"},
     {"rx_overcommit", "peers were promised more messages than there are "
                       "receive buffers: memory is short"},

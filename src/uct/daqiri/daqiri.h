@@ -157,6 +157,7 @@ typedef struct {
     uint64_t rx_dropped[DQ_WIRE_LAST];
     uint64_t rx_out_of_order;
     uint64_t tx_errors, tx_flushed, rx_flushed;
+    uint64_t recvs_refused;    /* calls                                      */
     uint64_t stray_completions, posts_refused, posts_enomem;
     uint64_t tails_kept, tails_posted; /* daqiri_again.h                     */
     uint64_t chains, chained, chains_late; /* under the chain's lock         */
@@ -417,6 +418,7 @@ struct uct_daqiri_conn {
         uint32_t        window;      /* RECVs promised to the peer           */
         uint32_t        rx_first;    /* their buffers: first index and count */
         uint32_t        rx_count;
+        uint32_t        rx_posted;   /* of these, the first ones             */
         uct_daqiri_resume_t resume;  /* as of CMD_DRAINED: a call may go out
                                         while progress writes the next       */
         dq_frame_t      peer;        /* the last REQ or REP taken            */
@@ -512,6 +514,8 @@ struct uct_daqiri_iface {
         uct_daqiri_conn_t *last_conn;  /* that a message came from, and      */
         uint32_t          last_qpn;    /* its QPN: likely the next one's     */
         int               is_few_said; /* that there are too few buffers     */
+        int               is_refused;  /* RECVs are to be offered again      */
+        int               is_refusal_said;
     } rx;
 
     struct {
@@ -893,16 +897,20 @@ void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep);
 
 unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface);
 void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface);
-/* Posts @a count of the free buffers; there are so many. */
+/* Posts @a count of the free buffers; there are so many. What is refused stays
+ * free, and is offered again by progress. */
 void uct_daqiri_rx_post_free(uct_daqiri_iface_t *iface, uint32_t count);
 /* Credit grants that no message carried in time. */
 unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface);
 /* Makes buffers that UCP may keep; as uct_daqiri_pool_grow(). Any thread. */
 ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
                                 uint32_t *first_p);
-/* Posts these buffers of the receive pool, BATCH_MAX at most. Any thread. */
-ucs_status_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface,
-                                const uint32_t *index, uint32_t count);
+/* Posts these buffers of the receive pool, BATCH_MAX at most. Returns how many of
+ * them, from the first on, the device has taken. Any thread. */
+uint32_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface, const uint32_t *index,
+                            uint32_t count);
+/* It has not taken all. */
+void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface);
 void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc);
 
 /* Credits to ride on a message now: worth it from a quarter of the window. */

@@ -89,6 +89,25 @@ ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn)
 
 /* ---- What the async thread told ---- */
 
+/* What was made for the window; of that the device may not have taken all. */
+static void uct_daqiri_conn_take_recvs(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t posted           = conn->hs.rx_posted;
+    uint32_t i;
+
+    dq_rx_grow_posted(&iface->rx.ledger, posted);
+    if (posted == conn->hs.rx_count) {
+        return;
+    }
+    dq_rx_grow(&iface->rx.ledger, conn->hs.rx_count - posted);
+    for (i = posted; i < conn->hs.rx_count; i++) {
+        uct_daqiri_pool_put(&iface->rx.pool, conn->hs.rx_first + i);
+    }
+    uct_daqiri_rx_refused(iface);
+}
+
+
 /* Free buffers that closed conns have left go behind a window that came
  * without buffers of its own. */
 static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
@@ -145,7 +164,7 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
     conn->is_listed = 1;
     ucs_list_add_tail(&iface->conns, &conn->iface_link);
     uct_daqiri_stats_add_conn(conn);
-    dq_rx_grow_posted(&iface->rx.ledger, conn->hs.rx_count);
+    uct_daqiri_conn_take_recvs(conn);
     uct_daqiri_conn_back_window(conn);
     if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.window)) {
         uct_daqiri_conn_say_few(iface);

@@ -128,7 +128,7 @@ static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)
 {
     return (iface->event.tx.count > 0) || (iface->event.rx.count > 0) ||
            __atomic_load_n(&iface->cm.has_events, __ATOMIC_SEQ_CST) ||
-           !ucs_list_is_empty(&iface->rx.owing) ||
+           iface->rx.is_refused || !ucs_list_is_empty(&iface->rx.owing) ||
            !ucs_list_is_empty(&iface->tx.again) ||
            !ucs_list_is_empty(&iface->draining);
 }

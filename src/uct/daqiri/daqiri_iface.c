@@ -11,8 +11,8 @@
 #include <sched.h>
 
 
-/* What only sometimes has to be done: news of the handshake, grants that no
- * message carried, conns that die, requests that wait. */
+/* What only sometimes has to be done: news of the handshake, RECVs that were
+ * refused, grants that no message carried, conns that die, requests that wait. */
 static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
                                            unsigned received)
 {
@@ -24,6 +24,10 @@ static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
     if (uct_daqiri_watch_is_due(iface)) {
         uct_daqiri_watch_look(iface);
     }
+    if (ucs_unlikely(iface->rx.is_refused)) {
+        iface->rx.is_refused = 0;
+        uct_daqiri_rx_refill(iface);
+    }
     count += uct_daqiri_rx_grant(iface);
     if (!ucs_list_is_empty(&iface->tx.again)) {
         count += uct_daqiri_again_try(iface);
@@ -34,7 +38,8 @@ static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
     }
     count += uct_daqiri_dispatch(iface);
 
-    iface->chores = !ucs_list_is_empty(&iface->rx.owing) ||
+    iface->chores = iface->rx.is_refused ||
+                    !ucs_list_is_empty(&iface->rx.owing) ||
                     !ucs_list_is_empty(&iface->draining) ||
                     !ucs_list_is_empty(&iface->tx.again) ||
                     !ucs_list_is_empty(&iface->tx.pending);

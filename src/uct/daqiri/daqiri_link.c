@@ -47,7 +47,8 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uint32_t index[UCT_DAQIRI_BATCH_MAX];
-    uint32_t count = conn->hs.window;
+    uint32_t count  = conn->hs.window;
+    uint32_t posted = 0;
     uint32_t first, done, n, i;
     ucs_status_t status;
 
@@ -62,18 +63,16 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
         return status;
     }
 
-    for (done = 0; done < count; done += n) {
+    for (done = 0; (done < count) && (posted == done); done += n) {
         n = ucs_min(count - done, UCT_DAQIRI_BATCH_MAX);
         for (i = 0; i < n; i++) {
             index[i] = first + done + i;
         }
-        status = uct_daqiri_rx_post(iface, index, n);
-        if (status != UCS_OK) {
-            return status;
-        }
+        posted += uct_daqiri_rx_post(iface, index, n);
     }
-    conn->hs.rx_first = first;
-    conn->hs.rx_count = count;
+    conn->hs.rx_first  = first;
+    conn->hs.rx_count  = count;
+    conn->hs.rx_posted = posted; /* progress has the rest */
     return UCS_OK;
 }
 

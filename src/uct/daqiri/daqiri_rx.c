@@ -80,10 +80,27 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
 }
 
 
-ucs_status_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface,
-                                const uint32_t *index, uint32_t count)
+/* Those before the one that the device names it has taken. */
+static uint32_t uct_daqiri_rx_count_taken(const uct_daqiri_iface_t *iface,
+                                          const uint32_t *index,
+                                          uint32_t count,
+                                          const struct ibv_recv_wr *bad_wr)
 {
-    struct ibv_recv_wr *first, *bad_wr;
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        if (&iface->rx.recvs[index[i]].wr == bad_wr) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+
+uint32_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface, const uint32_t *index,
+                            uint32_t count)
+{
+    struct ibv_recv_wr *first, *bad_wr = NULL;
     struct ibv_recv_wr **link = &first;
     uint32_t i;
     int ret;
@@ -95,12 +112,26 @@ ucs_status_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface,
     *link = NULL;
 
     ret = ibv_post_srq_recv(iface->rx.srq, first, &bad_wr);
-    if (ucs_unlikely(ret != 0)) {
-        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME,
-                            "ibv_post_srq_recv", ret);
-        return UCS_ERR_IO_ERROR;
+    if (ucs_likely(ret == 0)) {
+        return count;
     }
-    return UCS_OK;
+    uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, UCT_DAQIRI_NAME,
+                        "ibv_post_srq_recv", ret);
+    return uct_daqiri_rx_count_taken(iface, index, count, bad_wr);
+}
+
+
+void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface)
+{
+    iface->count->recvs_refused++;
+    iface->rx.is_refused = 1;
+    iface->chores        = 1;
+    if (!iface->rx.is_refusal_said) {
+        iface->rx.is_refusal_said = 1;
+        ucs_warn("daqiri: %s refuses RECVs that fit its shared receive queue: "
+                 "they are offered again, and senders may have to wait",
+                 iface->config.port_name);
+    }
 }
 
 
@@ -126,16 +157,20 @@ static void uct_daqiri_rx_grow(uct_daqiri_iface_t *iface)
 void uct_daqiri_rx_post_free(uct_daqiri_iface_t *iface, uint32_t count)
 {
     uct_daqiri_pool_t *pool = &iface->rx.pool;
-    uint32_t n;
+    uint32_t *top;
+    uint32_t n, taken;
 
     while (count > 0) {
-        n = ucs_min(count, UCT_DAQIRI_BATCH_MAX);
-        if (uct_daqiri_rx_post(iface, &pool->free_stack[pool->free_count - n],
-                               n) != UCS_OK) {
+        n     = ucs_min(count, UCT_DAQIRI_BATCH_MAX);
+        top   = &pool->free_stack[pool->free_count - n];
+        taken = uct_daqiri_rx_post(iface, top, n);
+        pool->free_count -= taken;
+        dq_rx_posted(&iface->rx.ledger, taken);
+        if (ucs_unlikely(taken < n)) {
+            memmove(top, top + taken, (n - taken) * sizeof(*top));
+            uct_daqiri_rx_refused(iface);
             return;
         }
-        pool->free_count -= n;
-        dq_rx_posted(&iface->rx.ledger, n);
         count -= n;
     }
 }

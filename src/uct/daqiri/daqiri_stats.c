@@ -62,6 +62,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(tx_errors),
     COUNTER(tx_flushed),
     COUNTER(rx_flushed),
+    COUNTER(recvs_refused),
     COUNTER(stray_completions),
     COUNTER(posts_refused),
     COUNTER(posts_enomem),

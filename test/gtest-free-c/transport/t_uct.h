@@ -151,10 +151,14 @@ void t_only_daqiri(const char *why);
 void t_expect_log(const char *words);
 /* How many lines of the log, so far, contain @a words. */
 unsigned t_log_count(const char *words);
+/* Sum of the numbers that stand before @a words in the log so far. */
+uint64_t t_log_sum(const char *words);
 /* Queue pairs die in this test, and nothing may be lost by it. */
 void t_expect_losses_of_qps(void);
 /* The device refuses requests in this test. */
 void t_expect_refused_posts(void);
+/* Messages that no peer sends arrive in this test. */
+void t_expect_bad_messages(void);
 /* Messages may be lost in this test (a peer dies); the rest must add up. */
 void t_expect_loss(void);
 

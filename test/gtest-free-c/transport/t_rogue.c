@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A device that does not do what it is told, and a peer that sends what no peer
+ * sends: it is seen and counted, nothing of it is handed up, and no buffer is lost
+ * or used twice by it.
+ *
+ * The program stands between the plugin and the device: where queue pairs are
+ * modified, requests posted and RECVs given to the shared receive queue.
+ */
+#include "t_uct.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGES = 3000, SPOKES = 3 };
+
+typedef enum {
+    HONEST,
+    KIND,     /* of the message's header: not one that there is              */
+    AM_ID,
+    RESERVED,
+    LENGTH,   /* shorter than a header                                       */
+    NUMBER,   /* not its turn                                                */
+    TWICE,
+    CREDITS   /* more than were ever taken                                   */
+} lie_t;
+
+typedef int (*post_send_t)(struct ibv_qp*, struct ibv_send_wr*,
+                           struct ibv_send_wr**);
+typedef int (*post_recv_t)(struct ibv_srq*, struct ibv_recv_wr*,
+                           struct ibv_recv_wr**);
+
+static struct {
+    post_send_t post_send;
+    post_recv_t post_srq_recv;
+    lie_t       lie;          /* of the next message                         */
+    int         is_willful;   /* timers are not what was asked for           */
+    int         is_refusing;  /* RECVs, two calls of three                   */
+    int         is_full;      /* all of them; atomic                         */
+    unsigned    position;     /* of the first RECV of a chain that is refused */
+    unsigned    calls;        /* atomic                                      */
+} device;
+
+
+/* ---- Between plugin and device ---- */
+
+static int lie_once(struct ibv_qp *qp, struct ibv_send_wr *wr,
+                    struct ibv_send_wr **bad_wr)
+{
+    struct ibv_sge sge[2]  = {wr->sg_list[0]};
+    struct ibv_send_wr one = *wr;
+    uint8_t header[8], *at = (uint8_t*)(uintptr_t)sge[0].addr;
+    lie_t lie              = device.lie;
+    int ret;
+
+    device.lie  = HONEST;
+    one.next    = NULL;
+    memcpy(header, at, sizeof(header));
+    switch (lie) {
+    case KIND:
+        at[0] = 0x77;
+        break;
+    case AM_ID:
+        at[1] = 200;
+        break;
+    case RESERVED:
+        at[2] = 1;
+        break;
+    case LENGTH:
+        sge[0].length = sizeof(header) - 1;
+        one.sg_list   = sge;
+        one.num_sge   = 1;
+        break;
+    case NUMBER:
+        at[4]++;
+        break;
+    case TWICE:
+        one.send_flags &= ~IBV_SEND_SIGNALED;
+        ret = device.post_send(qp, &one, bad_wr);
+        ck_assert_int_eq(ret, 0);
+        one.send_flags = wr->send_flags;
+        break;
+    default:
+        one.opcode   = IBV_WR_SEND_WITH_IMM;
+        one.imm_data = htonl(60000);
+        break;
+    }
+    ret = device.post_send(qp, &one, bad_wr);
+    memcpy(at, header, sizeof(header)); /* inline: it has been read */
+    return ret;
+}
+
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+                     struct ibv_send_wr **bad_wr)
+{
+    if ((qp->qp_type == IBV_QPT_RC) && (device.lie != HONEST)) {
+        return lie_once(qp, wr, bad_wr);
+    }
+    return device.post_send(qp, wr, bad_wr);
+}
+
+
+static int refuses(void)
+{
+    return __atomic_load_n(&device.is_full, __ATOMIC_RELAXED) ||
+           (device.is_refusing &&
+            (__atomic_fetch_add(&device.calls, 1, __ATOMIC_RELAXED) % 3 != 0));
+}
+
+
+/* Takes what is before the one that is refused. */
+static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                         struct ibv_recv_wr **bad_wr)
+{
+    struct ibv_recv_wr *last = NULL, *stop = wr;
+    unsigned i;
+
+    for (i = 0; (i < device.position) && (stop != NULL); i++) {
+        last = stop;
+        stop = stop->next;
+    }
+    if ((stop == NULL) || !refuses()) {
+        return device.post_srq_recv(srq, wr, bad_wr);
+    }
+    if (last != NULL) {
+        last->next = NULL;
+        ck_assert_int_eq(device.post_srq_recv(srq, wr, bad_wr), 0);
+        last->next = stop;
+    }
+    *bad_wr = stop;
+    return ENOMEM;
+}
+
+
+struct ibv_context *ibv_open_device(struct ibv_device *which)
+{
+    struct ibv_context *(*real)(struct ibv_device*);
+    struct ibv_context *context;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_open_device");
+    context        = real(which);
+    if (context == NULL) {
+        return NULL;
+    }
+    if (device.post_send == NULL) { /* before there are threads that call it */
+        device.post_send     = context->ops.post_send;
+        device.post_srq_recv = context->ops.post_srq_recv;
+    }
+    context->ops.post_send     = post_send;
+    context->ops.post_srq_recv = post_srq_recv;
+    return context;
+}
+
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    int (*real)(struct ibv_qp*, struct ibv_qp_attr*, int);
+    struct ibv_qp_attr other = *attr;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_modify_qp");
+    if (device.is_willful) {
+        other.min_rnr_timer = 0;  /* 655.36 ms (IBA 9.7.5.2.8) */
+        other.timeout       = 10; /* 4.096 us << 10 */
+    }
+    return real(qp, &other, mask);
+}
+
+
+/* ---- Timers ---- */
+
+/* What counts is what the device says that it has. */
+START_TEST(test_timers)
+{
+    static const char words[] = "keeps an RNR timer of 655.36 ms and an ACK "
+                                "timeout of 4.194 ms, where 0.64 ms and "
+                                "536.871 ms were set";
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+
+    t_only_daqiri("reads its timers back");
+    device.is_willful = 1;
+    t_expect_log(words);
+    end = t_end_open("");
+    t_stream_open(&stream, end, 1);
+    link = t_link_open(end, &end->address, 1);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream.got == 1);
+    ck_assert_uint_eq(t_log_count(words), 1);
+    ck_assert_uint_eq(t_live_sum("rnr_timer_ns"), 655360000);
+    ck_assert_uint_eq(t_live_sum("ack_timeout_ns"), 4194304);
+}
+END_TEST
+
+
+/* ---- Messages ---- */
+
+static const struct {
+    lie_t      lie;
+    const char *counter;
+    unsigned   got;  /* of two messages, the second one a lie                */
+} lies[] = {
+    {KIND, "rx_dropped_bad_kind", 1},
+    {AM_ID, "rx_dropped_bad_field", 1},
+    {RESERVED, "rx_dropped_bad_field", 1},
+    {LENGTH, "rx_dropped_short", 1},
+    {NUMBER, "rx_out_of_order", 1},
+    {TWICE, "rx_out_of_order", 2},
+    {CREDITS, "rx_dropped_bad_field", 2},
+};
+
+enum { LIES = sizeof(lies) / sizeof(lies[0]) };
+
+
+/* Not handed up, or not twice; counted, once; its RECV is used again. */
+START_TEST(test_lie)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    unsigned i;
+
+    t_only_daqiri("drops such messages");
+    t_expect_loss();
+    t_expect_bad_messages();
+    end[0] = t_end_open("");
+    end[1] = t_end_open("");
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    t_send(link, T_SHORT, 20);
+    T_WAIT(stream.got == 1);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+
+    device.lie = lies[_i].lie;
+    t_send(link, T_SHORT, 20);
+    T_WAIT((t_live_sum(lies[_i].counter) == 1) && (stream.got == lies[_i].got));
+    ck_assert_int_eq(device.lie, HONEST);
+    for (i = 0; (i < 40) && (lies[_i].got == 2); i++) {
+        t_send(link, T_SHORT, 20);
+        T_WAIT(stream.got == link->sent);
+    }
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum(lies[_i].counter), 1);
+    ck_assert_uint_eq(t_stats_sum("rx_dropped") + t_stats_sum("rx_out_of_order"),
+                      1);
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("rx_taken"), 0);
+    ck_assert_uint_eq(t_stats_sum("rx_total"),
+                      t_stats_sum("rx_free") + t_stats_sum("rx_posted"));
+}
+END_TEST
+
+
+/* ---- RECVs ---- */
+
+static const char refused[] = "refuses RECVs that fit its shared receive queue";
+
+
+static void check_recvs(void)
+{
+    ck_assert_uint_gt(t_stats_sum("recvs_refused"), 0);
+    ck_assert_uint_gt(t_log_count(refused), 0);
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("rx_taken") + t_stats_sum("rx_held"), 0);
+    ck_assert_uint_eq(t_stats_sum("rx_total"),
+                      t_stats_sum("rx_free") + t_stats_sum("rx_posted"));
+}
+
+
+/* Any number of a chain is taken and the rest is not, in the queue of an interface
+ * that opens, of connections that are made, and of messages that come. A buffer
+ * that was given twice would hold the wrong one of two messages. */
+START_TEST(test_recvs_refused)
+{
+    static const unsigned positions[] = {0, 1, 2, 5, 15};
+    t_stream_t stream[SPOKES], back[SPOKES];
+    t_link_t *link[SPOKES], *answer[SPOKES];
+    t_end_t *hub, *spoke[SPOKES];
+    uint64_t sent = 0;
+    t_rng_t rng;
+    unsigned i;
+
+    t_only_daqiri("offers refused RECVs again");
+    t_expect_log(refused);
+    t_rng_init(&rng, 0x4ec0 + _i);
+    device.position    = positions[_i];
+    device.is_refusing = 1;
+    hub = t_end_open("RX_WINDOW=24");
+    for (i = 0; i < SPOKES; i++) {
+        spoke[i] = t_end_open("RX_WINDOW=24");
+        t_stream_open(&stream[i], spoke[i], i);
+        t_stream_open(&back[i], hub, SPOKES + i);
+        back[i].keep = 1;
+        link[i]      = t_link_open(hub, &spoke[i]->address, i);
+        answer[i]    = t_link_open(spoke[i], &hub->address, SPOKES + i);
+    }
+    while (sent < t_some(MESSAGES)) {
+        i     = t_rng_below(&rng, 2 * SPOKES);
+        sent -= link[i % SPOKES]->sent + answer[i % SPOKES]->sent;
+        t_try_some((i < SPOKES) ? link[i] : answer[i - SPOKES], &rng);
+        sent += link[i % SPOKES]->sent + answer[i % SPOKES]->sent;
+        t_progress();
+        t_stream_release(&back[i % SPOKES], &rng, 1);
+    }
+    for (i = 0; i < SPOKES; i++) {
+        T_WAIT((stream[i].got == link[i]->sent) && (link[i]->zcopies == 0));
+        T_WAIT((back[i].got == answer[i]->sent) && (answer[i]->zcopies == 0));
+        t_stream_release(&back[i], &rng, 0);
+    }
+    t_end_close_all();
+    check_recvs();
+}
+END_TEST
+
+
+/* None is taken for a while, and whoever waits for that may not sleep: nothing
+ * comes that would wake it. */
+START_TEST(test_recvs_none)
+{
+    t_stream_t stream;
+    t_end_t *end[2];
+    uint64_t calls;
+    t_link_t *link;
+    int fd;
+
+    t_only_daqiri("offers refused RECVs again");
+    t_expect_log(refused);
+    end[0] = t_end_open("RX_WINDOW=8");
+    end[1] = t_end_open("RX_WINDOW=8");
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream.got == 1);
+
+    __atomic_store_n(&device.is_full, 1, __ATOMIC_RELAXED);
+    while (t_live_sum("recvs_refused") == 0) {
+        (void)t_try_send(link, T_BCOPY, 100);
+        t_progress_or_yield();
+    }
+    T_WAIT(stream.got == link->sent);
+    calls = t_live_sum("recvs_refused");
+    T_WAIT(t_live_sum("recvs_refused") > calls + 10);
+    ck_assert_int_eq(uct_iface_event_fd_get(end[1]->iface, &fd), UCS_OK);
+    ck_assert_int_eq(uct_iface_event_arm(end[1]->iface, UCT_EVENT_RECV),
+                     UCS_ERR_BUSY);
+    __atomic_store_n(&device.is_full, 0, __ATOMIC_RELAXED);
+    while (link->sent < 200) {
+        t_send(link, T_BCOPY, 100);
+    }
+    T_WAIT(stream.got == link->sent);
+    t_end_close_all();
+    check_recvs();
+    ck_assert_uint_eq(t_stats_sum("rx_overcommit"), 0);
+}
+END_TEST
+
+
+static Suite *suite_rogue(void)
+{
+    Suite *suite = suite_create("rogue");
+    TCase *tcase = t_uct_case("rogue");
+
+    tcase_add_test(tcase, test_timers);
+    tcase_add_loop_test(tcase, test_lie, 0, LIES);
+    tcase_add_loop_test(tcase, test_recvs_refused, 0, 5);
+    tcase_add_test(tcase, test_recvs_none);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+T_UCT_MAIN(suite_rogue)
