@@ -212,6 +212,64 @@ START_TEST(test_flush)
 END_TEST
 
 
+/* ---- What is asked again at once ---- */
+
+/* From now on. */
+static void plan_by_command(const char *rule)
+{
+    const char *daqiri = getenv("T_DAQIRI");
+    char command[600];
+
+    ck_assert_ptr_nonnull(daqiri);
+    snprintf(command, sizeof(command), "%s faults set %d -e '%s' >/dev/null",
+             daqiri, getpid(), rule);
+    ck_assert_int_eq(system(command), 0);
+}
+
+
+/* Nothing arrives, and who asks would wait for a second each time: so often it
+ * asks only because the wire, or the address, may be another one now. */
+START_TEST(test_hurry)
+{
+    static const char *const types[] = {"PORT_ACTIVE", "GID_CHANGE",
+                                        "LID_CHANGE", "PKEY_CHANGE"};
+    t_end_t *end[2];
+    char plan[96];
+
+    plan_text("drop");
+    end[0] = t_end_open("CONN_RETRY=1s CONN_TIMEOUT=3600s");
+    end[1] = t_end_open("");
+    (void)t_link_open(end[0], &end[1]->address, 1);
+    T_WAIT(t_live_sum("frames_tx") > 0);
+    snprintf(plan, sizeof(plan), "drop; event type=%s qp=ud.0 at=0ms every=5ms",
+             types[_i]);
+    plan_by_command(plan);
+    T_WAIT(t_live_sum("frames_tx") > 300);
+    ck_assert_uint_gt(t_live_sum("events"), 100);
+    ck_assert_uint_eq(t_live_sum("conns_up"), 0);
+}
+END_TEST
+
+
+/* The last frame of a handshake is lost, and nothing is sent: that the device has
+ * heard of the peer is as good. */
+START_TEST(test_established)
+{
+    t_end_t *end[2];
+
+    plan_text("drop qp=ud.0 n=2 every=1");
+    end[0] = t_end_open("CONN_TIMEOUT=3600s");
+    end[1] = t_end_open("CONN_TIMEOUT=3600s");
+    (void)t_link_open(end[0], &end[1]->address, 1);
+    T_WAIT(t_live_sum("conns_up") == 1);
+    t_progress_turns(1000);
+    ck_assert_uint_eq(t_live_sum("conns_up"), 1);
+    plan_by_command("drop qp=ud.0; event type=COMM_EST qp=rc at=0ms times=8");
+    T_WAIT(t_live_sum("conns_up") == 2);
+}
+END_TEST
+
+
 /* ---- An event that is read late ---- */
 
 /* The thread that reads events does nothing else until it is let go. */
@@ -397,6 +455,8 @@ static Suite *suite_event(void)
     tcase_add_loop_test(tcase, test_event, 0, EVENTS);
     tcase_add_loop_test(tcase, test_all_fail, 0, 2);
     tcase_add_test(tcase, test_flush);
+    tcase_add_loop_test(tcase, test_hurry, 0, 4);
+    tcase_add_test(tcase, test_established);
     tcase_add_test(tcase, test_overrun);
     tcase_add_loop_test(tcase, test_deaf, 0, DEAF_PLANS);
     suite_add_tcase(suite, tcase);

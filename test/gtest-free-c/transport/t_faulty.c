@@ -186,6 +186,10 @@ START_TEST(test_fault)
     ck_assert_uint_gt(failed, 0);
     ck_assert_int_eq(t_stats_sum("losses") > 0, !fault->is_kept);
     ck_assert(!fault->is_kept || (t_stats_sum("tails_posted") > 0));
+    ck_assert_uint_eq(t_stats_sum("redone"),
+                      t_log_sum(" requests sent again"));
+    ck_assert_uint_eq(t_stats_sum("redo_had"),
+                      t_log_sum(" messages had arrived"));
     ck_assert_uint_eq(t_stats_sum("am_rx"), 2 * count);
 }
 END_TEST

@@ -168,6 +168,10 @@ static void check_recovered(void)
                       t_log_count("; lost, connecting again"));
     ck_assert_uint_eq(t_stats_sum("recoveries"),
                       t_log_count(" daqiri: back, with "));
+    ck_assert_uint_eq(t_stats_sum("redone"),
+                      t_log_sum(" requests sent again"));
+    ck_assert_uint_eq(t_stats_sum("redo_had"),
+                      t_log_sum(" messages had arrived"));
 }
 
 

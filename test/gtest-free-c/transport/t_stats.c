@@ -236,6 +236,270 @@ START_TEST(test_names)
 END_TEST
 
 
+/* ---- Each counts what it says ---- */
+
+enum { OP_LENGTH = 24 };
+
+typedef struct {
+    const char *name;
+    uint64_t   value;
+} sum_t;
+
+static void check_sums(const sum_t *sums, unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        ck_assert_msg(t_stats_sum(sums[i].name) == sums[i].value,
+                      "%s is %" PRIu64 ", should be %" PRIu64, sums[i].name,
+                      t_stats_sum(sums[i].name), sums[i].value);
+    }
+}
+
+
+static size_t op_pack(void *to, void *from)
+{
+    memcpy(to, from, OP_LENGTH);
+    return OP_LENGTH;
+}
+
+
+static void op_unpack(void *to, const void *data, size_t length)
+{
+    memcpy(to, data, length);
+}
+
+
+/* So many times each, one after another. */
+static void do_operations(t_end_t *end, t_end_t *peer, t_link_t *link)
+{
+    static uint64_t memory[16];
+    uint64_t there = (uintptr_t)memory, packed[8] = {0};
+    uct_iov_t iov  = {.buffer = &memory[8], .length = OP_LENGTH, .count = 1};
+    uct_mem_h theirs;
+    uct_rkey_bundle_t key;
+    t_comp_t comp;
+    unsigned i;
+
+    ck_assert_int_eq(uct_md_mem_reg(end->md, memory, sizeof(memory),
+                                    UCT_MD_MEM_ACCESS_ALL, &iov.memh), UCS_OK);
+    ck_assert_int_eq(uct_md_mem_reg(peer->md, memory, sizeof(memory),
+                                    UCT_MD_MEM_ACCESS_ALL, &theirs), UCS_OK);
+    ck_assert_uint_le(end->md_attr.rkey_packed_size, sizeof(packed));
+    ck_assert_int_eq(uct_md_mkey_pack(peer->md, theirs, packed), UCS_OK);
+    ck_assert_int_eq(uct_rkey_unpack(end->component, packed, &key), UCS_OK);
+    for (i = 0; i < 6; i++) {
+        t_comp_init(&comp);
+        if (i < 1) {
+            ck_assert_int_eq(uct_ep_put_short(link->ep, &memory[8], OP_LENGTH,
+                                              there, key.rkey), UCS_OK);
+        }
+        if (i < 2) {
+            ck_assert_int_eq(uct_ep_put_bcopy(link->ep, op_pack, &memory[8],
+                                              there, key.rkey), OP_LENGTH);
+        }
+        if (i < 3) {
+            ck_assert_int_eq(uct_ep_put_zcopy(link->ep, &iov, 1, there,
+                                              key.rkey, &comp.super),
+                             UCS_INPROGRESS);
+            T_WAIT(comp.calls == 1);
+            t_comp_init(&comp);
+        }
+        if (i < 4) {
+            ck_assert_int_eq(uct_ep_get_bcopy(link->ep, op_unpack, &memory[8],
+                                              OP_LENGTH, there, key.rkey,
+                                              &comp.super), UCS_INPROGRESS);
+            T_WAIT(comp.calls == 1);
+            t_comp_init(&comp);
+        }
+        if (i < 5) {
+            ck_assert_int_eq(uct_ep_get_zcopy(link->ep, &iov, 1, there,
+                                              key.rkey, &comp.super),
+                             UCS_INPROGRESS);
+            T_WAIT(comp.calls == 1);
+        }
+        ck_assert_int_eq(uct_ep_atomic64_post(link->ep, UCT_ATOMIC_OP_ADD, 1,
+                                              there, key.rkey), UCS_OK);
+    }
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    ck_assert_int_eq(uct_rkey_release(end->component, &key), UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(end->md, iov.memh), UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(peer->md, theirs), UCS_OK);
+}
+
+
+START_TEST(test_operations)
+{
+    static const sum_t sums[] = {
+        {"am_short", 7}, {"am_bcopy", 8}, {"am_zcopy", 9}, {"am_rx", 24},
+        {"put_short", 1}, {"put_bcopy", 2}, {"put_zcopy", 3},
+        {"get_bcopy", 4}, {"get_zcopy", 5}, {"atomics", 6},
+        {"rma_bytes", 15 * OP_LENGTH}, {"cq_len", 2 * 96},
+    };
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    unsigned i;
+
+    t_only_daqiri("counts operations");
+    end[0] = t_end_open("CQ_LEN=96");
+    end[1] = t_end_open("CQ_LEN=96");
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    for (i = 0; i < 24; i++) {
+        t_send(link, (i < 7) ? T_SHORT : (i < 15) ? T_BCOPY : T_ZCOPY, 50);
+        T_WAIT(stream.got == i + 1);
+    }
+    do_operations(end[0], end[1], link);
+    T_WAIT(t_live_sum("conns_up") == 2);
+    t_end_close_all();
+    check_sums(sums, sizeof(sums) / sizeof(sums[0]));
+    ck_assert_uint_gt(t_stats_sum("tx_buffers"), 0);
+    ck_assert_uint_gt(t_stats_sum("frames_rx"), 0);
+    ck_assert_uint_ge(t_stats_sum("frames_tx"), t_stats_sum("frames_rx"));
+    ck_assert_uint_eq(t_stats_sum("conns"), 2);
+}
+END_TEST
+
+
+/* Whoever sends and does not look is refused, for one reason and no other. */
+START_TEST(test_refusals)
+{
+    static const struct {
+        const char *options;
+        t_how_t    how;
+        const char *name;
+        unsigned   sent; /* before that                                      */
+    } cases[] = {
+        {"RX_WINDOW=8", T_SHORT, "refused_no_credit", 7},
+        {"SQ_DEPTH=8", T_SHORT, "refused_sq_full", 7},
+        {"CQ_LEN=16", T_SHORT, "refused_cq_full", 15},
+        {"TX_BUFFERS=64 SQ_DEPTH=512 CQ_LEN=4096", T_BCOPY,
+         "refused_no_buffer", 64},
+    };
+    static const char *const names[] = {
+        "refused_no_credit", "refused_sq_full", "refused_cq_full",
+        "refused_no_buffer", "refused_not_up", "refused_dead"
+    };
+    t_stream_t stream;
+    ucs_status_t status;
+    t_link_t *link;
+    uint64_t before[6];
+    t_end_t *end[2];
+    unsigned i;
+
+    t_only_daqiri("counts refusals");
+    end[0] = t_end_open(cases[_i].options);
+    end[1] = t_end_open("RX_WINDOW=256");
+    if (_i == 0) {
+        t_end_close(end[1]);
+        end[1] = t_end_open(cases[_i].options);
+    }
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream.got == 1);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    for (i = 0; i < 6; i++) { /* it may have taken a while until it was up */
+        before[i] = t_live_sum(names[i]);
+    }
+
+    do {
+        status = t_try_send(link, cases[_i].how, 50);
+    } while (status == UCS_OK);
+    ck_assert_int_eq(status, UCS_ERR_NO_RESOURCE);
+    for (i = 0; i < 6; i++) {
+        ck_assert_uint_eq(t_live_sum(names[i]) - before[i],
+                          strcmp(names[i], cases[_i].name) == 0);
+    }
+    ck_assert_uint_le(link->sent, 1 + cases[_i].sent);
+    T_WAIT(stream.got == link->sent);
+}
+END_TEST
+
+
+/* What goes wrong, and what is mended. */
+START_TEST(test_faults)
+{
+    static const struct {
+        const char *plan;
+        const char *options;
+        sum_t      sums[4];
+    } cases[] = {
+        {"post qp=rc n=5 errno=ENOMEM times=1", "",
+         {{"posts_refused", 1}, {"posts_enomem", 1}, {"losses", 0},
+          {"tails_posted", 1}}},
+        {"post qp=rc n=5 errno=EAGAIN times=1", "",
+         {{"posts_refused", 1}, {"posts_enomem", 0}, {"losses", 0},
+          {"tails_posted", 1}}},
+        {"complete qp=rc n=5 status=GENERAL_ERR times=1", "SIGNAL_EVERY=1",
+         {{"tx_errors", 1}, {"rx_flushed", 0}, {"posts_refused", 0},
+          {"posts_enomem", 0}}},
+        {"complete qp=rc n=5 queue=recv status=WR_FLUSH_ERR times=1", "",
+         {{"rx_flushed", 1}, {"posts_refused", 0}, {"posts_enomem", 0},
+          {"rx_out_of_order", 0}}},
+        /* the peer has what is not acknowledged */
+        {"lose-ack qp=rc n=5 times=1", "",
+         {{"redo_had", 1}, {"tx_errors", 1}, {"posts_refused", 0},
+          {"posts_enomem", 0}}},
+    };
+    char options[96];
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    t_only_daqiri("counts what goes wrong");
+    if (t_is_softroce()) {
+        t_skip("only softverbs fails by a plan");
+    }
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS", cases[_i].plan, 1), 0);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+    t_expect_losses_of_qps();
+    t_expect_refused_posts();
+    snprintf(options, sizeof(options), "RX_WINDOW=16 TIMEOUT=8ms RETRY_COUNT=3 "
+             "CONN_RETRY=5ms %s", cases[_i].options);
+    end[0] = t_end_open(options);
+    end[1] = t_end_open(options);
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    while (link->sent < 200) {
+        t_send(link, T_BCOPY, 20);
+    }
+    T_WAIT(stream.got == link->sent);
+    t_end_close_all();
+    check_sums(cases[_i].sums, 4);
+    ck_assert_uint_gt(t_stats_sum("credit_frames_rx"), 0);
+    ck_assert_uint_ge(t_stats_sum("credit_frames_tx"),
+                      t_stats_sum("credit_frames_rx"));
+    ck_assert_int_eq(t_stats_sum("losses") > 0, _i > 1);
+    ck_assert_int_eq(t_stats_sum("tx_flushed") > 0, _i > 1);
+}
+END_TEST
+
+
+START_TEST(test_chains)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+
+    t_only_daqiri("chains requests");
+    end = t_end_open("TX_CHAIN=on TX_HOLD=60s");
+    t_stream_open(&stream, end, 1);
+    link = t_link_open(end, &end->address, 1);
+    t_send(link, T_SHORT, 20);
+    T_WAIT(stream.got == 1);
+    ck_assert_uint_eq(t_live_sum("chains"), 0);
+    while (link->sent < 4) { /* the first one goes by itself */
+        ck_assert_int_eq(t_try_send(link, T_SHORT, 20), UCS_OK);
+    }
+    T_WAIT(stream.got == 4);
+    ck_assert_uint_eq(t_live_sum("chains"), 1);
+    ck_assert_uint_eq(t_live_sum("chained"), 2);
+}
+END_TEST
+
+
 /* Who looks is another process. */
 static void read_other(t_team_t *team)
 {
@@ -551,6 +815,10 @@ static Suite *suite_stats(void)
     tcase_add_test(reading, test_names);
     tcase_add_loop_test(reading, test_timers, 0, 4);
     tcase_add_test(reading, test_promises);
+    tcase_add_test(reading, test_operations);
+    tcase_add_loop_test(reading, test_refusals, 0, 4);
+    tcase_add_loop_test(reading, test_faults, 0, 5);
+    tcase_add_test(reading, test_chains);
     tcase_add_test(reading, test_other_process);
     tcase_add_loop_test(reading, test_vfs, 0, 2);
     suite_add_tcase(suite, reading);
