@@ -166,8 +166,8 @@ static void connect_qp(struct ibv_qp *which, uint32_t to)
 static void open_pair(void)
 {
     open_device();
-    send_cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
-    recv_cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
+    send_cq = ibv_create_cq(context, 2 * DEPTH, NULL, NULL, 0);
+    recv_cq = ibv_create_cq(context, 2 * DEPTH, NULL, NULL, 0);
     MUST((send_cq != NULL) && (recv_cq != NULL));
     /* one for each kind of message: softverbs answers a SEND at once if it
      * fits the shortest RECV that the QP has ever posted */
