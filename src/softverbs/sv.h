@@ -310,6 +310,8 @@ struct sv_tx {
     uint32_t           credit;  /* RECVs known to be posted there */
     uint32_t           min_len; /* shortest of those */
     bool               declined; /* the receiver fetches nothing */
+    _Atomic(uint8_t*)  next;    /* where the next record is likely to go; read
+                                 * without the lock by the QP's own receiver */
 
     bool               drain_event; /* tell when SQD has drained */
     enum sv_wait       wait;
@@ -331,6 +333,7 @@ struct sv_rx {
     uint64_t        published;
     unsigned        scan;       /* index in the CQ's scan array */
     uint32_t        streak;     /* records since the ring was found empty */
+    uint8_t        *answer;     /* sv_tx.next when the last record came */
     uint32_t        consumed;   /* SRQ: RECVs taken for this QP */
     bool            busy;       /* a message is being received */
     uint32_t        got;

@@ -290,8 +290,7 @@ sv_tx_fragments(struct sv_qp *qp, struct sv_swqe *wqe, uint32_t max)
 static inline enum sv_sent sv_tx_message(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     struct sv_tx *tx = &qp->tx;
-    uint32_t max     = (tx->ring_bytes == SV_RING_BYTES) ?
-                               SV_FRAG_MAX : SV_RING_SMALL / 4;
+    uint32_t max     = sv_tx_max_record(tx);
     uint32_t bytes   = wqe->total - wqe->sent;
 
     if (sv_unlikely(bytes > max)) {
@@ -300,7 +299,7 @@ static inline enum sv_sent sv_tx_message(struct sv_qp *qp, struct sv_swqe *wqe)
     if (sv_unlikely(!sv_tx_fragment(qp, wqe, bytes, 0))) {
         return SV_SENT_PART;
     }
-    sv_tx_fetch_ahead(tx);
+    sv_tx_fetch_ahead(tx, sv_rec_span(bytes));
     return SV_SENT_ALL;
 }
 

@@ -453,6 +453,20 @@ static inline void sv_rx_fetch_ahead(struct sv_rx *rx)
     }
 }
 
+/* A program that answered the last message will answer this one, and the line
+ * of its answer has been polled by the other end since, who then has a copy of
+ * it. Asked for now, it is ours alone when the answer is posted. Where nothing
+ * was sent since, it would only be taken from the other end's polls. */
+static inline void sv_rx_fetch_answer(struct sv_qp *qp)
+{
+    uint8_t *next = atomic_load_explicit(&qp->tx.next, memory_order_relaxed);
+
+    if (next != qp->rx.answer) {
+        qp->rx.answer = next;
+        sv_prefetch_write(next);
+    }
+}
+
 unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
 {
     struct sv_rx *rx  = &qp->rx;
@@ -488,6 +502,7 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
             continue;
         }
 
+        sv_rx_fetch_answer(qp);
         sv_rx_fetch_ahead(rx);
         result = sv_rx_short(qp, rec) ? SV_RX_MESSAGE :
                                         sv_rx_record(qp, rec, notify);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Short messages, the usual case: a SEND that is one record, over a connection
+ * Messages of one record, the usual case: a SEND that fits, over a connection
  * on which nothing waits, into a RECV of one piece. Latency is made of these
  * few instructions and of one cache line that moves, so the message goes from
  * the program's WR into the ring without an entry of the send queue in between,
@@ -15,8 +15,8 @@
  */
 #include "sv_tx.h"
 
-/* Fits either ring in one piece. */
-#define SV_SHORT_MAX    512
+/* Pieces of a message: a header, and what UCX has behind it. */
+#define SV_SHORT_SGE    4
 
 /* ---- sending ---- */
 
@@ -37,22 +37,25 @@ static inline bool sv_short_may_send(const struct sv_qp *qp,
 }
 
 /* How many bytes are to be sent, or -1: not from here. *pieces_p are their real
- * addresses; `one` is room for such. */
+ * addresses; `real` is room for SV_SHORT_SGE such. */
 static inline int64_t sv_short_pieces(struct sv_qp *qp,
                                       const struct ibv_send_wr *wr,
                                       const struct ibv_sge **pieces_p,
-                                      struct ibv_sge *one)
+                                      struct ibv_sge *real)
 {
     int64_t total = 0;
     int i;
 
     if ((wr->send_flags & IBV_SEND_INLINE) == 0) {
-        if (wr->num_sge != 1) {
+        if (wr->num_sge > SV_SHORT_SGE) {
             return -1;
         }
-        one->length = wr->sg_list[0].length;
-        *pieces_p   = one;
-        return sv_sge_resolve(qp->node, qp->pdn, wr->sg_list, 1, 0, one);
+        for (i = 0; i < wr->num_sge; ++i) {
+            real[i] = wr->sg_list[i]; /* an empty one stays as it is */
+        }
+        *pieces_p = real;
+        return sv_sge_resolve(qp->node, qp->pdn, wr->sg_list, wr->num_sge, 0,
+                              real);
     }
 
     for (i = 0; i < wr->num_sge; ++i) {
@@ -82,7 +85,7 @@ static inline void sv_short_publish(struct sv_qp *qp, struct sv_rec *rec,
     rec->flags   = sv_send_rec_flags(wr) | SV_REC_FIRST | SV_REC_LAST;
     atomic_store_explicit(&rec->tag, tx->tail ^ tx->key, memory_order_release);
     tx->tail    += sv_rec_span(total);
-    sv_tx_fetch_ahead(tx);
+    sv_tx_fetch_ahead(tx, sv_rec_span(total));
 }
 
 /* It is in the ring, and yet not acknowledged. */
@@ -118,7 +121,7 @@ bool sv_tx_short(struct sv_qp *qp, const struct ibv_send_wr *wr)
 {
     struct sv_tx *tx = &qp->tx;
     const struct ibv_sge *pieces;
-    struct ibv_sge one;
+    struct ibv_sge real[SV_SHORT_SGE];
     struct sv_rec *rec;
     int64_t total;
     bool shut_out;
@@ -126,8 +129,9 @@ bool sv_tx_short(struct sv_qp *qp, const struct ibv_send_wr *wr)
     if (!sv_short_may_send(qp, wr)) {
         return false;
     }
-    total = sv_short_pieces(qp, wr, &pieces, &one);
-    if ((total <= 0) || (total > SV_SHORT_MAX) || !sv_tx_enter(tx)) {
+    total = sv_short_pieces(qp, wr, &pieces, real);
+    if ((total <= 0) || (total > sv_tx_max_record(tx)) ||
+        !sv_tx_enter(tx)) {
         return false;
     }
     rec = sv_tx_room(tx, sv_rec_span(total));
@@ -164,7 +168,7 @@ sv_short_recv(const struct sv_qp *qp, const struct sv_rec *rec)
     /* An empty one may have a RECV without memory. */
     if (((rec->flags & (SV_REC_FIRST | SV_REC_LAST | SV_REC_WRITE |
                         SV_REC_OFFER)) != (SV_REC_FIRST | SV_REC_LAST)) ||
-        qp->tx.special || (rec->bytes == 0) || (rec->bytes > SV_SHORT_MAX)) {
+        qp->tx.special || (rec->bytes == 0)) {
         return NULL;
     }
     if ((qp->base.srq != NULL) &&

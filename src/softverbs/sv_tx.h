@@ -60,15 +60,24 @@ static inline bool sv_tx_is_shut_out(const struct sv_tx *tx)
            tx->epoch;
 }
 
-/* The lock around the next post waits until the stores of this one are done,
- * and those wait for a line that the receiver has read in the lap before. Asked
- * for some messages ahead, it is here in time. The very next one would be too
- * late where the CPUs are far apart, and be taken away again by a receiver that
- * keeps up, for that is the line it polls. */
-static inline void sv_tx_fetch_ahead(const struct sv_tx *tx)
+/* After a record of `span` bytes. The lock around the next post waits until the
+ * stores of this one are done, and those wait for lines that the receiver has
+ * read in the lap before. Asked for now, they are here in time: of short
+ * messages that of some messages ahead, for the very next one would be too late
+ * where the CPUs are far apart, and be taken away again by a receiver that keeps
+ * up, for that is the line it polls; of a longer one, which another of its kind
+ * will follow, all but that line. */
+static inline void sv_tx_fetch_ahead(struct sv_tx *tx, uint32_t span)
 {
-    sv_prefetch_write(tx->ring + ((tx->tail + SV_AHEAD * SV_CACHE_LINE) &
-                                  (tx->ring_bytes - 1)));
+    const uint32_t mask = tx->ring_bytes - 1;
+    uint32_t at;
+
+    atomic_store_explicit(&tx->next, tx->ring + (tx->tail & mask),
+                          memory_order_relaxed);
+    sv_prefetch_write(tx->ring + ((tx->tail + SV_AHEAD * SV_CACHE_LINE) & mask));
+    for (at = SV_CACHE_LINE; at < span; at += SV_CACHE_LINE) {
+        sv_prefetch_write(tx->ring + ((tx->tail + at) & mask));
+    }
 }
 
 static inline int sv_tx_wait(struct sv_tx *tx, enum sv_wait wait)
@@ -127,8 +136,14 @@ static inline uint16_t sv_send_rec_flags(const struct ibv_send_wr *wr)
 /* A queue entry for a WR that was checked. */
 struct sv_swqe *sv_send_queue(struct sv_qp *qp, const struct ibv_send_wr *wr);
 
-/* Sends a WR if it is a short message and nothing is in its way; false:
- * nothing was done. */
+/* The longest message that is one record. */
+static inline uint32_t sv_tx_max_record(const struct sv_tx *tx)
+{
+    return (tx->ring_bytes == SV_RING_BYTES) ? SV_FRAG_MAX : SV_RING_SMALL / 4;
+}
+
+/* Sends a WR if it is one record and nothing is in its way; false: nothing was
+ * done. */
 bool sv_tx_short(struct sv_qp *qp, const struct ibv_send_wr *wr);
 
 /* The executing functions. */
