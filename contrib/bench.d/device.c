@@ -60,6 +60,7 @@ struct shared {
     _Alignas(64) _Atomic uint64_t head;
     _Alignas(64) _Atomic uint64_t tail;
     struct slot slots[SLOTS];
+    struct slot answers[SLOTS];
     uint8_t     ring[RING];
 };
 
@@ -249,6 +250,43 @@ static void line_latency(unsigned count)
                               memory_order_release);
     }
     tell("line_ns", (now() - start) / count / 2 * 1e9);
+    meet();
+}
+
+/* What a message in a queue takes at least: there and back, each a line of its
+ * own that the other side polls before it is written, and no other work. The
+ * line above is written by whoever has just read it. */
+static void queue_latency(unsigned count)
+{
+    struct slot *to   = (me == 0) ? shared->slots : shared->answers;
+    struct slot *from = (me == 0) ? shared->answers : shared->slots;
+    uint64_t i, sum = 0;
+    double start;
+
+    if (me == 0) {
+        memset(shared->slots, 0, sizeof(shared->slots));
+        memset(shared->answers, 0, sizeof(shared->answers));
+    }
+    meet();
+    start = now();
+    for (i = 0; i < count; ++i) {
+        if (me == 0) {
+            to[i % SLOTS].payload = i;
+            atomic_store_explicit(&to[i % SLOTS].number, i + 1,
+                                  memory_order_release);
+        }
+        while (atomic_load_explicit(&from[i % SLOTS].number,
+                                    memory_order_acquire) != i + 1) {
+        }
+        sum += from[i % SLOTS].payload;
+        if (me == 1) {
+            to[i % SLOTS].payload = i;
+            atomic_store_explicit(&to[i % SLOTS].number, i + 1,
+                                  memory_order_release);
+        }
+    }
+    tell("queue_ns", (now() - start) / count / 2 * 1e9);
+    MUST(sum == (uint64_t)count * (count - 1) / 2);
     meet();
 }
 
@@ -548,6 +586,7 @@ static void one_round(void)
 {
     pin(me);
     line_latency(100000);
+    queue_latency(100000);
     send_latency("send_ns", 1e9, 100000);
     queue_rate(4000000);
     send_rate(SIGNAL * 100000);

@@ -46,6 +46,7 @@ print_device()
 {
     printf '\n%-38s%10s%10s%10s  %6s\n' '' minimum median maximum 'times worse'
     device_row 'cache line, one way, ns' line_ns
+    device_row 'line of a queue, one way, ns' queue_ns line_ns smaller
     device_row 'SEND, 8 B, one way, ns' send_ns line_ns smaller
     device_row 'queue in shared memory, M/s' queue_mps
     device_row 'SEND, 8 B, M/s' send_mps queue_mps bigger
