@@ -15,7 +15,7 @@
  */
 #include "sv_tx.h"
 
-/* Pieces of a message: a header, and what UCX has behind it. */
+/* Pieces of a message: a header, and what a program has behind it. */
 #define SV_SHORT_SGE    4
 
 /* ---- sending ---- */
