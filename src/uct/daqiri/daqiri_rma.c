@@ -22,8 +22,10 @@ static void uct_daqiri_fetch_done(uct_completion_t *super)
 }
 
 
-ucs_status_t uct_daqiri_fetch(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
-                              const uct_daqiri_fetch_t *fetch)
+/* Inline: a get is little else. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_daqiri_fetch_post(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
+                      const uct_daqiri_fetch_t *fetch)
 {
     uct_daqiri_iface_t *iface = ep->conn->iface;
     const uct_daqiri_buf_t *buf;
@@ -64,6 +66,13 @@ ucs_status_t uct_daqiri_fetch(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
         .lkey   = buf->lkey,
     };
     return uct_daqiri_tx_post(ep->conn, tx, &sge, 1);
+}
+
+
+ucs_status_t uct_daqiri_fetch(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
+                              const uct_daqiri_fetch_t *fetch)
+{
+    return uct_daqiri_fetch_post(ep, tx, fetch);
 }
 
 
@@ -178,7 +187,7 @@ ucs_status_t uct_daqiri_ep_get_bcopy(uct_ep_h tl_ep,
     if (ucs_unlikely(length == 0)) {
         return UCS_OK;
     }
-    status = uct_daqiri_fetch(ep, &tx, &fetch);
+    status = uct_daqiri_fetch_post(ep, &tx, &fetch);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
