@@ -83,6 +83,17 @@ static inline int uct_daqiri_chain_has_failed(uct_daqiri_chain_t *chain)
     return __atomic_load_n(&chain->failed, __ATOMIC_ACQUIRE) != NULL;
 }
 
+/* Whether a request of this conn goes out at once, not chained to any other: the
+ * first one since the last progress call, and nothing is held. */
+static UCS_F_ALWAYS_INLINE int
+uct_daqiri_chain_is_alone(uct_daqiri_chain_t *chain,
+                          const uct_daqiri_conn_t *conn)
+{
+    return (conn->chain_turn != chain->turn) && !chain->is_inside &&
+           !uct_daqiri_chain_holds(chain) &&
+           !uct_daqiri_chain_has_failed(chain);
+}
+
 /* Around the work of a progress call. Inline: an idle program does this all
  * the time, and has little else to do (UCT_DAQIRI_POLLED). */
 static inline void uct_daqiri_chain_enter(uct_daqiri_chain_t *chain)

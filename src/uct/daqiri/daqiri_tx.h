@@ -13,6 +13,7 @@
 #ifndef UCT_DAQIRI_TX_H
 #define UCT_DAQIRI_TX_H
 
+#include "daqiri_chain.h"
 #include "daqiri_redo.h"
 
 /* READs are executed in their order, fence or not (IBA 10.8.3.3): what has to wait
@@ -31,6 +32,28 @@ uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
 }
 
 
+/* Hands a request to the device, or to who keeps it for a while. 0, or errno. */
+static UCS_F_ALWAYS_INLINE int
+uct_daqiri_tx_hand(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
+                   struct ibv_send_wr *wr)
+{
+    uct_daqiri_chain_t *chain;
+    struct ibv_send_wr *bad_wr;
+
+    if (ucs_likely(conn->is_direct)) {
+        return ibv_post_send(conn->qp, wr, &bad_wr);
+    }
+
+    chain = conn->iface->tx.chain; /* at close there is none any more */
+    if (conn->is_chained && (chain != NULL) && !conn->is_holed &&
+        uct_daqiri_chain_is_alone(chain, conn)) {
+        conn->chain_turn = chain->turn;
+        return ibv_post_send(conn->qp, wr, &bad_wr);
+    }
+    return uct_daqiri_tx_post_later(conn, wr, tx->op.ep, tx->op.desc);
+}
+
+
 /* Posts one admitted work request. On an error nothing of it is owned by the
  * NIC, its send buffer is free, and the conn is on its way to death. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
@@ -38,7 +61,6 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                    struct ibv_sge *sge, int num_sge)
 {
     struct ibv_send_wr wr; /* only what the opcode reads is filled in */
-    struct ibv_send_wr *bad_wr;
     dq_ticket_t ticket;
     int ret;
 
@@ -69,10 +91,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         uct_daqiri_redo_note(conn, tx, &wr);
     }
 
-    ret = ucs_likely(conn->is_direct)
-                  ? ibv_post_send(conn->qp, &wr, &bad_wr)
-                  : uct_daqiri_tx_post_later(conn, &wr, tx->op.ep,
-                                             tx->op.desc);
+    ret = uct_daqiri_tx_hand(conn, tx, &wr);
     if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, &wr, ret)) {
         return uct_daqiri_tx_refused(conn, tx->wr_class, tx->op.desc, ret);
     }
