@@ -319,6 +319,16 @@ static void dq_triage_numbers(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
+/* What happened, with numbers, and whose doing it is. */
+static void dq_triage_first_line(const dq_facts_t *facts, dq_text_t *text)
+{
+    dq_triage_fact(facts, text);
+    dq_triage_numbers(facts, text);
+    dq_text_add(text, "; class: %s",
+                dq_class_name(dq_triage_class(facts->cause)));
+}
+
+
 static void dq_triage_check_retry(const dq_facts_t *facts, dq_text_t *text)
 {
     if (facts->ack_timeout_ms != 0) {
@@ -469,8 +479,7 @@ char *dq_triage_message(const dq_facts_t *facts, char *buf, size_t size)
 {
     dq_text_t text = dq_text_begin(buf, size);
 
-    dq_triage_fact(facts, &text);
-    dq_triage_numbers(facts, &text);
+    dq_triage_first_line(facts, &text);
     dq_triage_checks(facts, &text);
     return buf;
 }
@@ -482,8 +491,7 @@ static char *dq_triage_line(const dq_facts_t *facts, const char *outcome,
 {
     dq_text_t text = dq_text_begin(buf, size);
 
-    dq_triage_fact(facts, &text);
-    dq_triage_numbers(facts, &text);
+    dq_triage_first_line(facts, &text);
     dq_text_add(&text, "; %s", outcome);
     return buf;
 }

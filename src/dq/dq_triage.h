@@ -158,6 +158,6 @@ typedef struct {
 char *dq_triage_stall(const dq_facts_t *facts, const dq_stall_t *stall,
                       char *buf, size_t size);
 
-enum { DQ_TRIAGE_MESSAGE_MAX = 1024 };
+enum { DQ_TRIAGE_MESSAGE_MAX = 1152 };
 
 #endif

@@ -73,7 +73,7 @@ typedef struct {
 static const golden_t golden[] = {
     {{.cause = DQ_CAUSE_RETRY_EXC, .port = "rxe0:1", .gid = "fe80::1",
       .peer_gid = "fe80::2", .hw_changes = "out_of_sequence +3"},
-     "the peer's device does not answer\n"
+     "the peer's device does not answer; class: the path\n"
      "  from port rxe0:1, GID fe80::1, to GID fe80::2\n"
      "  counters of the port since this interface was opened: "
      "out_of_sequence +3"},
@@ -81,114 +81,122 @@ static const golden_t golden[] = {
     {{.cause = DQ_CAUSE_REM_ACCESS, .port = "rxe0:1", .gid = "fe80::1",
       .peer_gid = "fe80::2"},
      "the peer's memory may not be accessed so: wrong or expired key, or out "
-     "of bounds"},
+     "of bounds; class: the peer"},
 
-    {{.cause = DQ_CAUSE_RETRY_EXC}, "the peer's device does not answer"},
+    {{.cause = DQ_CAUSE_RETRY_EXC},
+     "the peer's device does not answer; class: the path"},
 
     {{.cause = DQ_CAUSE_RETRY_EXC, .qpn = 0x11, .peer_qpn = 0x2a,
       .peer_host = "n7", .peer_pid = 99, .vendor_err = 0x81, .outstanding = 12,
       .depth = 256, .ack_timeout_ms = 536.87, .retry_cnt = 6},
      "the peer's device does not answer; qp 0x11 to qp 0x2a of n7 pid 99; "
-     "vendor error 0x81; 12 work requests outstanding of 256\n"
+     "vendor error 0x81; 12 work requests outstanding of 256; class: the path\n"
      "  waited 536.9 ms for each of 7 tries (UCX_DAQIRI_TIMEOUT, "
      "UCX_DAQIRI_RETRY_COUNT)\n"
      "  check that pid 99 still runs on n7, and the link and MTU between the "
      "two hosts"},
 
     {{.cause = DQ_CAUSE_RESP_TIMEOUT, .ack_timeout_ms = 8, .retry_cnt = 0},
-     "the peer's device answered too late\n"
+     "the peer's device answered too late; class: the path\n"
      "  waited 8.0 ms for each of 1 tries (UCX_DAQIRI_TIMEOUT, "
      "UCX_DAQIRI_RETRY_COUNT)"},
 
     {{.cause = DQ_CAUSE_REM_OP, .qpn = 0x11, .peer_qpn = 0x2a,
       .peer_host = "n7", .peer_pid = 99},
      "the peer's device could not complete the request; qp 0x11 to qp 0x2a of "
-     "n7 pid 99\n"
+     "n7 pid 99; class: the peer\n"
      "  check that pid 99 still runs on n7: of a process that ends, the memory "
      "may go before its queue pairs do"},
 
     {{.cause = DQ_CAUSE_PEER_MUTE, .qpn = 0x11, .peer_qpn = 0x2a,
       .peer_host = "n7", .peer_pid = 99, .depth = 8, .waited_ms = 1000},
      "the peer's device answers, but its process does not; qp 0x11 to qp 0x2a "
-     "of n7 pid 99; 0 work requests outstanding of 8; gave up after 1000 ms\n"
+     "of n7 pid 99; 0 work requests outstanding of 8; gave up after 1000 ms; "
+     "class: the peer\n"
      "  check whether pid 99 on n7 is stopped (SIGSTOP, a debugger), or its "
      "machine far too busy (UCX_DAQIRI_KEEPALIVE)"},
 
     {{.cause = DQ_CAUSE_LOC_QP_OP, .qpn = 0x11, .down_port = "rxe0:1"},
-     "the device could not execute a work request; qp 0x11\n"
+     "the device could not execute a work request; qp 0x11; class: this "
+     "process\n"
      "  port rxe0:1 of this process is down: check its cable and its network "
      "interface"},
 
     {{.cause = DQ_CAUSE_DEVICE_GONE, .qpn = 0x11, .error = EIO},
-     "the RDMA device has been removed: Input/output error; qp 0x11"},
+     "the RDMA device has been removed: Input/output error; qp 0x11; class: "
+     "this process"},
 
     {{.cause = DQ_CAUSE_GIVEN_UP, .subject = "daqiri", .qpn = 0x11},
-     "daqiri: UCX has given up an endpoint of this connection; qp 0x11"},
+     "daqiri: UCX has given up an endpoint of this connection; qp 0x11; "
+     "class: this process"},
 
     {{.cause = DQ_CAUSE_RNR_RETRY_EXC, .rnr_timer_ms = 0.64},
-     "the peer has no receive buffer posted\n"
+     "the peer has no receive buffer posted; class: the peer\n"
      "  the peer asked to wait 0.64 ms each time (UCX_DAQIRI_RNR_TIMEOUT)"},
 
     {{.cause = DQ_CAUSE_GID_LOST, .subject = "daqiri", .lost_gid = "10.2.0.1",
       .gid_index = 3},
-     "daqiri: this interface has no address any more\n"
+     "daqiri: this interface has no address any more; class: configuration\n"
      "  10.2.0.1, which was at GID index 3 of this port, is gone: somebody took "
      "the address away"},
 
     {{.cause = DQ_CAUSE_VERB, .verb = "ibv_reg_mr", .error = ENOMEM,
       .memlock_limit = 65536},
-     "a verb failed: ibv_reg_mr(): Cannot allocate memory\n"
+     "a verb failed: ibv_reg_mr(): Cannot allocate memory; class: "
+     "configuration\n"
      "  locked memory is limited to 64 KiB (ulimit -l): RDMA needs more, "
      "usually \"unlimited\""},
 
     {{.cause = DQ_CAUSE_DEVICE_OPEN, .subject = "mlx5_0", .error = EACCES},
-     "mlx5_0: the RDMA device cannot be opened: Permission denied\n"
+     "mlx5_0: the RDMA device cannot be opened: Permission denied; class: "
+     "configuration\n"
      "  check the permissions of /dev/infiniband/uverbs*"},
 
     {{.cause = DQ_CAUSE_NO_DEVICE},
-     "this machine has no RDMA device\n"
+     "this machine has no RDMA device; class: configuration\n"
      "  \"daqiri run COMMAND\" uses softverbs, the user-space device that "
      "comes with daqiri"},
 
     {{.cause = DQ_CAUSE_PORT_DOWN, .subject = "mlx5_0:1", .detail = "DOWN"},
-     "mlx5_0:1: the port is not active (DOWN)"},
+     "mlx5_0:1: the port is not active (DOWN); class: configuration"},
 
     {{.cause = DQ_CAUSE_BAD_OPTION, .subject = "UCX_DAQIRI_SQ_DEPTH",
       .detail = "1 is not within 4 and 32768"},
      "UCX_DAQIRI_SQ_DEPTH: an option is out of range "
-     "(1 is not within 4 and 32768)"},
+     "(1 is not within 4 and 32768); class: configuration"},
 
     {{.cause = DQ_CAUSE_NO_ANSWER, .waited_ms = 60000, .peer_host = "n7",
       .peer_pid = 3},
      "the peer did not answer the handshake; peer n7 pid 3; gave up after "
-     "60000 ms\n"
+     "60000 ms; class: the path\n"
      "  check that the peer process still runs, and that UD datagrams pass "
      "(UCX_DAQIRI_CONN_TIMEOUT)"},
 
     {{.cause = DQ_CAUSE_PEER_LOST, .qpn = 0x11},
-     "the peer has lost its queue pair; qp 0x11"},
+     "the peer has lost its queue pair; qp 0x11; class: the peer"},
 
     {{.cause = DQ_CAUSE_ATOMIC, .qpn = 0x11},
      "a queue pair died while an atomic operation was under way: whether it was "
-     "executed cannot be known, and it must not be executed twice; qp 0x11"},
+     "executed cannot be known, and it must not be executed twice; qp 0x11; "
+     "class: the path"},
 
     {{.cause = DQ_CAUSE_MISMATCH, .qpn = 0x11},
      "the two ends disagree about which messages were delivered before a queue "
-     "pair died; qp 0x11"},
+     "pair died; qp 0x11; class: the path"},
 
     {{.cause = DQ_CAUSE_REM_ABORT, .qpn = 0x11,
       .hw_changes = "link_downed +1", .hw_since_up = 1},
-     "the peer's device aborted the request; qp 0x11\n"
+     "the peer's device aborted the request; qp 0x11; class: the peer\n"
      "  counters of the port since this connection was up: link_downed +1"},
 
     {{.cause = DQ_CAUSE_REM_ABORT, .qpn = 0x11, .tried_ms = 2999.7},
-     "the peer's device aborted the request; qp 0x11\n"
+     "the peer's device aborted the request; qp 0x11; class: the peer\n"
      "  tried for 3000 ms to go on over another queue pair "
      "(UCX_DAQIRI_RECOVERY_TIMEOUT)"},
 
     {{.cause = DQ_CAUSE_UCX_VERSION, .detail = "1.18.1 instead of 1.13.1"},
      "the plugin was built for another UCX and stays out of this job "
-     "(1.18.1 instead of 1.13.1)\n"
+     "(1.18.1 instead of 1.13.1); class: configuration\n"
      "  build daqiri against the UCX that this job loads (./configure, make)"},
 };
 
@@ -216,10 +224,12 @@ START_TEST(test_lost_and_back)
 
     ck_assert_str_eq(dq_triage_carrier(&ours, text, sizeof(text)),
                      "daqiri: a work request was flushed after an earlier error; "
-                     "qp 0x3; of the handshake, and ready again");
+                     "qp 0x3; class: flush; of the handshake, and "
+                     "ready again");
     ck_assert_str_eq(dq_triage_lost(&lost, text, sizeof(text)),
                      "daqiri: the peer's device does not answer; qp 0x11 to qp "
-                     "0x2a of n7 pid 99; lost, connecting again");
+                     "0x2a of n7 pid 99; class: the path; lost, "
+                     "connecting again");
     ck_assert_str_eq(dq_triage_back(&back, text, sizeof(text)),
                      "daqiri: back, with n7 pid 99, after 12.3 ms: 7 requests "
                      "sent again, 2 messages had arrived");
@@ -328,7 +338,7 @@ START_TEST(test_unknown_causes)
 
     for (i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
         facts.cause = (dq_cause_t)strange[i];
-        ck_assert_str_eq(message(&facts), "unknown error");
+        ck_assert_str_eq(message(&facts), "unknown error; class: unknown");
         ck_assert_int_eq(dq_triage_class(facts.cause), DQ_CLASS_UNKNOWN);
         ck_assert(!dq_triage_new_qp_helps(facts.cause));
     }
