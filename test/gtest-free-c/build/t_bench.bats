@@ -51,7 +51,7 @@ refuses()
     refuses '--compare wants two transports, A,B, not "a,"' --compare a,
     refuses '--compare wants two transports, A,B, not "a,a"' --compare a,a
     refuses '--compare: no blanks or signs in "a,b+C=$(x)"' --compare 'a,b+C=$(x)'
-    refuses '--only knows time, instructions, calls and device, not "luck"' --only luck
+    refuses '--only knows time, instructions, calls, device and recovery, not "luck"' --only luck
     BENCH_PERCENT=x refuses 'BENCH_PERCENT is a number from 1 on, not "x"'
 }
 
@@ -63,6 +63,10 @@ refuses()
     refuses 'mpi_wire needs the two devices of --bed softroce' --tests mpi_wire
     run -2 "$bench" --bed softroce --only instructions
     [[ $output == *'use --bed softverbs' ]]
+    run -2 "$bench" --bed softroce --only recovery
+    [[ $output == *'use --bed softverbs' ]]
+    refuses '--only recovery measures daqiri, not "rc_verbs"' --only recovery \
+        --compare rc_verbs,daqiri
 }
 
 @test "--list names each test once, and each of them is known" {
@@ -193,4 +197,37 @@ refuses()
     printf '%s\n' "${lines[@]}" | awk '
         $1 == "am_rate" { ++rows; bad += $3 < 0.9 || $3 > 1.3 || $5 != 0 }
         END { exit bad || rows != 2 }'
+}
+
+@test "recovery: the 99th of a hundred is held against the limit" {
+    row()
+    {
+        seq "$1" "$2" | awk -f "$bench_d/recovery.awk" -v title=t -v limit="$3"
+    }
+    run -0 row 101 200 0.199
+    [ "$(echo $output)" = 't 0.10 0.15 0.20 0.20 1 %' ]
+    run -1 row 101 200 0.198
+    [ "$(echo $output)" = 't 0.10 0.15 0.20 0.20 2 %' ]
+    run -1 row 20001 20001 20
+    [ "$(echo $output)" = 't 20.00 20.00 20.00 20.00 100 %' ]
+    run -0 row 20000 20000 20
+    run -2 row 1 0 20
+}
+
+@test "recovery: each way to die is measured, the verdict is the exit status" {
+    local verdict
+
+    need_release
+    command -v "${CC:-cc}" > /dev/null || skip 'no C compiler'
+    BENCH_PERCENT=1 run "$bench" --build "$build" --only recovery
+    verdict=$status
+    printf '%s\n' "${lines[@]}" | awk -v verdict="$verdict" '
+        / %$/ {
+            ++rows
+            over += $(NF - 3) > 20
+            near += $(NF - 3) == 20
+            bad += $(NF - 5) > $(NF - 2)
+        }
+        END { exit bad || rows != 5 || !near && (over > 0) != verdict }'
+    [[ $output == *'10 of each'* ]]
 }
