@@ -517,6 +517,37 @@ static t_link_t *idle_open(t_end_t *end[2], t_stream_t *stream,
 
 
 /*
+ * A message arrives, and its sender does not learn that before its queue pair dies:
+ * it is not sent again, and counted as one that had arrived. The peer does not look
+ * for a while, which is part of the time that is said.
+ */
+START_TEST(test_had)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    double then;
+
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS",
+                            "lose-ack qp=rc op=send n=2 times=1", 1), 0);
+    link = idle_open(end, &stream, options);
+    end[1]->is_stopped = 1;
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(t_live_sum("losses") > 0);
+    then = seconds();
+    T_WAIT(seconds() > then + 0.03);
+    end[1]->is_stopped = 0;
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    ck_assert_uint_eq(stream.got, 2);
+    t_end_close_all();
+    check_recovered();
+    ck_assert_uint_eq(t_stats_sum("redo_had"), 1);
+    ck_assert_uint_ge(t_log_sum(" ms: "), 30);
+}
+END_TEST
+
+
+/*
  * Nothing is wanted of the connection while its queue pairs die, one after
  * another, more often than may be in vain. None was: each came up, and there was
  * nothing to do. Then there is.
@@ -616,6 +647,7 @@ static Suite *suite_recover(void)
 {
     Suite *suite    = suite_create("recover");
     TCase *messages = t_uct_case("messages");
+    TCase *had      = t_uct_case("had");
     TCase *idle     = t_uct_case("idle");
     TCase *storms   = t_uct_case("storms");
 
@@ -627,6 +659,9 @@ static Suite *suite_recover(void)
     tcase_add_test(messages, test_seldom);
     tcase_add_test(messages, test_off);
     suite_add_tcase(suite, messages);
+
+    tcase_add_test(had, test_had);
+    suite_add_tcase(suite, had);
 
     tcase_set_timeout(idle, 3 * T_TIMEOUT);
     tcase_add_test(idle, test_idle);

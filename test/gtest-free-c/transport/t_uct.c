@@ -108,10 +108,12 @@ unsigned t_log_count(const char *words)
 }
 
 
-/* The number that ends at @a end, no further back than @a begin. */
+/* The number that ends at @a end, no further back than @a begin, without what is
+ * behind its point. */
 static uint64_t t_number_before(const char *begin, const char *end)
 {
-    while ((end > begin) && (end[-1] >= '0') && (end[-1] <= '9')) {
+    while ((end > begin) &&
+           (((end[-1] >= '0') && (end[-1] <= '9')) || (end[-1] == '.'))) {
         end--;
     }
     return strtoull(end, NULL, 10);
