@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGES = 3000, SPOKES = 3 };
+enum { MESSAGES = 3000, SPOKES = 3, WINDOW = 8 };
 
 typedef enum {
     HONEST,
@@ -26,7 +26,9 @@ typedef enum {
     LENGTH,   /* shorter than a header                                       */
     NUMBER,   /* not its turn                                                */
     TWICE,
-    CREDITS   /* more than were ever taken                                   */
+    CREDITS,  /* more than were ever taken                                   */
+    UNBIDDEN, /* as often as the window has credits                          */
+    STRAY     /* a request of nobody's, with an id that is over              */
 } lie_t;
 
 typedef int (*post_send_t)(struct ibv_qp*, struct ibv_send_wr*,
@@ -48,6 +50,25 @@ static struct {
 
 /* ---- Between plugin and device ---- */
 
+static void post_once_more(struct ibv_qp *qp, struct ibv_send_wr wr)
+{
+    struct ibv_send_wr *bad_wr;
+
+    ck_assert_int_eq(device.post_send(qp, &wr, &bad_wr), 0);
+}
+
+
+/* Completes, and does nothing. */
+static void post_stray(struct ibv_qp *qp, uint64_t id)
+{
+    post_once_more(qp, (struct ibv_send_wr){
+        .wr_id      = id,
+        .opcode     = IBV_WR_RDMA_WRITE,
+        .send_flags = IBV_SEND_SIGNALED,
+    });
+}
+
+
 static int lie_once(struct ibv_qp *qp, struct ibv_send_wr *wr,
                     struct ibv_send_wr **bad_wr)
 {
@@ -55,6 +76,7 @@ static int lie_once(struct ibv_qp *qp, struct ibv_send_wr *wr,
     struct ibv_send_wr one = *wr;
     uint8_t header[8], *at = (uint8_t*)(uintptr_t)sge[0].addr;
     lie_t lie              = device.lie;
+    unsigned i;
     int ret;
 
     device.lie  = HONEST;
@@ -79,10 +101,15 @@ static int lie_once(struct ibv_qp *qp, struct ibv_send_wr *wr,
         at[4]++;
         break;
     case TWICE:
+    case UNBIDDEN:
         one.send_flags &= ~IBV_SEND_SIGNALED;
-        ret = device.post_send(qp, &one, bad_wr);
-        ck_assert_int_eq(ret, 0);
+        for (i = 0; i < ((lie == TWICE) ? 1 : WINDOW - 1); i++) {
+            post_once_more(qp, one);
+        }
         one.send_flags = wr->send_flags;
+        break;
+    case STRAY:
+        post_stray(qp, wr->wr_id - 1);
         break;
     default:
         one.opcode   = IBV_WR_SEND_WITH_IMM;
@@ -217,41 +244,111 @@ static const struct {
 enum { LIES = sizeof(lies) / sizeof(lies[0]) };
 
 
+/* A link between two ends, whose first message has arrived. */
+static t_link_t *first_sent(t_end_t *end[2], t_stream_t *stream,
+                            const char *options)
+{
+    t_link_t *link;
+
+    t_only_daqiri("knows what is not for it");
+    t_expect_loss();
+    t_expect_bad_messages();
+    end[0] = t_end_open(options);
+    end[1] = t_end_open(options);
+    t_stream_open(stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    t_send(link, T_SHORT, 20);
+    T_WAIT(stream->got == 1);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    return link;
+}
+
+
+/* As if nothing had been. */
+static void go_on(t_link_t *link, const t_stream_t *stream)
+{
+    unsigned i;
+
+    for (i = 0; i < 40; i++) {
+        t_send(link, T_SHORT, 20);
+        T_WAIT(stream->got == link->sent);
+    }
+}
+
+
+static void close_lies(void)
+{
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("rx_taken"), 0);
+    ck_assert_uint_eq(t_stats_sum("rx_total"),
+                      t_stats_sum("rx_free") + t_stats_sum("rx_posted"));
+}
+
+
 /* Not handed up, or not twice; counted, once; its RECV is used again. */
 START_TEST(test_lie)
 {
     t_stream_t stream;
     t_link_t *link;
     t_end_t *end[2];
-    unsigned i;
 
-    t_only_daqiri("drops such messages");
-    t_expect_loss();
-    t_expect_bad_messages();
-    end[0] = t_end_open("");
-    end[1] = t_end_open("");
-    t_stream_open(&stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_SHORT, 20);
-    T_WAIT(stream.got == 1);
-    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
-
+    link       = first_sent(end, &stream, "");
     device.lie = lies[_i].lie;
     t_send(link, T_SHORT, 20);
     T_WAIT((t_live_sum(lies[_i].counter) == 1) && (stream.got == lies[_i].got));
     ck_assert_int_eq(device.lie, HONEST);
-    for (i = 0; (i < 40) && (lies[_i].got == 2); i++) {
-        t_send(link, T_SHORT, 20);
-        T_WAIT(stream.got == link->sent);
+    if (lies[_i].got == 2) {
+        go_on(link, &stream);
     }
-    t_end_close_all();
+    close_lies();
     ck_assert_uint_eq(t_stats_sum(lies[_i].counter), 1);
     ck_assert_uint_eq(t_stats_sum("rx_dropped") + t_stats_sum("rx_out_of_order"),
                       1);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
-    ck_assert_uint_eq(t_stats_sum("rx_taken"), 0);
-    ck_assert_uint_eq(t_stats_sum("rx_total"),
-                      t_stats_sum("rx_free") + t_stats_sum("rx_posted"));
+}
+END_TEST
+
+
+/* One more than the window has, all before the receiver looks: what came without
+ * a credit is counted, and what is granted for it is not believed. */
+START_TEST(test_unbidden)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    link = first_sent(end, &stream, "RX_WINDOW=8");
+    end[1]->is_stopped = 1;
+    device.lie         = UNBIDDEN;
+    t_send(link, T_SHORT, 20);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    end[1]->is_stopped = 0;
+    T_WAIT(t_live_sum("rx_out_of_order") == WINDOW - 1);
+    T_WAIT(t_live_sum("rx_overrun") == 1);
+    go_on(link, &stream);
+    close_lies();
+    ck_assert_uint_eq(t_stats_sum("rx_overrun"), 1);
+    ck_assert_uint_eq(t_stats_sum("rx_dropped_bad_field"), 1);
+}
+END_TEST
+
+
+/* A completion of what is over, or was never there: counted, and nothing else
+ * completes by it. */
+START_TEST(test_stray)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    link       = first_sent(end, &stream, "");
+    device.lie = STRAY;
+    t_send(link, T_SHORT, 20);
+    T_WAIT(t_live_sum("stray_completions") == 1);
+    go_on(link, &stream);
+    close_lies();
+    ck_assert_uint_eq(t_stats_sum("stray_completions"), 1);
+    ck_assert_uint_eq(t_stats_sum("posted"), t_stats_sum("retired"));
 }
 END_TEST
 
@@ -367,6 +464,8 @@ static Suite *suite_rogue(void)
 
     tcase_add_test(tcase, test_timers);
     tcase_add_loop_test(tcase, test_lie, 0, LIES);
+    tcase_add_test(tcase, test_unbidden);
+    tcase_add_test(tcase, test_stray);
     tcase_add_loop_test(tcase, test_recvs_refused, 0, 5);
     tcase_add_test(tcase, test_recvs_none);
     suite_add_tcase(suite, tcase);
