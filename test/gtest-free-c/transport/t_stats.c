@@ -207,6 +207,7 @@ START_TEST(test_promises)
     T_WAIT(stream.got == link->sent);
     ck_assert_uint_eq(value(map, "rx_overcommit"), 0);
     ck_assert_uint_eq(value(map, "rx_overrun"), 0);
+    T_WAIT(value(map, "conns_open") == 1);
     unmap(map);
 }
 END_TEST
