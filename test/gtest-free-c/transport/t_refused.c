@@ -161,14 +161,14 @@ END_TEST
 
 /* A link between two ends, whose first message has arrived and whose next two
  * requests will be refused. */
-static t_link_t *one_sent(t_stream_t *stream)
+static t_link_t *one_sent(t_stream_t *stream, const char *options)
 {
     t_end_t *end[2];
     t_link_t *link;
 
     plan_set("post qp=rc n=3 times=1; post qp=rc n=4 times=1");
-    end[0] = t_end_open("");
-    end[1] = t_end_open("");
+    end[0] = t_end_open(options);
+    end[1] = t_end_open(options);
     t_stream_open(stream, end[1], 1);
     link = t_link_open(end[0], &end[1]->address, 1);
     t_send(link, T_BCOPY, 10);
@@ -185,7 +185,7 @@ START_TEST(test_endpoint_goes)
     t_stream_t stream;
     t_link_t *link;
 
-    link = one_sent(&stream);
+    link = one_sent(&stream, "");
     t_send(link, T_ZCOPY, 1000);
     t_send(link, T_BCOPY, 10);
     t_link_close(link);
@@ -204,7 +204,7 @@ START_TEST(test_no_sleep)
     t_link_t *link;
     int fd;
 
-    link = one_sent(&stream);
+    link = one_sent(&stream, "");
     ck_assert_int_eq(uct_iface_event_fd_get(link->end->iface, &fd), UCS_OK);
     do {
         t_progress_or_yield();
@@ -261,6 +261,28 @@ START_TEST(test_for_ever)
 END_TEST
 
 
+/* Nothing is offered again where there is no recovery: the endpoint fails with
+ * the cause, and what the device has never had does not count as outstanding. */
+START_TEST(test_off)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+
+    t_expect_loss();
+    t_expect_log("the device refused a work request that fits its queue");
+    link = one_sent(&stream, "RECOVERY=n");
+    end  = link->end;
+    ck_assert_int_ne(t_try_send(link, T_SHORT, 10), UCS_OK);
+    T_WAIT(end->errors == 1);
+    ck_assert_uint_eq(t_log_count("; 0 work requests outstanding of "), 1);
+    t_link_close(link);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("posted"), t_stats_sum("retired"));
+}
+END_TEST
+
+
 static Suite *suite_refused(void)
 {
     Suite *suite = suite_create("refused");
@@ -274,6 +296,7 @@ static Suite *suite_refused(void)
     tcase_add_test(tcase, test_endpoint_goes);
     tcase_add_test(tcase, test_no_sleep);
     tcase_add_loop_test(tcase, test_for_ever, 0, 2);
+    tcase_add_test(tcase, test_off);
     suite_add_tcase(suite, tcase);
     return suite;
 }
