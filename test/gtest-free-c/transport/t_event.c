@@ -227,6 +227,41 @@ static void plan_by_command(const char *rule)
 }
 
 
+/* A connection has died of something, and before anybody is told the device fails
+ * as a whole: the first cause is the cause. */
+START_TEST(test_first_cause)
+{
+    static const char words[] = "the device refused a work request that fits "
+                                "its queue";
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    plan_text("");
+    t_expect_loss();
+    t_expect_refused_posts();
+    t_expect_log(words);
+    end[0] = t_end_open("RECOVERY=n");
+    end[1] = t_end_open("RECOVERY=n");
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream.got == 1);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    plan_by_command("post qp=rc times=1");
+    ck_assert_int_ne(t_try_send(link, T_SHORT, 10), UCS_OK);
+    plan_by_command("event type=DEVICE_FATAL qp=ud.0 at=0ms times=1");
+    while (t_live_sum("events") == 0) {
+        sched_yield(); /* no progress: it would tell */
+    }
+    T_WAIT(end[0]->errors == 1);
+    ck_assert_uint_eq(t_log_count(words), 1);
+    t_link_close(link);
+    t_end_close_all();
+}
+END_TEST
+
+
 /* Nothing arrives, and who asks would wait for a second each time: so often it
  * asks only because the wire, or the address, may be another one now. */
 START_TEST(test_hurry)
@@ -451,6 +486,7 @@ static Suite *suite_event(void)
 {
     Suite *suite = suite_create("event");
     TCase *tcase = t_uct_case("event");
+    TCase *cause = t_uct_case("cause");
 
     tcase_add_loop_test(tcase, test_event, 0, EVENTS);
     tcase_add_loop_test(tcase, test_all_fail, 0, 2);
@@ -460,6 +496,9 @@ static Suite *suite_event(void)
     tcase_add_test(tcase, test_overrun);
     tcase_add_loop_test(tcase, test_deaf, 0, DEAF_PLANS);
     suite_add_tcase(suite, tcase);
+
+    tcase_add_test(cause, test_first_cause);
+    suite_add_tcase(suite, cause);
     return suite;
 }
 
