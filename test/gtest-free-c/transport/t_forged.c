@@ -215,6 +215,7 @@ static struct {
     t_end_t    *end[2];
     t_link_t   *link[2];
     t_stream_t stream[2];
+    unsigned   conns; /* of both                                             */
 } pair;
 
 
@@ -250,6 +251,7 @@ static void pair_open_with(const char *options)
         pair.link[i] = t_link_open(pair.end[i], &pair.end[1 - i]->address,
                                    2 - i);
     }
+    pair.conns = 2;
     pair_talk(10);
     forger_open(pair.end[0], pair.end[1]);
 }
@@ -269,7 +271,7 @@ static void pair_end(void)
     ck_assert_uint_eq(pair.end[0]->errors + pair.end[1]->errors, 0);
     forger_close();
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("conns_up"), 2);
+    ck_assert_uint_eq(t_stats_sum("conns_up"), pair.conns);
 }
 
 
@@ -280,7 +282,8 @@ static void pair_close(uint64_t bad_cookies, uint64_t ignored_at_least)
     ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_cookie"), bad_cookies);
     ck_assert_uint_ge(t_stats_sum("frames_dup"), ignored_at_least);
     ck_assert_uint_eq(t_stats_sum("losses"), 0);
-    ck_assert_uint_eq(t_stats_sum("conns"), 2); /* of the one refused nothing */
+    /* of the one refused nothing */
+    ck_assert_uint_eq(t_stats_sum("conns"), pair.conns);
 }
 
 
@@ -380,7 +383,7 @@ END_TEST
 
 /* ---- Strangers, who know the cookie ---- */
 
-enum { STRANGERS = 100, BEGINNERS = 8 };
+enum { STRANGERS = 100, BEGINNERS = 8, GUESSES = 9 };
 
 
 /* Who goes on with what is not known is answered, and nothing is kept of it. */
@@ -438,6 +441,36 @@ START_TEST(test_in_our_own_name)
 END_TEST
 
 
+/* Nor where we are our own peer, whose attempts are easily guessed. */
+START_TEST(test_in_our_own_name_to_ourselves)
+{
+    t_stream_t stream;
+    dq_frame_t frame;
+    unsigned kind, epoch;
+    t_link_t *link;
+
+    pair_open();
+    pair.conns++;
+    t_stream_open(&stream, pair.end[0], 3);
+    link = t_link_open(pair.end[0], &pair.end[0]->address, 3);
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(stream.got == 1);
+    for (epoch = 1; epoch < GUESSES; epoch++) {
+        for (kind = 0; kind < DQ_FRAME_LAST; kind++) {
+            frame            = forger_frame(kind);
+            frame.src        = forger.victim;
+            frame.epoch      = epoch;
+            frame.peer_epoch = epoch;
+            forger_say(&frame);
+        }
+    }
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(stream.got == 2);
+    pair_close(0, (GUESSES - 1) * DQ_FRAME_LAST);
+}
+END_TEST
+
+
 /* ---- RECVs that the device refuses ---- */
 
 static const struct {
@@ -486,6 +519,7 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_strangers);
     tcase_add_test(tcase, test_beginners);
     tcase_add_test(tcase, test_in_our_own_name);
+    tcase_add_test(tcase, test_in_our_own_name_to_ourselves);
     tcase_add_loop_test(tcase, test_recvs_refused, 0,
                         sizeof(recvs) / sizeof(recvs[0]));
     suite_add_tcase(suite, tcase);
