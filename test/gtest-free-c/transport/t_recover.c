@@ -30,6 +30,7 @@ static struct {
     pthread_mutex_t lock;
     struct ibv_qp   *qp[QPS];
     int             is_up[QPS]; /* in RTS                                    */
+    unsigned        stopped;    /* moved to ERR by the plugin                */
 } qps = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 
@@ -81,6 +82,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     int ret;
 
     pthread_mutex_lock(&qps.lock);
+    qps.stopped += attr->qp_state == IBV_QPS_ERR;
     ret = modify(qp, attr, mask);
     pthread_mutex_unlock(&qps.lock);
     return ret;
@@ -539,6 +541,8 @@ START_TEST(test_had)
     end[1]->is_stopped = 0;
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     ck_assert_uint_eq(stream.got, 2);
+    T_WAIT(t_live_sum("recoveries") == 2);
+    ck_assert_uint_ge(qps.stopped, 2); /* or they might still take messages */
     t_end_close_all();
     check_recovered();
     ck_assert_uint_eq(t_stats_sum("redo_had"), 1);
