@@ -627,7 +627,7 @@ static void skip_exits(way_t way)
 
 
 /* Of a process that exits nothing is left; of one that is killed, or becomes
- * another, until the next comes. */
+ * another, until the next comes, which may be of another program. */
 START_TEST(test_end_of_process)
 {
     pid_t pid;
@@ -639,7 +639,7 @@ START_TEST(test_end_of_process)
     pid = start(_i, &go);
     ck_assert_uint_eq(count_files(pid), 1);
     finish(pid, _i, go);
-    ck_assert_uint_eq(count_files(pid), (_i == EXITS) ? 0 : 1);
+    ck_assert_uint_le(count_files(pid), (_i == EXITS) ? 0 : 1);
     t_end_open("");
     ck_assert_uint_eq(count_files(pid), 0);
     ck_assert_uint_eq(count_files(getpid()), 1);
