@@ -39,6 +39,7 @@ typedef int (*post_recv_t)(struct ibv_srq*, struct ibv_recv_wr*,
 static struct {
     post_send_t post_send;
     post_recv_t post_srq_recv;
+    struct ibv_qp *qp;        /* of RC, that has posted last                 */
     lie_t       lie;          /* of the next message                         */
     int         is_willful;   /* timers are not what was asked for           */
     int         is_refusing;  /* RECVs, two calls of three                   */
@@ -125,8 +126,11 @@ static int lie_once(struct ibv_qp *qp, struct ibv_send_wr *wr,
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad_wr)
 {
-    if ((qp->qp_type == IBV_QPT_RC) && (device.lie != HONEST)) {
-        return lie_once(qp, wr, bad_wr);
+    if (qp->qp_type == IBV_QPT_RC) {
+        __atomic_store_n(&device.qp, qp, __ATOMIC_RELAXED);
+        if (device.lie != HONEST) {
+            return lie_once(qp, wr, bad_wr);
+        }
     }
     return device.post_send(qp, wr, bad_wr);
 }
@@ -457,6 +461,61 @@ START_TEST(test_recvs_none)
 END_TEST
 
 
+/* Credits are used until none are left; for all that was sent there was a RECV. */
+static void send_what_goes(t_link_t *link, const t_stream_t *stream)
+{
+    unsigned i;
+
+    for (i = 0; i < 1000; i++) {
+        (void)t_try_send(link, T_BCOPY, 100);
+        t_progress_or_yield();
+    }
+    T_WAIT(stream->got == link->sent);
+}
+
+
+/* No credit is granted any more, and then the queue pair dies: the next one has
+ * no more credits than there are RECVs, so all that can be sent arrives. */
+START_TEST(test_recvs_none_at_a_loss)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    t_stream_t stream;
+    t_end_t *end[2];
+    t_link_t *link;
+    unsigned i;
+
+    t_only_daqiri("offers refused RECVs again");
+    t_expect_log(refused);
+    t_expect_losses_of_qps();
+    for (i = 0; i < 2; i++) {
+        end[i] = t_end_open("RX_WINDOW=8 TIMEOUT=8ms RETRY_COUNT=3 "
+                            "CONN_RETRY=5ms");
+    }
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream.got == 1);
+
+    __atomic_store_n(&device.is_full, 1, __ATOMIC_RELAXED);
+    send_what_goes(link, &stream);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    ck_assert_int_eq(ibv_modify_qp(__atomic_load_n(&device.qp,
+                                                   __ATOMIC_RELAXED), &attr,
+                                   IBV_QP_STATE), 0);
+    while ((t_live_sum("losses") < 2) ||
+           (t_live_sum("losses") != t_live_sum("recoveries"))) {
+        (void)t_try_send(link, T_BCOPY, 100); /* or nobody looks */
+        t_progress_or_yield();
+    }
+    send_what_goes(link, &stream);
+    __atomic_store_n(&device.is_full, 0, __ATOMIC_RELAXED);
+    go_on(link, &stream);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("rx_overcommit"), 0);
+}
+END_TEST
+
+
 static Suite *suite_rogue(void)
 {
     Suite *suite = suite_create("rogue");
@@ -468,6 +527,7 @@ static Suite *suite_rogue(void)
     tcase_add_test(tcase, test_stray);
     tcase_add_loop_test(tcase, test_recvs_refused, 0, 5);
     tcase_add_test(tcase, test_recvs_none);
+    tcase_add_test(tcase, test_recvs_none_at_a_loss);
     suite_add_tcase(suite, tcase);
     return suite;
 }
