@@ -214,19 +214,6 @@ END_TEST
 
 /* ---- What is asked again at once ---- */
 
-/* From now on. */
-static void plan_by_command(const char *rule)
-{
-    const char *daqiri = getenv("T_DAQIRI");
-    char command[600];
-
-    ck_assert_ptr_nonnull(daqiri);
-    snprintf(command, sizeof(command), "%s faults set %d -e '%s' >/dev/null",
-             daqiri, getpid(), rule);
-    ck_assert_int_eq(system(command), 0);
-}
-
-
 /* A connection has died of something, and before anybody is told the device fails
  * as a whole: the first cause is the cause. */
 START_TEST(test_first_cause)
@@ -248,9 +235,9 @@ START_TEST(test_first_cause)
     t_send(link, T_BCOPY, 10);
     T_WAIT(stream.got == 1);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
-    plan_by_command("post qp=rc times=1");
+    t_plan_by_command("post qp=rc times=1");
     ck_assert_int_ne(t_try_send(link, T_SHORT, 10), UCS_OK);
-    plan_by_command("event type=DEVICE_FATAL qp=ud.0 at=0ms times=1");
+    t_plan_by_command("event type=DEVICE_FATAL qp=ud.0 at=0ms times=1");
     while (t_live_sum("events") == 0) {
         sched_yield(); /* no progress: it would tell */
     }
@@ -278,7 +265,7 @@ START_TEST(test_hurry)
     T_WAIT(t_live_sum("frames_tx") > 0);
     snprintf(plan, sizeof(plan), "drop; event type=%s qp=ud.0 at=0ms every=5ms",
              types[_i]);
-    plan_by_command(plan);
+    t_plan_by_command(plan);
     T_WAIT(t_live_sum("frames_tx") > 300);
     ck_assert_uint_gt(t_live_sum("events"), 100);
     ck_assert_uint_eq(t_live_sum("conns_up"), 0);
@@ -299,7 +286,7 @@ START_TEST(test_established)
     T_WAIT(t_live_sum("conns_up") == 1);
     t_progress_turns(1000);
     ck_assert_uint_eq(t_live_sum("conns_up"), 1);
-    plan_by_command("drop qp=ud.0; event type=COMM_EST qp=rc at=0ms times=8");
+    t_plan_by_command("drop qp=ud.0; event type=COMM_EST qp=rc at=0ms times=8");
     T_WAIT(t_live_sum("conns_up") == 2);
 }
 END_TEST

@@ -122,12 +122,17 @@ START_TEST(test_subset)
 END_TEST
 
 
-/* Some endpoints are refused; the others do not wait for them. */
+/* Some endpoints are refused; the others do not wait for them. Of the 13 queue
+ * pairs of five ends, five are not used for more than to try the device, and
+ * nobody knows which: so some that are used are among these seven, and some
+ * are not. */
 START_TEST(test_endpoints)
 {
     t_rng_t rng;
 
-    plan_set("post qp=rc.2 p=0.4; post qp=rc.5 p=0.4; post qp=rc.6 p=0.4");
+    plan_set("post qp=rc.2 p=0.4; post qp=rc.3 p=0.4; post qp=rc.5 p=0.4; "
+             "post qp=rc.6 p=0.4; post qp=rc.8 p=0.4; post qp=rc.9 p=0.4; "
+             "post qp=rc.11 p=0.4");
     t_rng_init(&rng, 0x2ee0 + _i);
     run_traffic((_i == 0) ? "" : "TX_CHAIN=on CQ_LEN=32", SPOKES, &rng);
 }

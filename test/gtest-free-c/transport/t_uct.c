@@ -91,6 +91,18 @@ static void t_log_replay(void)
 }
 
 
+void t_plan_by_command(const char *rule)
+{
+    const char *daqiri = getenv("T_DAQIRI");
+    char command[600];
+
+    ck_assert_ptr_nonnull(daqiri);
+    snprintf(command, sizeof(command), "%s faults set %d -e '%s' >/dev/null",
+             daqiri, getpid(), rule);
+    ck_assert_int_eq(system(command), 0);
+}
+
+
 unsigned t_log_count(const char *words)
 {
     FILE *file     = t_log_read();

@@ -147,6 +147,10 @@ unsigned t_some(unsigned count);
 /* Skips the test on another transport; @a why completes "only daqiri ...". */
 void t_only_daqiri(const char *why);
 
+/* The device does this from now on. By a count of requests it could be too soon,
+ * for nobody knows how many are asked for while the ends meet. */
+void t_plan_by_command(const char *rule);
+
 /* This test may cause log lines that contain @a words. */
 void t_expect_log(const char *words);
 /* How many lines of the log, so far, contain @a words. */

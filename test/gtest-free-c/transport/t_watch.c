@@ -513,20 +513,6 @@ START_TEST(test_not_asked)
 END_TEST
 
 
-/* The device does this from now on: by a count of requests it could be too soon,
- * since nobody knows how many are asked for while the ends meet. */
-static void plan_by_command(const char *rule)
-{
-    const char *daqiri = getenv("T_DAQIRI");
-    char command[600];
-
-    ck_assert_ptr_nonnull(daqiri);
-    snprintf(command, sizeof(command), "%s faults set %d -e '%s' >/dev/null",
-             daqiri, getpid(), rule);
-    ck_assert_int_eq(system(command), 0);
-}
-
-
 /* The link is down for longer than recovery may take. */
 START_TEST(test_link_down)
 {
@@ -541,7 +527,7 @@ START_TEST(test_link_down)
     pair_open(&pair, "KEEPALIVE=50ms TIMEOUT=8ms RETRY_COUNT=2 "
                      "RECOVERY_TIMEOUT=300ms CONN_RETRY=5ms");
     began = now();
-    plan_by_command("link down=3600s qp=rc at=0ms times=1");
+    t_plan_by_command("link down=3600s qp=rc at=0ms times=1");
     T_WAIT(pair.end[0]->errors == 1);
     ck_assert(now() - began >= 0.3);
     ck_assert_int_eq(pair.end[0]->error, UCS_ERR_ENDPOINT_TIMEOUT);
