@@ -258,9 +258,9 @@ static void line_latency(unsigned count)
  * line above is written by whoever has just read it. */
 static void queue_latency(unsigned count)
 {
-    struct slot *to   = (me == 0) ? shared->slots : shared->answers;
-    struct slot *from = (me == 0) ? shared->answers : shared->slots;
+    struct slot *const lines[] = {shared->slots, shared->answers};
     uint64_t i, sum = 0;
+    struct slot *slot;
     double start;
 
     if (me == 0) {
@@ -269,21 +269,18 @@ static void queue_latency(unsigned count)
     }
     meet();
     start = now();
-    for (i = 0; i < count; ++i) {
-        if (me == 0) {
-            to[i % SLOTS].payload = i;
-            atomic_store_explicit(&to[i % SLOTS].number, i + 1,
+    for (i = 0; i < 2 * (uint64_t)count; ++i) {
+        slot = &lines[i % 2][i / 2 % SLOTS];
+        if (i % 2 == (uint64_t)me) {
+            slot->payload = i / 2;
+            atomic_store_explicit(&slot->number, i / 2 + 1,
                                   memory_order_release);
+            continue;
         }
-        while (atomic_load_explicit(&from[i % SLOTS].number,
-                                    memory_order_acquire) != i + 1) {
+        while (atomic_load_explicit(&slot->number, memory_order_acquire) !=
+               i / 2 + 1) {
         }
-        sum += from[i % SLOTS].payload;
-        if (me == 1) {
-            to[i % SLOTS].payload = i;
-            atomic_store_explicit(&to[i % SLOTS].number, i + 1,
-                                  memory_order_release);
-        }
+        sum += slot->payload;
     }
     tell("queue_ns", (now() - start) / count / 2 * 1e9);
     MUST(sum == (uint64_t)count * (count - 1) / 2);

@@ -313,7 +313,6 @@ struct uct_daqiri_conn {
     struct ibv_qp      *qp;        /* from EVT_QP on                         */
     uct_daqiri_iface_t *iface;
     int                is_direct;  /* was_up, and its iface has no chain     */
-    int                is_chained; /* was_up, and its iface has a chain      */
     dq_redo_log_t      redo;       /* daqiri_redo.h; no slots: no recovery   */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
     uint32_t           chain_turn; /* in which it has posted last            */
@@ -849,9 +848,6 @@ void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error);
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
                                    dq_wr_class_t wr_class, uint32_t desc,
                                    int error);
-/* The conn is up: requests go to the device, by way of the chain if there is
- * one. */
-void uct_daqiri_tx_open(uct_daqiri_conn_t *conn);
 /* Where a request goes that does not go to the device at once: 0, or errno. */
 int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
                              uct_daqiri_ep_t *ep, uint32_t desc);

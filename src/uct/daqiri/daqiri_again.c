@@ -51,7 +51,6 @@ int uct_daqiri_again_keep_redo(uct_daqiri_conn_t *conn, uint32_t id,
     conn->is_holed    = 1;
     conn->hole        = id;
     conn->is_direct   = 0; /* the next ones go behind it */
-    conn->is_chained  = 0;
     conn->again.is_on = 1;
     conn->again.ahead = ahead;
     conn->again.fresh = fresh;
@@ -81,8 +80,8 @@ void uct_daqiri_again_stop(uct_daqiri_conn_t *conn)
 static void uct_daqiri_again_end(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_again_stop(conn);
-    conn->is_holed = 0;
-    uct_daqiri_tx_open(conn);
+    conn->is_holed  = 0;
+    conn->is_direct = conn->iface->tx.chain == NULL;
     conn->iface->count->tails_posted++;
 }
 

@@ -203,15 +203,11 @@ static int uct_daqiri_chain_rests(const uct_daqiri_chain_t *chain)
 int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
 {
     uct_daqiri_chain_t *chain = conn->iface->tx.chain;
-    int is_alone              = uct_daqiri_chain_is_alone(chain, conn);
     int is_first              = conn->chain_turn != chain->turn;
     struct ibv_send_wr *bad_wr;
     int ret = 0;
 
     conn->chain_turn = chain->turn;
-    if (is_alone) {
-        return ibv_post_send(conn->qp, wr, &bad_wr);
-    }
     pthread_mutex_lock(&chain->lock);
     if (chain->conn != conn) {
         uct_daqiri_chain_do_ring(chain);

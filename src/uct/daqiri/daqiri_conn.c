@@ -185,8 +185,8 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
         return;
     }
     dq_sq_open(&conn->sq, conn->hs.peer.credits);
-    uct_daqiri_tx_open(conn);
     conn->was_up         = 1;
+    conn->is_direct      = conn->iface->tx.chain == NULL;
     conn->iface->tx.wake = 1;
     conn->has_hw         = 1;
     conn->iface->count->conns_up++;

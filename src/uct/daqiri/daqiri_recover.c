@@ -232,8 +232,8 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
 
     conn->was_up         = 1;
     conn->has_hw         = 1;
+    conn->is_direct      = conn->iface->tx.chain == NULL;
     conn->iface->tx.wake = 1;
-    uct_daqiri_tx_open(conn);
     /* what the peer knows to have arrived was handed up, or it is lost */
     if ((int32_t)(peer->acked - conn->resume.delivered) <= 0) {
         cause = uct_daqiri_redo_all(conn, peer, &back);

@@ -136,13 +136,6 @@ ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
 }
 
 
-void uct_daqiri_tx_open(uct_daqiri_conn_t *conn)
-{
-    conn->is_direct  = conn->iface->tx.chain == NULL;
-    conn->is_chained = !conn->is_direct;
-}
-
-
 int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
                              uct_daqiri_ep_t *ep, uint32_t desc)
 {

@@ -45,7 +45,7 @@ uct_daqiri_tx_hand(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     }
 
     chain = conn->iface->tx.chain; /* at close there is none any more */
-    if (conn->is_chained && (chain != NULL) && !conn->is_holed &&
+    if ((chain != NULL) && conn->was_up && !conn->is_holed &&
         uct_daqiri_chain_is_alone(chain, conn)) {
         conn->chain_turn = chain->turn;
         return ibv_post_send(conn->qp, wr, &bad_wr);
