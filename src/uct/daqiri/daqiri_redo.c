@@ -15,12 +15,17 @@ ucs_status_t uct_daqiri_redo_init(uct_daqiri_conn_t *conn)
     if (!iface->config.recovery) {
         return UCS_OK;
     }
+    /* from a line's start: what is short is in one */
     conn->redo.mask   = conn->sq.mask;
     conn->redo.stride = ucs_align_up(sizeof(uct_daqiri_redo_t) + length,
-                                     _Alignof(uct_daqiri_redo_t));
-    conn->redo.slots  = ucs_malloc((conn->sq.mask + 1) * conn->redo.stride,
-                                   "daqiri_redo");
-    return (conn->redo.slots == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
+                                     UCS_SYS_CACHE_LINE_SIZE);
+    if (ucs_posix_memalign((void**)&conn->redo.slots, UCS_SYS_CACHE_LINE_SIZE,
+                           (conn->sq.mask + 1) * conn->redo.stride,
+                           "daqiri_redo") != 0) {
+        conn->redo.slots = NULL;
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
 }
 
 
