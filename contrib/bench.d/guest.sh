@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Read by contrib/bench: the bed softroce. This script runs once more, inside
-# of a virtual machine, and everything in one boot of it: what two boots have
-# measured cannot be compared. How busy the machine is only the host knows.
+# of a virtual machine, and everything in one boot of it: times of two boots
+# cannot be compared, only their ratios. How busy the machine is only the host
+# knows.
 # shellcheck shell=bash
 
 # What may pass until the machine is ended: each pair takes seconds, on a busy
@@ -54,4 +55,21 @@ run_in_guest()
     status=${PIPESTATUS[0]}
     [ "$status" -eq 0 ] || die 1 "it failed in the virtual machine (status $status)"
     print_machine
+}
+
+# run_in_guests ARGUMENT...: one boot after the other.
+run_in_guests()
+{
+    local boot
+
+    if [ "$boots" -eq 1 ]; then
+        run_in_guest "$@"
+        return
+    fi
+    for ((boot = 1; boot <= boots; boot++)); do
+        say "boot $boot of $boots"
+        run_in_guest "$@" | tee "$work/boot.$boot"
+        [ "${PIPESTATUS[0]}" -eq 0 ] || exit 1
+    done
+    awk -f "$bench_d/boots.awk" "$work"/boot.*
 }

@@ -46,6 +46,8 @@ refuses()
     refuses '--bed knows softverbs and softroce, not "hardware"' --bed hardware
     refuses '--runs wants a number from 1 on, not "0"' --runs 0
     refuses '--runs wants a number from 1 on, not "1x"' --runs 1x
+    refuses '--boots wants a number from 1 on, not "0"' --bed softroce --boots 0
+    refuses '--boots: only --bed softroce boots' --boots 2
     refuses '--compare wants two transports, A,B, not "daqiri"' --compare daqiri
     refuses '--compare wants two transports, A,B, not "a,b,c"' --compare a,b,c
     refuses '--compare wants two transports, A,B, not "a,"' --compare a,
@@ -113,6 +115,21 @@ refuses()
     [[ $output == *$'\nthe table\n'* ]]
     [[ $output != *timed* ]]
     [[ $output == *'Others used '*' CPUs at most in any part of this.'* ]]
+}
+
+@test "softroce: of several boots the ratios, too, until one fails" {
+    other_vm 'echo >> boots; n=$(wc -l < boots)
+        [ "$n" -lt 5 ] || exit 9
+        echo "heading      daqiri     |  rc_verbs   | ratio"
+        printf "%-30s%s\n" "am, 8 B, us" "1 1 1 | 2 2 2  |   1.$((n * n % 7))0"
+        printf "%-30s%s\n" "put, us" "1 1 1 | 2 2 2  |   0.5$n"'
+    run -0 "$bench" --bed softroce --build "$build" --only time --boots 3
+    [[ $output == *'bench: boot 3 of 3'* ]]
+    [ "$(grep -c '^put, us .*|' <<< "$output")" -eq 3 ]
+    [[ ${lines[-2]} == 'am, 8 B, us '*' 1.10 '*' 1.20 '*' 1.40 '*' 3' ]]
+    [[ ${lines[-1]} == 'put, us '*' 0.51 '*' 0.52 '*' 0.53 '*' 3' ]]
+    run -1 "$bench" --bed softroce --build "$build" --only time --boots 2
+    [ "${lines[-1]}" = 'bench: it failed in the virtual machine (status 9)' ]
 }
 
 @test "limits: what a transport takes, of the device that is meant" {
