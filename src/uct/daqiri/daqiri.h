@@ -53,6 +53,8 @@ enum {
     UCT_DAQIRI_SGE_MAX     = 32,
     UCT_DAQIRI_RX_DESC_LEN = 16,      /* index and release, see daqiri_rx.c  */
     UCT_DAQIRI_HDR_MAX     = 256,     /* of a zcopy: it is copied            */
+    UCT_DAQIRI_SEG_SIZE    = 8256,    /* 8 KiB and the headers of UCP        */
+    UCT_DAQIRI_SEG_SIZE_EMULATED = 12288, /* see daqiri_port.c               */
     /* progress calls from one look at the send CQ to the next, while nothing
      * in it could be a success */
     UCT_DAQIRI_TX_LOOK_EVERY = 64,
@@ -684,6 +686,11 @@ const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface,
 ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
                                   const char *dev_name, int gid_index);
 int uct_daqiri_port_is_in_user_space(const struct ibv_device *device);
+/* Is it one of the kernel's own, where a doorbell is a system call, and a
+ * packet costs CPU time? */
+int uct_daqiri_port_is_emulated(const struct ibv_device *device);
+/* Bytes of a segment that suit it. */
+size_t uct_daqiri_port_seg_size(const struct ibv_device *device);
 /* Sees to config.gid_index: an address that goes and comes back is at another
  * place. UCS_ERR_UNREACHABLE: the port does not have, now, the address that the
  * interface gave its peers; UCS_ERR_IO_ERROR: the device does not say. Any

@@ -4,8 +4,6 @@
  */
 #include "daqiri_chain.h"
 
-#include <limits.h>
-#include <stdlib.h>
 #include <sys/timerfd.h>
 
 enum {
@@ -19,26 +17,12 @@ enum {
 
 /* ---- Is it worth it? ---- */
 
-/* The kernel's own RDMA devices have no hardware behind them in sysfs. Theirs
- * is a doorbell that is a system call. */
-static int uct_daqiri_chain_is_virtual(uct_daqiri_iface_t *iface)
-{
-    static const char virtual[] = "/sys/devices/virtual/";
-    char path[PATH_MAX];
-
-    if (realpath(uct_daqiri_iface_md(iface)->context->device->ibdev_path,
-                 path) == NULL) {
-        return 0;
-    }
-    return strncmp(path, virtual, sizeof(virtual) - 1) == 0;
-}
-
-
 static int uct_daqiri_chain_is_wanted(uct_daqiri_iface_t *iface,
                                       const uct_daqiri_iface_config_t *config)
 {
     return (config->tx_chain == UCS_CONFIG_AUTO)
-                   ? uct_daqiri_chain_is_virtual(iface)
+                   ? uct_daqiri_port_is_emulated(
+                              uct_daqiri_iface_md(iface)->context->device)
                    : (config->tx_chain == UCS_CONFIG_ON);
 }
 

@@ -69,8 +69,9 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
      "twice that). Of TX_CHAIN.",
      FIELD(tx_hold), UCS_CONFIG_TYPE_TIME},
 
-    {"SEG_SIZE", "8256",
-     "Bytes in a send or receive buffer (256 to 1m).",
+    {"SEG_SIZE", "auto",
+     "Bytes in a send or receive buffer (256 to 1m). \"auto\": 12288 on devices\n"
+     "that the kernel emulates, 8256 on others.",
      FIELD(seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"MAX_INLINE", "128",
@@ -240,6 +241,12 @@ static double uct_daqiri_or_auto(ucs_time_t value)
 }
 
 
+static size_t uct_daqiri_size_or_auto(size_t value)
+{
+    return (value == UCS_MEMUNITS_AUTO) ? UCT_DAQIRI_SEG_SIZE : value;
+}
+
+
 static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
 {
     char subject[64], detail[128];
@@ -271,7 +278,8 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"RX_WINDOW", config->rx_window, 4, 32768, ""},
         {"TX_BUFFERS", config->tx_buffers, 64, 1048576, ""},
         {"TX_HOLD", config->tx_hold, 1e-6, 60, "s"},
-        {"SEG_SIZE", config->seg_size, 256, UCS_MBYTE, " bytes"},
+        {"SEG_SIZE", uct_daqiri_size_or_auto(config->seg_size), 256, UCS_MBYTE,
+         " bytes"},
         {"MAX_INLINE", config->max_inline, 0, 4096, ""},
         {"MAX_SGE", config->max_sge, 2, UCT_DAQIRI_SGE_MAX, ""},
         {"POLL_BATCH", config->poll_batch, 1, UCT_DAQIRI_BATCH_MAX, ""},

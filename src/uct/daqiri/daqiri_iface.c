@@ -151,8 +151,12 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.batch         = ucs_min(config->poll_batch,
                                           config->rx_buffers / 8);
     iface->config.max_inline    = config->max_inline;
-    iface->config.seg_size      = config->seg_size;
-    iface->config.max_hdr       = ucs_min(config->seg_size / 2,
+    iface->config.seg_size      =
+            (config->seg_size == UCS_MEMUNITS_AUTO)
+                    ? uct_daqiri_port_seg_size(
+                              uct_daqiri_iface_md(iface)->context->device)
+                    : config->seg_size;
+    iface->config.max_hdr       = ucs_min(iface->config.seg_size / 2,
                                           (size_t)UCT_DAQIRI_HDR_MAX);
     iface->config.ack_timeout   = dq_ack_timeout_code(config->ack_timeout);
     iface->config.retry_count   = config->retry_count;

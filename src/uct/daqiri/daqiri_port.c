@@ -4,6 +4,9 @@
  */
 #include "daqiri.h"
 
+#include <limits.h>
+#include <stdlib.h>
+
 static dq_gid_row_t uct_daqiri_gid_row(const struct ibv_gid_entry *entry)
 {
     dq_gid_row_t row = {
@@ -404,6 +407,26 @@ double uct_daqiri_port_bandwidth(const uct_daqiri_iface_t *iface)
 int uct_daqiri_port_is_in_user_space(const struct ibv_device *device)
 {
     return access(device->ibdev_path, F_OK) != 0;
+}
+
+
+/* The kernel's own RDMA devices have no hardware behind them in sysfs. */
+int uct_daqiri_port_is_emulated(const struct ibv_device *device)
+{
+    static const char virtual[] = "/sys/devices/virtual/";
+    char path[PATH_MAX];
+
+    return (realpath(device->ibdev_path, path) != NULL) &&
+           (strncmp(path, virtual, sizeof(virtual) - 1) == 0);
+}
+
+
+/* There a packet costs CPU time, however little is in it. Of a long message in
+ * segments of 8256 bytes every third one of 4096 carries 64; these are full. */
+size_t uct_daqiri_port_seg_size(const struct ibv_device *device)
+{
+    return uct_daqiri_port_is_emulated(device) ? UCT_DAQIRI_SEG_SIZE_EMULATED
+                                               : UCT_DAQIRI_SEG_SIZE;
 }
 
 

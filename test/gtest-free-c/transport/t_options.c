@@ -129,6 +129,24 @@ START_TEST(test_limits_follow)
 END_TEST
 
 
+/* Where packets are full, or nearly, is a matter of the device. */
+START_TEST(test_segments)
+{
+    t_end_t *end;
+
+    t_only_daqiri("has these options");
+    end = t_end_open("");
+    ck_assert_uint_eq(end->attr.cap.am.max_bcopy,
+                      (t_is_softroce() ? 3 * 4096 : 8192 + 64) - 8);
+    ck_assert_uint_eq(end->attr.cap.am.max_zcopy,
+                      end->attr.cap.am.max_bcopy);
+    end = t_end_open("SEG_SIZE=auto");
+    ck_assert_uint_eq(end->attr.cap.am.max_bcopy,
+                      (t_is_softroce() ? 3 * 4096 : 8192 + 64) - 8);
+}
+END_TEST
+
+
 static Suite *suite_options(void)
 {
     Suite *suite   = suite_create("options");
@@ -140,6 +158,7 @@ static Suite *suite_options(void)
 
     tcase_add_loop_test(edges, test_edges, 0, EDGES);
     tcase_add_test(edges, test_limits_follow);
+    tcase_add_test(edges, test_segments);
     suite_add_tcase(suite, edges);
     return suite;
 }

@@ -242,7 +242,8 @@ static void check_copied(const uint8_t *to, const uint8_t *from, size_t at,
 START_TEST(test_sizes)
 {
     static const size_t sizes[] = {0, 1, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097,
-                                   8000, 8191, 8192, 8256, 65536, 65537, 1 << 20,
+                                   8000, 8191, 8192, 8256, 12280, 12288, 65536,
+                                   65537, 1 << 20,
                                    (2 << 20) + 3};
     kind_t kind = _i % KINDS;
     unsigned pieces, k;
