@@ -21,10 +21,7 @@ static void pair_open(pair_t *pair, const char *options)
     t_only_daqiri("has a chain");
     pair->a    = t_end_open(options);
     pair->b    = t_end_open("");
-    pair->link = t_link_open(pair->a, &pair->b->address, 5);
-    t_stream_open(&pair->stream, pair->b, 5);
-    t_send(pair->link, T_BCOPY, 8);
-    T_WAIT(pair->stream.got == 1);
+    pair->link = t_link_up(pair->a, pair->b, 5, &pair->stream);
 }
 
 
@@ -129,10 +126,7 @@ START_TEST(test_two_peers)
 
     pair_open(&pair, HOLD_LONG);
     c     = t_end_open("");
-    other = t_link_open(pair.a, &c->address, 6);
-    t_stream_open(&stream, c, 6);
-    t_send(other, T_BCOPY, 8);
-    T_WAIT(stream.got == 1);
+    other = t_link_up(pair.a, c, 6, &stream);
 
     t_progress();
     send_without_progress(&pair, T_SHORT, 4);

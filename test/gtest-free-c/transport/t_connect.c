@@ -235,10 +235,7 @@ START_TEST(test_peer_closes_unnoticed)
     t_stream_t stream;
     t_link_t *link;
 
-    t_stream_open(&stream, b, 1);
-    link = t_link_open(a, &b->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(a, b, 1, &stream);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     t_end_close(b);
     t_progress_turns(2000);

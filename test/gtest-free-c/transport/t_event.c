@@ -158,10 +158,7 @@ START_TEST(test_all_fail)
                             "RECOVERY_TIMEOUT=1s");
     }
     for (i = 0; i < 3; i++) {
-        t_stream_open(&stream[i], end[1 + i], i);
-        link[i] = t_link_open(end[0], &end[1 + i]->address, i);
-        t_send(link[i], T_BCOPY, 10);
-        T_WAIT(stream[i].got == 1);
+        link[i] = t_link_up(end[0], end[1 + i], i, &stream[i]);
     }
     while (end[0]->errors == 0) {
         (void)t_try_send(link[0], T_BCOPY, 10);
@@ -230,10 +227,7 @@ START_TEST(test_first_cause)
     t_expect_log(words);
     end[0] = t_end_open("RECOVERY=n");
     end[1] = t_end_open("RECOVERY=n");
-    t_stream_open(&stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(end[0], end[1], 1, &stream);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     t_plan_by_command("post qp=rc times=1");
     ck_assert_int_ne(t_try_send(link, T_SHORT, 10), UCS_OK);

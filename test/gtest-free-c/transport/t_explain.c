@@ -149,12 +149,9 @@ START_TEST(test_counters)
     folder_make();
     end[0] = t_end_open("RECOVERY=n TIMEOUT=8ms RETRY_COUNT=3 FAILURE=error");
     end[1] = t_end_open("RECOVERY=n TIMEOUT=8ms RETRY_COUNT=3 FAILURE=error");
-    t_stream_open(&stream, end[1], 1);
     counter_set("hw_counters/out_of_sequence", "6\n"); /* before it is up */
     counter_set("hw_counters/local_ack_timeout_err", "99\n");
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(end[0], end[1], 1, &stream);
 
     counter_set("hw_counters/out_of_sequence", "8\n");
     counter_set("hw_counters/packet_seq_err", "2\n");
@@ -270,10 +267,7 @@ START_TEST(test_first_error)
     end[0] = t_end_open("RECOVERY=n SIGNAL_EVERY=64 FAILURE=error");
     end[1] = t_end_open("RECOVERY=n");
     end[1]->is_rude = 1;
-    t_stream_open(&stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(end[0], end[1], 1, &stream);
     end[1]->is_stopped = 1; /* so that no request of its own comes in between */
     send_in_vain(end[0], link);
     ck_assert_uint_eq(t_log_count(cases[_i].words), 1);

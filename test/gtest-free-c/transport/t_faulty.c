@@ -263,7 +263,6 @@ enum { LACKS = sizeof(lacks) / sizeof(lacks[0]) };
 START_TEST(test_lack)
 {
     t_stream_t stream;
-    t_link_t *link;
     t_end_t *end;
 
     plan_set(lacks[_i].plan);
@@ -274,10 +273,7 @@ START_TEST(test_lack)
     ck_assert_uint_eq(t_log_count(lacks[_i].words), 1);
 
     end = t_end_open(QUICK);
-    t_stream_open(&stream, end, 1);
-    link = t_link_open(end, &end->address, 1);
-    t_send(link, T_BCOPY, 100);
-    T_WAIT(stream.got == 1);
+    (void)t_link_up(end, end, 1, &stream);
     t_end_close_all();
 }
 END_TEST

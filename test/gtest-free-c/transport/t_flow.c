@@ -403,10 +403,7 @@ START_TEST(test_purge)
 
     duplex_open(&duplex, options(_i));
     duplex_connect(&duplex);
-    t_stream_open(&stream, duplex.end[1], 9);
-    other = t_link_open(duplex.end[0], &duplex.end[1]->address, 9);
-    t_send(other, T_BCOPY, 1);
-    T_WAIT(stream.got == 1);
+    other = t_link_up(duplex.end[0], duplex.end[1], 9, &stream);
     fill_up(duplex.link[0], duplex.end[1]);
     for (i = 0; i < WAITING; i++) {
         request_add(&request[i], (i % 2) ? duplex.link[0] : other, i, 1,

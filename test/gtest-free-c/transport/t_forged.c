@@ -451,10 +451,7 @@ START_TEST(test_in_our_own_name_to_ourselves)
 
     pair_open();
     pair.conns++;
-    t_stream_open(&stream, pair.end[0], 3);
-    link = t_link_open(pair.end[0], &pair.end[0]->address, 3);
-    t_send(link, T_BCOPY, 100);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(pair.end[0], pair.end[0], 3, &stream);
     for (epoch = 1; epoch < GUESSES; epoch++) {
         for (kind = 0; kind < DQ_FRAME_LAST; kind++) {
             frame            = forger_frame(kind);

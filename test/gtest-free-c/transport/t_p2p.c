@@ -114,10 +114,7 @@ START_TEST(test_requests_wait)
     ck_assert_int_eq(uct_iface_flush(a->iface, 0, NULL), UCS_INPROGRESS);
 
     if (_i == 1) { /* there is a connection already */
-        t_stream_open(&first_stream, b, 3);
-        first = t_link_open(a, &b->address, 3);
-        t_send(first, T_BCOPY, 10);
-        T_WAIT(first_stream.got == 1);
+        first = t_link_up(a, b, 3, &first_stream);
         ck_assert_int_eq(t_ep_flush(first), UCS_OK);
     }
     ck_assert_int_eq(t_link_connect(link, back), UCS_OK);

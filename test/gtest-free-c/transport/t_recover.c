@@ -510,10 +510,7 @@ static t_link_t *idle_open(t_end_t *end[2], t_stream_t *stream,
     for (i = 0; i < 2; i++) {
         end[i] = t_end_open(how);
     }
-    t_stream_open(stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 100);
-    T_WAIT(stream->got == 1);
+    link = t_link_up(end[0], end[1], 1, stream);
     return link;
 }
 
@@ -629,10 +626,7 @@ START_TEST(test_off)
     for (i = 0; i < 2; i++) {
         end[i] = t_end_open("TIMEOUT=8ms RETRY_COUNT=3 RECOVERY=n");
     }
-    t_stream_open(&stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 100);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(end[0], end[1], 1, &stream);
     kill_one(&rng);
     while (end[0]->errors == 0) {
         (void)t_try_send(link, T_BCOPY, 100);

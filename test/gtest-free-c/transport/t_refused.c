@@ -174,10 +174,7 @@ static t_link_t *one_sent(t_stream_t *stream, const char *options)
     plan_set("post qp=rc n=3 times=1; post qp=rc n=4 times=1");
     end[0] = t_end_open(options);
     end[1] = t_end_open(options);
-    t_stream_open(stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream->got == 1);
+    link = t_link_up(end[0], end[1], 1, stream);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     return link;
 }

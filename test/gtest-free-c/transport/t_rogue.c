@@ -211,17 +211,13 @@ START_TEST(test_timers)
                                 "timeout of 4.194 ms, where 0.64 ms and "
                                 "536.871 ms were set";
     t_stream_t stream;
-    t_link_t *link;
     t_end_t *end;
 
     t_only_daqiri("reads its timers back");
     device.is_willful = 1;
     t_expect_log(words);
     end = t_end_open("");
-    t_stream_open(&stream, end, 1);
-    link = t_link_open(end, &end->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    (void)t_link_up(end, end, 1, &stream);
     ck_assert_uint_eq(t_log_count(words), 1);
     ck_assert_uint_eq(t_live_sum("rnr_timer_ns"), 655360000);
     ck_assert_uint_eq(t_live_sum("ack_timeout_ns"), 4194304);
@@ -259,10 +255,7 @@ static t_link_t *first_sent(t_end_t *end[2], t_stream_t *stream,
     t_expect_bad_messages();
     end[0] = t_end_open(options);
     end[1] = t_end_open(options);
-    t_stream_open(stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_SHORT, 20);
-    T_WAIT(stream->got == 1);
+    link = t_link_up(end[0], end[1], 1, stream);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     return link;
 }
@@ -433,10 +426,7 @@ START_TEST(test_recvs_none)
     t_expect_log(refused);
     end[0] = t_end_open("RX_WINDOW=8");
     end[1] = t_end_open("RX_WINDOW=8");
-    t_stream_open(&stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(end[0], end[1], 1, &stream);
 
     __atomic_store_n(&device.is_full, 1, __ATOMIC_RELAXED);
     while (t_live_sum("recvs_refused") == 0) {
@@ -491,10 +481,7 @@ START_TEST(test_recvs_none_at_a_loss)
         end[i] = t_end_open("RX_WINDOW=8 TIMEOUT=8ms RETRY_COUNT=3 "
                             "CONN_RETRY=5ms");
     }
-    t_stream_open(&stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(end[0], end[1], 1, &stream);
 
     __atomic_store_n(&device.is_full, 1, __ATOMIC_RELAXED);
     send_what_goes(link, &stream);

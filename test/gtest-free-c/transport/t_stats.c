@@ -161,15 +161,11 @@ START_TEST(test_timers)
         /*  4 */ {"RNR_TIMEOUT=491.52ms TIMEOUT=2s", 491520000, 2147483648},
     };
     t_stream_t stream;
-    t_link_t *link;
     t_end_t *end;
 
     t_only_daqiri("has such timers");
     end = t_end_open(cases[_i].options);
-    t_stream_open(&stream, end, 1);
-    link = t_link_open(end, &end->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    (void)t_link_up(end, end, 1, &stream);
     ck_assert_uint_eq(t_live_sum("rnr_timer_ns"), cases[_i].rnr_ns);
     ck_assert_uint_eq(t_live_sum("ack_timeout_ns"), cases[_i].ack_ns);
 }
@@ -188,10 +184,8 @@ START_TEST(test_promises)
     t_only_daqiri("has credits");
     end = t_end_open("RX_WINDOW=16 SQ_STALL_TIMEOUT=10ms");
     map = map_only(getpid());
-    t_stream_open(&stream, end, 1);
-    link = t_link_open(end, &end->address, 1);
-    t_send(link, T_BCOPY, 100);
-    T_WAIT(stream.got == 1); /* what waits for the QP is not posted yet */
+    /* and not sooner: what waits for the QP is not posted yet */
+    link = t_link_up(end, end, 1, &stream);
     while (value(map, "looked_at_ns") - map->opened_ns < 300000000) {
         if (t_try_send(link, T_BCOPY, 100) != UCS_OK) {
             t_progress();
@@ -396,10 +390,7 @@ START_TEST(test_refusals)
         t_end_close(end[1]);
         end[1] = t_end_open(cases[_i].options);
     }
-    t_stream_open(&stream, end[1], 1);
-    link = t_link_open(end[0], &end[1]->address, 1);
-    t_send(link, T_BCOPY, 10);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(end[0], end[1], 1, &stream);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     for (i = 0; i < 6; i++) { /* it may have taken a while until it was up */
         before[i] = t_live_sum(names[i]);
@@ -486,10 +477,7 @@ START_TEST(test_chains)
 
     t_only_daqiri("chains requests");
     end = t_end_open("TX_CHAIN=on TX_HOLD=60s");
-    t_stream_open(&stream, end, 1);
-    link = t_link_open(end, &end->address, 1);
-    t_send(link, T_SHORT, 20);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(end, end, 1, &stream);
     ck_assert_uint_eq(t_live_sum("chains"), 0);
     while (link->sent < 4) { /* the first one goes by itself */
         ck_assert_int_eq(t_try_send(link, T_SHORT, 20), UCS_OK);

@@ -1244,6 +1244,17 @@ void t_send(t_link_t *link, t_how_t how, size_t length)
 }
 
 
+t_link_t *t_link_up(t_end_t *from, t_end_t *to, uint8_t id, t_stream_t *stream)
+{
+    t_link_t *link = t_link_open(from, &to->address, id);
+
+    t_stream_open(stream, to, id);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream->got == 1);
+    return link;
+}
+
+
 /* ---- Flush ---- */
 
 static void t_on_comp(uct_completion_t *super)

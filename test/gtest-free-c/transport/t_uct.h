@@ -235,6 +235,11 @@ void t_stream_open(t_stream_t *stream, t_end_t *end, uint8_t id);
  * or only every second one, back, in the order of @a rng. */
 void t_stream_release(t_stream_t *stream, t_rng_t *rng, int only_half);
 
+/* A link between two ends, or of one with itself, whose first message, a short
+ * one, has arrived in @a stream, which this opens. Nothing is flushed: the sender
+ * may not know it yet. */
+t_link_t *t_link_up(t_end_t *from, t_end_t *to, uint8_t id, t_stream_t *stream);
+
 void t_comp_init(t_comp_t *comp);
 /* Flushes; UCS_OK, or how it failed. Checks that its completion, if it was
  * promised one, came once. */

@@ -109,10 +109,7 @@ START_TEST(test_quiet)
 
     a    = t_end_open("");
     b    = t_end_open("");
-    link = t_link_open(a, &b->address, 1);
-    t_stream_open(&stream, b, 1);
-    t_send(link, T_BCOPY, 100);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(a, b, 1, &stream);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
 
     a->is_stopped = 1;
@@ -136,10 +133,7 @@ START_TEST(test_busy)
 
     a    = t_end_open("");
     b    = t_end_open("");
-    link = t_link_open(a, &b->address, 1);
-    t_stream_open(&stream, b, 1);
-    t_send(link, T_BCOPY, 100);
-    T_WAIT(stream.got == 1);
+    link = t_link_up(a, b, 1, &stream);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     settle(b);
 

@@ -51,10 +51,7 @@ static void pair_open(pair_t *pair, const char *options)
 {
     pair->end[0] = t_end_open(options);
     pair->end[1] = t_end_open(options);
-    t_stream_open(&pair->stream, pair->end[1], 1);
-    pair->link = t_link_open(pair->end[0], &pair->end[1]->address, 1);
-    t_send(pair->link, T_BCOPY, 100);
-    T_WAIT(pair->stream.got == 1);
+    pair->link = t_link_up(pair->end[0], pair->end[1], 1, &pair->stream);
     ck_assert_int_eq(t_ep_flush(pair->link), UCS_OK);
 }
 
