@@ -6,6 +6,8 @@
  * it, runs it on softverbs and knows the names.
  */
 #define _GNU_SOURCE
+#include "must.h"
+
 #include <infiniband/verbs.h>
 
 #include <sched.h>
@@ -33,14 +35,6 @@ enum {
     MANY_QPS = 4000,
     FEW_QPS  = 16
 };
-
-#define MUST(_cond)                                                       \
-    do {                                                                  \
-        if (!(_cond)) {                                                   \
-            fprintf(stderr, "device: line %d: %s\n", __LINE__, #_cond);   \
-            _exit(1);                                                     \
-        }                                                                 \
-    } while (0)
 
 struct slot {
     _Alignas(64) _Atomic uint64_t number;

@@ -12,6 +12,8 @@
  * device where that is done.
  */
 #define _GNU_SOURCE
+#include "must.h"
+
 #include <infiniband/verbs.h>
 #include <ucp/api/ucp.h>
 
@@ -35,14 +37,6 @@ enum {
     WARM_UP     = 20, /* round trips before the first that counts */
     KILL_EVERY  = 20  /* round trips, without a plan */
 };
-
-#define MUST(_cond)                                                       \
-    do {                                                                  \
-        if (!(_cond)) {                                                   \
-            fprintf(stderr, "recovery: line %d: %s\n", __LINE__, #_cond); \
-            _exit(1);                                                     \
-        }                                                                 \
-    } while (0)
 
 /* What the two processes share besides the device. */
 struct shared {
