@@ -9,7 +9,6 @@
 
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 enum { WAITING = 40 };
 
@@ -545,15 +544,6 @@ typedef struct {
 } stopped_t;
 
 
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-
 static void stopped_open(stopped_t *stopped, t_team_t *team)
 {
     unsigned i;
@@ -600,7 +590,7 @@ static void stopped_send(stopped_t *stopped)
 {
     volatile uint64_t *number = stopped->team->shared->number;
     unsigned rank             = stopped->team->rank;
-    double until              = seconds() + t_some(STOPPED_MS) / 1e3;
+    double until              = t_seconds() + t_some(STOPPED_MS) / 1e3;
     uint64_t before           = 0;
 
     while (!number[IS_OVER]) {
@@ -611,7 +601,7 @@ static void stopped_send(stopped_t *stopped)
         }
         (void)t_try_send(stopped->on, T_BCOPY, 100);
         t_progress();
-        if ((rank == 1) && (seconds() >= until) &&
+        if ((rank == 1) && (t_seconds() >= until) &&
             stopped_has_shown(stopped->team)) {
             ck_assert_int_eq(kill(stopped->team->shared->pid[0], SIGCONT), 0);
             number[IS_OVER] = 1;

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -430,15 +429,6 @@ START_TEST(test_passive)
 END_TEST
 
 
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-
 /*
  * A second loss comes long after the first, and nothing has come by meanwhile
  * that the end which is read from could have seen. RECOVERY_TIMEOUT, which has
@@ -467,8 +457,8 @@ START_TEST(test_seldom)
     for (round = 0; round < 2; round++) {
         kill_one(&rng);
         window_read(&window, link);
-        then = seconds();
-        T_WAIT(seconds() > then + 2.1);
+        then = t_seconds();
+        T_WAIT(t_seconds() > then + 2.1);
     }
     ck_assert_uint_eq(end[0]->errors + end[1]->errors, 0);
     window_close(&window, end[0]);
@@ -533,8 +523,8 @@ START_TEST(test_had)
     end[1]->is_stopped = 1;
     t_send(link, T_BCOPY, 100);
     T_WAIT(t_live_sum("losses") > 0);
-    then = seconds();
-    T_WAIT(seconds() > then + 0.03);
+    then = t_seconds();
+    T_WAIT(t_seconds() > then + 0.03);
     end[1]->is_stopped = 0;
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     ck_assert_uint_eq(stream.got, 2);

@@ -144,6 +144,8 @@ const char *t_tl(void);
 /* How much of something that takes @a count where nothing is in the way: less
  * where every access is watched, or every message passes an emulated kernel. */
 unsigned t_some(unsigned count);
+/* Of a clock that nobody sets. */
+double t_seconds(void);
 /* Skips the test on another transport; @a why completes "only daqiri ...". */
 void t_only_daqiri(const char *why);
 
