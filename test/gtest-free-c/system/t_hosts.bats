@@ -17,12 +17,6 @@ setup()
     brief=("${calm[@]}" -transports tcp -patterns stream -sizes 64)
 }
 
-teardown()
-{
-    end_running
-    remove_namespaces
-}
-
 # stop_server STATUS: it ends with that.
 stop_server()
 {
@@ -69,14 +63,8 @@ good()
 
 @test "between network namespaces, and no route" {
     make_namespaces
-    serve_with=(ip netns exec "$ns_a")
-    host=192.0.2.1
+    serve_from_a
     serve -json -device soft -timeout 20s
-    from_b()
-    {
-        run --separate-stderr timeout 100 ip netns exec "$ns_b" "$T_DAQIRI" "$@"
-        printf '%s\n' "$output" "$stderr"
-    }
     from_b sweep "${calm[@]}" -addr "$addr" -transports daqiri,rc_verbs,verbs,tcp -patterns stream -sizes 4K -json
     good
     has '.rows | length == 4'

@@ -8,17 +8,6 @@
 bats_require_minimum_version 1.5.0
 load tools.bash
 
-setup()
-{
-    tools_setup
-    need_jq
-}
-
-teardown()
-{
-    end_running
-}
-
 # server [OPTION...]: in the background; its address is $addr, it is $server.
 server_with=()
 server()
@@ -33,15 +22,6 @@ server()
 client()
 {
     daqiri pingpong -device soft -addr "$addr" -json "$@"
-}
-
-# failed CLASS STAGE: the client did, there, and said so.
-failed()
-{
-    [ "$status" -eq 1 ]
-    valid pingpong
-    has ".failure_class == \"$1\" and .stage == \"$2\" and .ok == false"
-    says "failed in stage $2 ($1)"
 }
 
 # server_failed CLASS STAGE

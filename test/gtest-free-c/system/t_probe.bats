@@ -8,12 +8,6 @@
 bats_require_minimum_version 1.5.0
 load tools.bash
 
-setup()
-{
-    tools_setup
-    need_jq
-}
-
 # result STEP: of the last report.
 result()
 {

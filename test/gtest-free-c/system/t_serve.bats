@@ -9,18 +9,6 @@
 bats_require_minimum_version 1.5.0
 load tools.bash
 
-setup()
-{
-    tools_setup
-    need_jq
-}
-
-teardown()
-{
-    end_running
-    remove_namespaces
-}
-
 # lines N: so many clients have been reported.
 lines()
 {
@@ -200,15 +188,8 @@ flows()
 
 @test "between network namespaces: tcp and pingpong from one to the other" {
     make_namespaces
-    start serve ip netns exec "$ns_a" "$T_DAQIRI" serve -device soft -listen 192.0.2.1:0 -json
-    server=$pid
-    running+=("$pid")
-    listening serve
-    from_b()
-    {
-        run --separate-stderr timeout 60 ip netns exec "$ns_b" "$T_DAQIRI" "$@"
-        printf '%s\n' "$output" "$stderr"
-    }
+    serve_from_a
+    serve -device soft -json
     from_b pingpong -device soft -addr "$addr" -iters 100 -json
     [ "$status" -eq 0 ]
     has '.ok and .messages == 200 and (.local_addr | startswith("192.0.2.2:")) and (.remote_addr | startswith("192.0.2.1:"))'

@@ -11,33 +11,7 @@ setup()
 {
     tools_setup
     need_jq
-    servers=()
-}
-
-teardown()
-{
-    for pid in "${servers[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
-    remove_namespaces
-}
-
-# serve [OPTION...]: in the background; its address is $addr, it is $server.
-serve()
-{
-    start serve "$T_DAQIRI" serve -device none -listen 127.0.0.1:0 -json "$@"
-    server=$pid
-    servers+=("$pid")
-    listening serve
-}
-
-# failed CLASS STAGE: the last tcp did, there, and said so.
-failed()
-{
-    [ "$status" -eq 1 ]
-    valid tcp
-    has ".failure_class == \"$1\" and .stage == \"$2\" and .ok == false"
-    says "failed in stage $2 ($1)"
+    serve_options=(-device none -json)
 }
 
 @test "stream, pingpong and duplex: both sides agree; no result claims RDMA" {
@@ -58,9 +32,8 @@ failed()
     [ "$ended" -eq 0 ]
     [ "$(wc -l < serve.out)" -eq 3 ]
     for i in 1 2 3; do
-        sed -n "${i}p" serve.out > line.json
+        line "$i" '.command == "serve" and .test == "tcp" and .ok and .role == "server"'
         valid tcp line.json
-        holds line.json '.command == "serve" and .test == "tcp" and .ok and .role == "server"'
     done
     [ "$(sed -n 1p serve.out | jq .received_bytes)" = "$(jq .sent_bytes stream.json)" ]
     [ "$(sed -n 3p serve.out | jq .sent_bytes)" = "$(jq .received_bytes duplex.json)" ]
@@ -105,7 +78,7 @@ flows()
     for pattern in stream pingpong duplex; do
         start client "$T_DAQIRI" tcp -addr "$addr" -pattern "$pattern" -duration 1h -json
         client=$pid
-        servers+=("$client")
+        running+=("$client")
         wait_for 60 flows
         kill -INT "$client"
         ended "$client"
@@ -128,7 +101,7 @@ flows()
     serve
     start client "$T_DAQIRI" tcp -addr "$addr" -pattern pingpong -duration 1h -json
     client=$pid
-    servers+=("$client")
+    running+=("$client")
     wait_for 60 flows
     kill -INT "$server"
     ended "$server"
@@ -178,16 +151,14 @@ flows()
 
 @test "between network namespaces, and no route where there is none" {
     make_namespaces
-    start serve ip netns exec "$ns_a" "$T_DAQIRI" serve -device none -listen 192.0.2.1:0 -json
-    servers+=("$pid")
-    listening serve
+    serve_from_a
+    serve
     for pattern in stream pingpong duplex; do
-        run --separate-stderr timeout 60 ip netns exec "$ns_b" "$T_DAQIRI" tcp -addr "$addr" \
-            -pattern "$pattern" -size 64K -duration 200ms -json
+        from_b tcp -addr "$addr" -pattern "$pattern" -size 64K -duration 200ms -json
         [ "$status" -eq 0 ]
         has '.ok and .peer_received_bytes == .sent_bytes and .sent_bytes > 0 and (.local_addr | startswith("192.0.2.2:"))'
     done
-    run --separate-stderr timeout 60 ip netns exec "$ns_b" "$T_DAQIRI" tcp -addr 198.51.100.1:9 -json
+    from_b tcp -addr 198.51.100.1:9 -json
     failed peer_unreachable connect
     says 'Network is unreachable'
 }

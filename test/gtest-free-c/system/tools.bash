@@ -3,6 +3,19 @@
 # What the tests of the subcommands share; they load it.
 # shellcheck shell=bash
 
+# Of files that have none of their own.
+setup()
+{
+    tools_setup
+    need_jq
+}
+
+teardown()
+{
+    end_running
+    remove_namespaces
+}
+
 # Call it first in setup(); what is put into $running end_running ends.
 tools_setup()
 {
@@ -83,6 +96,18 @@ valid_each()
     PYTHONWARNINGS=ignore /usr/bin/jsonschema "${files[@]}" "$T_TOP_SRCDIR/docs/schema/$1.json"
 }
 
+# failed CLASS STAGE: the last command, -json, did, there, and said so.
+failed()
+{
+    local name
+
+    [ "$status" -eq 1 ]
+    name=$(jq -r .command <<<"$output")
+    valid "$name"
+    has ".failure_class == \"$1\" and .stage == \"$2\" and .ok == false"
+    says "failed in stage $2 ($1)"
+}
+
 # In the background; the process is `pid`, its files are NAME.out, NAME.err.
 # start NAME COMMAND...
 start()
@@ -137,12 +162,15 @@ holds()
 }
 
 # serve [OPTION...]: in the background, on $host; its address is $addr, it is
-# $server. `serve_with` is put before it: a namespace, or env and its words.
+# $server. `serve_with` is put before it: a namespace, or env and its words;
+# `serve_options` are those of every server of a file.
 serve_with=(env)
+serve_options=()
 host=127.0.0.1
 serve()
 {
-    start serve "${serve_with[@]}" "$T_DAQIRI" serve -listen "$host:0" "$@"
+    start serve "${serve_with[@]}" "$T_DAQIRI" serve -listen "$host:0" \
+        "${serve_options[@]}" "$@"
     server=$pid
     running+=("$pid")
     listening serve
@@ -201,6 +229,20 @@ make_namespaces()
     ip -n "$ns_b" link set dqt1 up
 }
 
+# From here on servers are in $ns_a.
+serve_from_a()
+{
+    serve_with=(ip netns exec "$ns_a")
+    host=192.0.2.1
+}
+
+# from_b ARG...: daqiri in $ns_b, otherwise as daqiri().
+from_b()
+{
+    run --separate-stderr timeout 100 ip netns exec "$ns_b" "$T_DAQIRI" "$@"
+    printf '%s\n' "stdout: $output" "stderr: $stderr" "status: $status"
+}
+
 remove_namespaces()
 {
     [ -z "${ns_a:-}" ] || ip netns del "$ns_a" 2>/dev/null || true
@@ -215,5 +257,6 @@ end_running()
     for pid in "${running[@]}"; do
         # timeout passes it on; it could not pass on KILL.
         kill -TERM "$pid" 2>/dev/null || true
+        kill -CONT "$pid" 2>/dev/null || true
     done
 }
