@@ -6,53 +6,27 @@
 # that this machine does not have are played by fake_verbs (FAKE_VERBS).
 
 bats_require_minimum_version 1.5.0
+load tools.bash
 
 setup()
 {
-    cd "$BATS_TEST_TMPDIR" || return 1
-    case $T_FLAVOUR in
-        asan|tsan) skip "flavour $T_FLAVOUR: other people's programs cannot load its objects" ;;
-    esac
-    fake=$T_TOP_BUILDDIR/test/gtest-free-c/system/.libs/fake_verbs.so
-    unset LD_PRELOAD UCX_TLS UCX_NET_DEVICES
-}
-
-# daqiri ARG...: stdout in $output, stderr in $stderr, status in $status.
-daqiri()
-{
-    run --separate-stderr timeout 60 "$T_DAQIRI" "$@"
-    printf '%s\n' "stdout: $output" "stderr: $stderr" "status: $status"
+    tools_setup
+    fake=$shims/fake_verbs.so
 }
 
 # with_devices DEVICES ARG...: the same on a machine that has these.
 with_devices()
 {
-    local devices=$1
+    local with=(FAKE_VERBS="$1" LD_PRELOAD="$fake")
 
     shift
-    run --separate-stderr timeout 60 env FAKE_VERBS="$devices" \
-        LD_PRELOAD="$fake" "$T_DAQIRI" "$@"
-    printf '%s\n' "stdout: $output" "stderr: $stderr" "status: $status"
-}
-
-# The last command said this, once, on stderr.
-says()
-{
-    [ "$(grep -c -F -- "$1" <<<"$stderr")" -eq 1 ]
+    daqiri "$@"
 }
 
 # sets NAME=VALUE: the last command, env, was given it.
 sets()
 {
     grep -q -x -F -- "$1" <<<"$output"
-}
-
-# refused STATUS SENTENCE: it was the only one, and nothing was run.
-refused()
-{
-    [ "$status" -eq "$1" ]
-    [ -z "$output" ]
-    says "$2"
 }
 
 # --- how it is called
