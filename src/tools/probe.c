@@ -107,30 +107,17 @@ static const struct argp probe_argp = {
 
 /* ---- which device ---- */
 
-static json_t *probe_find_device(void *arg, daqiri_watch_child_t *child)
+/* NULL: none, or what keeps us from knowing, in *error_p. */
+static const char *probe_found(const json_t *result, const char **error_p)
 {
-    json_t *result = json_object();
-    const daqiri_device_t *device;
-    daqiri_device_t *devices;
-    size_t count;
-    int error;
+    const char *name = daqiri_report_find_text(result, "name");
 
-    (void)arg;
-    (void)child;
-    error = daqiri_devices_list(&devices, &count);
-    if (error != 0) {
-        daqiri_report_format(result, "error", "RDMA devices cannot be listed: "
-                             "%s", strerror(error));
-        return result;
+    *error_p = daqiri_report_find_text(result, "error");
+    if (name == NULL) {
+        name = daqiri_report_find_text(result, "first");
     }
-    device = daqiri_devices_usable(devices, count);
-    if ((device == NULL) && (count > 0)) {
-        device = &devices[0];
-    }
-    daqiri_report_text(result, "name", (device != NULL) ? device->name :
-                       daqiri_soft_is_loaded() ? DAQIRI_SOFT_DEVICE : NULL);
-    free(devices);
-    return result;
+    return ((name == NULL) && (*error_p == NULL) && daqiri_soft_is_loaded())
+                   ? DAQIRI_SOFT_DEVICE : name;
 }
 
 /* Without -device: a usable one, else the first. Opening may hang, too. */
@@ -150,11 +137,10 @@ static int probe_choose(const probe_opts_t *opts, json_t *rows, char *name,
     int end;
 
     daqiri_progress_start(&progress);
-    end = daqiri_watch_run(&watch, probe_find_device, NULL);
+    end = daqiri_watch_run(&watch, daqiri_soft_find, NULL);
     daqiri_progress_end(&progress);
     if (end == DAQIRI_WATCH_DONE) {
-        found = daqiri_report_find_text(watch.result, "name");
-        error = daqiri_report_find_text(watch.result, "error");
+        found = probe_found(watch.result, &error);
     } else {
         daqiri_watch_text(&watch, opts->timeout, text, sizeof(text));
         error = text;

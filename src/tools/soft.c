@@ -79,8 +79,7 @@ int daqiri_soft_enter(char **argv)
     return DAQIRI_EXIT_FAILED;
 }
 
-/* In a child: the name of the first usable device, or null, or an error. */
-static json_t *soft_find(void *arg, daqiri_watch_child_t *child)
+json_t *daqiri_soft_find(void *arg, daqiri_watch_child_t *child)
 {
     json_t *result = json_object();
     const daqiri_device_t *device;
@@ -98,11 +97,11 @@ static json_t *soft_find(void *arg, daqiri_watch_child_t *child)
     }
     device = daqiri_devices_usable(devices, count);
     daqiri_report_text(result, "name", (device != NULL) ? device->name : NULL);
+    daqiri_report_text(result, "first", (count > 0) ? devices[0].name : NULL);
     free(devices);
     return result;
 }
 
-/* To look for a device is to open each, and one may be wedged. */
 static int soft_settle_auto(char **argv, const char **name_p)
 {
     static char name[DAQIRI_DEVICE_NAME_MAX];
@@ -111,7 +110,7 @@ static int soft_settle_auto(char **argv, const char **name_p)
     char text[256];
     int status = DAQIRI_EXIT_FAILED;
 
-    if (daqiri_watch_run(&watch, soft_find, NULL) != DAQIRI_WATCH_DONE) {
+    if (daqiri_watch_run(&watch, daqiri_soft_find, NULL) != DAQIRI_WATCH_DONE) {
         daqiri_watch_text(&watch, watch.timeout, text, sizeof(text));
         fprintf(stderr, "%s: no device was found, for looking for one failed: "
                 "%s\n", argv[0], text);

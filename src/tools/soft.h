@@ -8,6 +8,8 @@
 #ifndef DAQIRI_SOFT_H
 #define DAQIRI_SOFT_H
 
+#include "watch.h"
+
 /* Whether it is loaded: then it is the only device to be seen. */
 int daqiri_soft_is_loaded(void);
 
@@ -17,6 +19,11 @@ int daqiri_soft_is_loaded(void);
  * with an exit status after one sentence on stderr, or 0 if it is loaded.
  */
 int daqiri_soft_enter(char **argv);
+
+/* For daqiri_watch_run(), for to look for a device is to open each, and one may
+ * be wedged: the "name" of the first that is usable, and of the "first" of all,
+ * or null; or an "error". The software device does not count. */
+json_t *daqiri_soft_find(void *arg, daqiri_watch_child_t *child);
 
 /*
  * Settles which device a command uses. "soft" and its name enter it; "auto"
