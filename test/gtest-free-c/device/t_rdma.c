@@ -179,6 +179,16 @@ static void check_denied(struct t_end ends[2], enum ibv_wc_status status)
     ck_assert_int_eq(t_end_state(&ends[1]), IBV_QPS_ERR);
 }
 
+static void check_write_denied(struct t_end ends[2], const struct t_address *to)
+{
+    ck_assert_int_eq(t_post_recv(&ends[1], 4, 0, 64), 0);
+    ck_assert_int_eq(t_post_rdma(&ends[0], IBV_WR_RDMA_WRITE, 1, 0, 8, to, 0),
+                     0);
+    ck_assert_int_eq(t_post_send(&ends[0], 2, 0, 64, 0), 0);
+    ck_assert_int_eq(t_post_send(&ends[0], 3, 0, 64, 0), 0);
+    check_denied(ends, IBV_WC_REM_ACCESS_ERR);
+}
+
 struct denial {
     enum ibv_wr_opcode opcode;
     int                mr_access; /* of the target region, 0: all */
@@ -311,12 +321,7 @@ START_TEST(test_other_pd)
     ck_assert_ptr_nonnull(mr);
     to      = t_end_address(&ends[1]);
     to.rkey = mr->rkey;
-    ck_assert_int_eq(t_post_recv(&ends[1], 4, 0, 64), 0);
-    ck_assert_int_eq(t_post_rdma(&ends[0], IBV_WR_RDMA_WRITE, 1, 0, 8, &to, 0),
-                     0);
-    ck_assert_int_eq(t_post_send(&ends[0], 2, 0, 64, 0), 0);
-    ck_assert_int_eq(t_post_send(&ends[0], 3, 0, 64, 0), 0);
-    check_denied(ends, IBV_WC_REM_ACCESS_ERR);
+    check_write_denied(ends, &to);
     ck_assert_int_eq(ibv_dereg_mr(mr), 0);
     ck_assert_int_eq(ibv_dealloc_pd(pd), 0);
     t_pair_close(ends);
@@ -337,12 +342,7 @@ START_TEST(test_deregistered)
                      0);
     t_poll_is(ends[0].send_cq, 9, IBV_WC_SUCCESS);
     ck_assert_int_eq(ibv_dereg_mr(mr), 0);
-    ck_assert_int_eq(t_post_recv(&ends[1], 4, 0, 64), 0);
-    ck_assert_int_eq(t_post_rdma(&ends[0], IBV_WR_RDMA_WRITE, 1, 0, 8, &to, 0),
-                     0);
-    ck_assert_int_eq(t_post_send(&ends[0], 2, 0, 64, 0), 0);
-    ck_assert_int_eq(t_post_send(&ends[0], 3, 0, 64, 0), 0);
-    check_denied(ends, IBV_WC_REM_ACCESS_ERR);
+    check_write_denied(ends, &to);
     t_pair_close(ends);
 }
 END_TEST
