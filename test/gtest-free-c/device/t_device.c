@@ -389,77 +389,73 @@ int t_post_recv(struct t_end *end, uint64_t wr_id, size_t offset, size_t length)
     return ibv_post_recv(end->qp, &wr, &bad);
 }
 
+/* One request with one piece; all else of it is in wr. */
+static int t_post(struct t_end *end, struct ibv_send_wr wr, size_t offset,
+                  size_t length)
+{
+    struct ibv_sge sge = t_sge(end, offset, length);
+    struct ibv_send_wr *bad;
+
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    return ibv_post_send(end->qp, &wr, &bad);
+}
+
 int t_post_send(struct t_end *end, uint64_t wr_id, size_t offset, size_t length,
                 unsigned flags)
 {
-    struct ibv_sge sge    = t_sge(end, offset, length);
-    struct ibv_send_wr wr = {
+    const struct ibv_send_wr wr = {
         .wr_id      = wr_id,
-        .sg_list    = &sge,
-        .num_sge    = 1,
         .opcode     = IBV_WR_SEND,
         .send_flags = flags
     };
-    struct ibv_send_wr *bad;
 
-    return ibv_post_send(end->qp, &wr, &bad);
+    return t_post(end, wr, offset, length);
 }
 
 int t_post_rdma(struct t_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id,
                 size_t offset, size_t length, const struct t_address *to,
                 size_t to_offset)
 {
-    struct ibv_sge sge    = t_sge(end, offset, length);
-    struct ibv_send_wr wr = {
+    const struct ibv_send_wr wr = {
         .wr_id      = wr_id,
-        .sg_list    = &sge,
-        .num_sge    = 1,
         .opcode     = opcode,
         .send_flags = IBV_SEND_SIGNALED,
         .imm_data   = 0x1234,
         .wr.rdma    = {.remote_addr = to->buf + to_offset, .rkey = to->rkey}
     };
-    struct ibv_send_wr *bad;
 
-    return ibv_post_send(end->qp, &wr, &bad);
+    return t_post(end, wr, offset, length);
 }
 
 int t_post_atomic(struct t_end *end, enum ibv_wr_opcode opcode, uint64_t wr_id,
                   size_t offset, const struct t_address *to, size_t to_offset,
                   uint64_t compare_add, uint64_t swap)
 {
-    struct ibv_sge sge    = t_sge(end, offset, sizeof(uint64_t));
-    struct ibv_send_wr wr = {
+    const struct ibv_send_wr wr = {
         .wr_id      = wr_id,
-        .sg_list    = &sge,
-        .num_sge    = 1,
         .opcode     = opcode,
         .send_flags = IBV_SEND_SIGNALED,
         .wr.atomic  = {.remote_addr = to->buf + to_offset,
                        .compare_add = compare_add, .swap = swap,
                        .rkey = to->rkey}
     };
-    struct ibv_send_wr *bad;
 
-    return ibv_post_send(end->qp, &wr, &bad);
+    return t_post(end, wr, offset, sizeof(uint64_t));
 }
 
 int t_post_datagram(struct t_end *end, struct ibv_ah *ah, uint32_t qpn,
                     uint32_t qkey, uint64_t wr_id, size_t offset,
                     size_t length)
 {
-    struct ibv_sge sge    = t_sge(end, offset, length);
-    struct ibv_send_wr wr = {
+    const struct ibv_send_wr wr = {
         .wr_id      = wr_id,
-        .sg_list    = &sge,
-        .num_sge    = 1,
         .opcode     = IBV_WR_SEND,
         .send_flags = IBV_SEND_SIGNALED,
         .wr.ud      = {.ah = ah, .remote_qpn = qpn, .remote_qkey = qkey}
     };
-    struct ibv_send_wr *bad;
 
-    return ibv_post_send(end->qp, &wr, &bad);
+    return t_post(end, wr, offset, length);
 }
 
 struct ibv_ah *t_create_ah(struct t_end *end, const struct t_address *to)
