@@ -225,12 +225,24 @@ static void do_op(pair_t *pair, kind_t kind, size_t at, size_t length,
 }
 
 
-/* @a to had the byte 0x55 everywhere; now it is @a from within the range. */
-static void check_copied(const uint8_t *to, const uint8_t *from, size_t at,
-                         size_t length)
+static uint8_t *source(const pair_t *pair, kind_t kind)
 {
+    return is_put(kind) ? pair->local.mem : pair->remote.mem;
+}
+
+
+/* An operation copies all that it is asked to, and nothing beside that. */
+static void check_op(pair_t *pair, kind_t kind, size_t at, size_t length,
+                     unsigned pieces)
+{
+    const uint8_t *from = source(pair, kind);
+    uint8_t *to         = is_put(kind) ? pair->remote.mem : pair->local.mem;
     size_t i;
 
+    memset(to, 0x55, at + length + GUARD);
+    do_op(pair, kind, at, length, pieces);
+    T_WAIT(pair->over == pair->started);
+    ck_assert_int_eq(t_ep_flush(pair->link), UCS_OK);
     ck_assert(memcmp(to + at, from + at, length) == 0);
     for (i = 1; i <= GUARD; i++) {
         ck_assert_uint_eq(to[at - i], 0x55);
@@ -247,16 +259,13 @@ START_TEST(test_sizes)
                                    (2 << 20) + 3};
     kind_t kind = _i % KINDS;
     unsigned pieces, k;
-    uint8_t *from, *to;
     size_t i, at;
     pair_t pair;
     t_rng_t rng;
 
     t_rng_init(&rng, 0x4100);
     pair_open(&pair, "", _i / KINDS);
-    from = is_put(kind) ? pair.local.mem : pair.remote.mem;
-    to   = is_put(kind) ? pair.remote.mem : pair.local.mem;
-    t_rng_fill(&rng, from, SIZE);
+    t_rng_fill(&rng, source(&pair, kind), SIZE);
     for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         if (sizes[i] > max_length(pair.a, kind)) {
             continue;
@@ -265,11 +274,7 @@ START_TEST(test_sizes)
         pieces = (pieces < 4) ? pieces : 4;
         for (k = 1; k <= pieces; k++) {
             at = GUARD + t_rng_below(&rng, 9);
-            memset(to, 0x55, sizes[i] + 4 * GUARD);
-            do_op(&pair, kind, at, sizes[i], k);
-            T_WAIT(pair.over == pair.started);
-            ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
-            check_copied(to, from, at, sizes[i]);
+            check_op(&pair, kind, at, sizes[i], k);
         }
     }
     ck_assert_int_eq(pair.status, UCS_OK);
@@ -286,7 +291,6 @@ START_TEST(test_pieces)
                                    8249, 65537};
     kind_t kind = _i;
     unsigned pieces, k;
-    uint8_t *from, *to;
     size_t i, at;
     pair_t pair;
     t_rng_t rng;
@@ -295,17 +299,11 @@ START_TEST(test_pieces)
     pair_open(&pair, "MAX_SGE=32", 0);
     pieces = max_pieces(pair.a, kind);
     pieces = (pieces < PIECES_MAX) ? pieces : PIECES_MAX;
-    from   = is_put(kind) ? pair.local.mem : pair.remote.mem;
-    to     = is_put(kind) ? pair.remote.mem : pair.local.mem;
-    t_rng_fill(&rng, from, SIZE);
+    t_rng_fill(&rng, source(&pair, kind), SIZE);
     for (k = 1; k <= pieces; k++) {
         for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             at = GUARD + t_rng_below(&rng, 70);
-            memset(to, 0x55, at + sizes[i] + GUARD);
-            do_op(&pair, kind, at, sizes[i], k);
-            T_WAIT(pair.over == pair.started);
-            ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
-            check_copied(to, from, at, sizes[i]);
+            check_op(&pair, kind, at, sizes[i], k);
         }
     }
     ck_assert_int_eq(pair.status, UCS_OK);
@@ -319,23 +317,16 @@ END_TEST
 START_TEST(test_longest)
 {
     kind_t kind = _i;
-    uint8_t *from, *to;
     pair_t pair;
     t_rng_t rng;
     size_t max;
 
     t_rng_init(&rng, 0x4110);
     pair_open(&pair, "", 0);
-    from = is_put(kind) ? pair.local.mem : pair.remote.mem;
-    to   = is_put(kind) ? pair.remote.mem : pair.local.mem;
-    max  = max_length(pair.a, kind);
+    max = max_length(pair.a, kind);
     ck_assert_uint_gt(max, 0);
-    t_rng_fill(&rng, from, SIZE);
-    memset(to, 0x55, max + 2 * GUARD);
-    do_op(&pair, kind, GUARD, max, 1);
-    T_WAIT(pair.over == pair.started);
-    ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
-    check_copied(to, from, GUARD, max);
+    t_rng_fill(&rng, source(&pair, kind), SIZE);
+    check_op(&pair, kind, GUARD, max, 1);
     if (kind != PUT_BCOPY) {
         t_expect_log("bytes");
         ck_assert_int_eq(try_op(&pair, kind, GUARD, max + 1, 1,
