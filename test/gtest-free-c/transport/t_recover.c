@@ -469,20 +469,6 @@ START_TEST(test_seldom)
 END_TEST
 
 
-/* Has the device kill QPs of this process from now on, with these words. */
-static void kill_by_command(const char *when)
-{
-    const char *daqiri = getenv("T_DAQIRI");
-    char command[600];
-
-    ck_assert_ptr_nonnull(daqiri);
-    snprintf(command, sizeof(command),
-             "%s faults set %d -e 'qp-error qp=rc %s' >/dev/null", daqiri,
-             getpid(), when);
-    ck_assert_int_eq(system(command), 0);
-}
-
-
 /* Two ends with a connection that has been used once. */
 static t_link_t *idle_open(t_end_t *end[2], t_stream_t *stream,
                            const char *how)
@@ -556,7 +542,7 @@ START_TEST(test_idle)
     (void)t_link_open(end[1], &end[0]->address, 1); /* for its errors */
     for (round = 0; round < 20; round++) {
         losses = t_live_sum("losses");
-        kill_by_command("at=0ms times=1");
+        t_plan_by_command("qp-error qp=rc at=0ms times=1");
         T_WAIT(((t_live_sum("losses") > losses) &&
                 (t_live_sum("losses") == t_live_sum("recoveries"))) ||
                (end[0]->errors + end[1]->errors > 0));
@@ -587,7 +573,7 @@ START_TEST(test_hopeless)
     link[0] = idle_open(end, &stream, "TIMEOUT=8ms RETRY_COUNT=3 "
                                       "CONN_RETRY=5ms RECOVERY_TIMEOUT=500ms");
     link[1] = t_link_open(end[1], &end[0]->address, 1);
-    kill_by_command("at=0ms every=1ms");
+    t_plan_by_command("qp-error qp=rc at=0ms every=1ms");
     /* of who has tried, and not only of its peer, which may learn first */
     T_WAIT(t_log_count("to go on over another queue pair") > 0);
     for (i = 0; i < 2; i++) {
