@@ -517,7 +517,6 @@ START_TEST(test_early)
 END_TEST
 
 
-/* A QP dies: the device names every request, signalled or not, one by one. */
 /*
  * A QP is lost, and another one takes over: nothing of the ledger changes but
  * the credits, which are counted anew.
@@ -582,6 +581,7 @@ START_TEST(test_lose)
 END_TEST
 
 
+/* A QP dies: the device names every request, signalled or not, one by one. */
 START_TEST(test_flush_names_each)
 {
     world_t world;
