@@ -103,7 +103,7 @@ EOS
 echo "${ucx_result:-2 passed, 0 failed, 0 failed as known, 1 skipped with a reason}"
 exit "${ucx_status:-0}"
 EOS
-    echo true > "$tree/contrib/fuzz"
+    echo "${fuzz_result:-true}" > "$tree/contrib/fuzz"
     chmod +x "$tree/contrib/setup" "$tree/contrib/check-ucx-gtest" "$tree/contrib/fuzz"
     replace cppcheck ''
     replace make 'case $* in *distcheck*) exit ;; esac
@@ -116,26 +116,59 @@ EOS
 suites_of()
 {
     sed -n 's|^check: \([a-z]*/[a-z]*\): 2 passed, 0 failed, 1 skipped.*|\1|p' <<< "$1" |
-        tr '\n' ' '
+        LC_ALL=C sort | tr '\n' ' '
 }
 
 @test "check: which tests each bed has, and every case counts" {
     run -0 check_without_work --bed softroce
-    [ "$(suites_of "$output")" = 'release/vm release/softroce ' ]
+    [ "$(suites_of "$output")" = 'release/softroce release/vm ' ]
     [[ ${lines[-1]} == '5 passed, 0 failed, 3 skipped' ]]
 
     run -0 check_without_work --flavour release
-    [ "$(suites_of "$output")" = 'release/build release/unit release/fuzz release/device release/transport release/storm release/mpi release/system release/walls release/ucx release/vm release/softroce ' ]
+    [ "$(suites_of "$output")" = 'release/build release/device release/fuzz release/mpi release/softroce release/storm release/system release/transport release/ucx release/unit release/vm release/walls ' ]
 
     run -0 check_without_work --bed softverbs --flavour release
-    [ "$(suites_of "$output")" = 'release/build release/unit release/fuzz release/device release/transport release/storm release/mpi release/system release/walls release/ucx ' ]
+    [ "$(suites_of "$output")" = 'release/build release/device release/fuzz release/mpi release/storm release/system release/transport release/ucx release/unit release/walls ' ]
 
     run -0 check_without_work
-    [[ $(suites_of "$output") == *'walls release/ucx release/vm release/softroce debug/unit '*'tsan/transport ' ]]
-    [[ $output != *debug/softroce* ]]
+    [ "$(suites_of "$output")" = 'asan/build asan/device asan/fuzz asan/transport asan/unit debug/device debug/mpi debug/transport debug/unit release/build release/device release/fuzz release/mpi release/softroce release/storm release/system release/transport release/ucx release/unit release/vm release/walls tsan/build tsan/device tsan/transport tsan/unit ' ]
+    [[ $output == *'check: passed: fuzz'* ]]
 
     run -0 check_without_work --quick
-    [ "$(suites_of "$output")" = 'release/build release/unit release/fuzz release/device release/transport release/storm release/walls ' ]
+    [ "$(suites_of "$output")" = 'release/build release/device release/fuzz release/storm release/transport release/unit release/walls ' ]
+}
+
+@test "check: two suites at a time, each with a /dev/shm of its own" {
+    (unshare -m mount -t tmpfs tmpfs /dev/shm) 2>/dev/null ||
+        skip "mounting in a namespace is not allowed here"
+    replace nproc 'echo 2'
+    export WORLDS=$BATS_TEST_TMPDIR/worlds
+    mkdir "$WORLDS"
+    # The first of each end waits for the other one, and says which world it is in.
+    make_result='case $*:$2 in
+        *TESTS=*) ;;
+        *:*/asan/*/transport | *:*/release/*/device)
+            stat -c %d /dev/shm >"$WORLDS/${2##*/}"
+            for i in $(seq 300); do
+                [ -s "$WORLDS/device" ] && [ -s "$WORLDS/transport" ] && exit
+                sleep 0.1
+            done
+            echo ":test-result: FAIL it was alone" >>"$2/t.trs" ;;
+        esac' \
+        run -0 check_without_work --flavour asan --flavour release
+    [ "$(cat "$WORLDS/device")" != "$(cat "$WORLDS/transport")" ]
+    [ "$(cat "$WORLDS/device")" != "$(stat -c %d /dev/shm)" ]
+}
+
+@test "check: one suite after the other where nothing can be mounted" {
+    replace unshare 'exit 1'
+    run -0 check_without_work --flavour tsan
+    [ "$(suites_of "$output")" = 'tsan/build tsan/device tsan/transport tsan/unit ' ]
+}
+
+@test "check: what contrib/fuzz finds" {
+    fuzz_result='echo it broke; exit 1' run -1 check_without_work --flavour asan
+    [[ $output == *'it broke'*'check: FAILED: fuzz'* ]]
 }
 
 @test "check: what UCX's own tests say" {
@@ -165,6 +198,7 @@ suites_of()
     [[ $output == *'the reason'*'not ok - it breaks'*'what it means'* ]]
     [[ $output != *noise* ]]
     [[ $output == *'check: FAILED: release/walls t: it breaks'* ]]
+    [[ $output == *'check: FAILED: release/device t: it breaks'* ]]
 
     echo 'it died' >"$LOG"
     make_result='echo ":test-result: ERROR" >> "$2/t.trs"; cp "$LOG" "$2/t.log"' \

@@ -56,14 +56,15 @@ is_listening()
 
 # two_sides PORT-OPTION COMMAND...: the command as a server, and once more, with
 # localhost at its end, as a client. Output of both is in $output; the status is
-# that of whichever failed.
+# that of whichever failed. What runs at the same time elsewhere has another
+# T_PORTS: between the look at a port and its use somebody else could take it.
 two_sides()
 {
     local option=$1 port server client_status server_status
 
     shift
     while :; do
-        port=$((20000 + RANDOM % 12000))
+        port=$((${T_PORTS:-20000} + RANDOM % 6000))
         is_listening $port || break
     done
 
