@@ -33,6 +33,26 @@ plant_tree()
     echo '/* SPDX-License-Identifier: BSD-3-Clause */' |
         tee "$1"/src/{dq/dq_a,uct/daqiri/daqiri_a,uct/daqiri/compat/compat_a}.c \
             "$1"/src/{softverbs/sv_a,tools/a}.c >/dev/null
+    plant_event "$1"
+}
+
+# One event, in the transport's table, its page and its test.
+plant_event()
+{
+    mkdir -p "$1/docs" "$1/test/gtest-free-c/transport"
+    cat >"$1/src/uct/daqiri/daqiri_async.c" <<'END'
+/* SPDX-License-Identifier: BSD-3-Clause */
+    [IBV_EVENT_SRQ_ERR] = {"SRQ_ERR", UCT_DAQIRI_OF_SRQ, UCT_DAQIRI_BREAK,
+                           DQ_CAUSE_NONE},
+END
+    cat >"$1/docs/events.md" <<'END'
+<!-- SPDX-License-Identifier: BSD-3-Clause -->
+| SRQ_ERR | all connections of the interface | fail: "..." | |
+END
+    cat >"$1/test/gtest-free-c/transport/t_event.c" <<'END'
+/* SPDX-License-Identifier: BSD-3-Clause */
+    {"SRQ_ERR", FAILS, NULL},
+END
 }
 
 append()
@@ -88,6 +108,8 @@ plant()
 {
 $(yes '    a();' | head -n 101)
 }" ;;
+        events)
+            sed -i 's/fail: "..."/nothing/' "$tree/docs/events.md" ;;
         links) append src/tools/a.md 'See [b](b.md).' ;;
         macros)
             append src/tools/a.c '#define CHECK(_a) \
