@@ -108,6 +108,9 @@ void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error)
         conn->is_holed = 1;
         conn->hole     = id;
     }
+    if (conn->is_ending) {
+        return; /* it is lost, or dead, already: that has a cause */
+    }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
     uct_daqiri_recover(conn, &facts);
@@ -129,6 +132,9 @@ ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
     dq_sq_unpost(&conn->sq, &conn->iface->tx.ledger, 1,
                  wr_class != DQ_WR_RMA);
     uct_daqiri_tx_count_refused(conn->iface, error);
+    if (conn->is_ending) {
+        return UCS_ERR_NO_RESOURCE; /* it is dead already, of something else */
+    }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
     uct_daqiri_conn_fail(conn, &facts);

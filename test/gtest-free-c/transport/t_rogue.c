@@ -5,7 +5,8 @@
  * or used twice by it.
  *
  * The program stands between the plugin and the device: where queue pairs are
- * modified, requests posted and RECVs given to the shared receive queue.
+ * modified, requests posted, RECVs given to the shared receive queue, completion
+ * queues polled and events read.
  */
 #include "t_uct.h"
 
@@ -15,8 +16,14 @@
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { MESSAGES = 3000, SPOKES = 3, WINDOW = 8 };
+enum {
+    MESSAGES = 3000,
+    SPOKES   = 3,
+    WINDOW   = 8,
+    DRAIN_MS = 1000 /* so long a dead connection waits for its flushes       */
+};
 
 typedef enum {
     HONEST,
@@ -28,25 +35,42 @@ typedef enum {
     TWICE,
     CREDITS,  /* more than were ever taken                                   */
     UNBIDDEN, /* as often as the window has credits                          */
-    STRAY     /* a request of nobody's, with an id that is over              */
+    STRAY,    /* a request of nobody's, with an id that is over              */
+    REFUSED,  /* not sent at all                                             */
+    FULL      /* the same, and it could be sent later                        */
 } lie_t;
 
 typedef int (*post_send_t)(struct ibv_qp*, struct ibv_send_wr*,
                            struct ibv_send_wr**);
 typedef int (*post_recv_t)(struct ibv_srq*, struct ibv_recv_wr*,
                            struct ibv_recv_wr**);
+typedef int (*poll_t)(struct ibv_cq*, int, struct ibv_wc*);
 
 static struct {
     post_send_t post_send;
     post_recv_t post_srq_recv;
+    poll_t      poll_cq;
     struct ibv_qp *qp;        /* of RC, that has posted last                 */
     lie_t       lie;          /* of the next message                         */
     int         is_willful;   /* timers are not what was asked for           */
     int         is_refusing;  /* RECVs, two calls of three                   */
     int         is_full;      /* all of them; atomic                         */
+    int         is_late;      /* completions of what qp was asked for wait   */
+    int         is_mum;       /* it does not tell that a peer has sent; atomic */
+    uint64_t    refused;      /* id of the request that was                  */
+    unsigned    ends;         /* posted to speak for the one before that     */
     unsigned    position;     /* of the first RECV of a chain that is refused */
     unsigned    calls;        /* atomic                                      */
 } device;
+
+
+static uint64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
 
 
 /* ---- Between plugin and device ---- */
@@ -123,16 +147,39 @@ static int lie_once(struct ibv_qp *qp, struct ibv_send_wr *wr,
 }
 
 
+static int refuse_once(struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+    int error = (device.lie == FULL) ? ENOMEM : EINVAL;
+
+    device.lie     = HONEST;
+    device.refused = wr->wr_id;
+    *bad_wr        = wr;
+    return error;
+}
+
+
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad_wr)
 {
     if (qp->qp_type == IBV_QPT_RC) {
+        device.ends += (wr->opcode == IBV_WR_RDMA_WRITE) &&
+                       (wr->wr_id + 1 == device.refused);
         __atomic_store_n(&device.qp, qp, __ATOMIC_RELAXED);
+        if ((device.lie == REFUSED) || (device.lie == FULL)) {
+            return refuse_once(wr, bad_wr);
+        }
         if (device.lie != HONEST) {
             return lie_once(qp, wr, bad_wr);
         }
     }
     return device.post_send(qp, wr, bad_wr);
+}
+
+
+static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+{
+    return (device.is_late && (cq == device.qp->send_cq))
+                   ? 0 : device.poll_cq(cq, count, wc);
 }
 
 
@@ -181,7 +228,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *which)
     if (device.post_send == NULL) { /* before there are threads that call it */
         device.post_send     = context->ops.post_send;
         device.post_srq_recv = context->ops.post_srq_recv;
+        device.poll_cq       = context->ops.poll_cq;
     }
+    context->ops.poll_cq       = poll_cq;
     context->ops.post_send     = post_send;
     context->ops.post_srq_recv = post_srq_recv;
     return context;
@@ -199,6 +248,22 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
         other.timeout       = 10; /* 4.096 us << 10 */
     }
     return real(qp, &other, mask);
+}
+
+
+int ibv_get_async_event(struct ibv_context *context,
+                        struct ibv_async_event *event)
+{
+    int (*real)(struct ibv_context*, struct ibv_async_event*);
+    int ret;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_get_async_event");
+    while (((ret = real(context, event)) == 0) &&
+           (event->event_type == IBV_EVENT_COMM_EST) &&
+           __atomic_load_n(&device.is_mum, __ATOMIC_RELAXED)) {
+        ibv_ack_async_event(event);
+    }
+    return ret;
 }
 
 
@@ -346,6 +411,124 @@ START_TEST(test_stray)
     close_lies();
     ck_assert_uint_eq(t_stats_sum("stray_completions"), 1);
     ck_assert_uint_eq(t_stats_sum("posted"), t_stats_sum("retired"));
+}
+END_TEST
+
+
+/* A connection dies, and the device is slow to say what has become of a request:
+ * until it does, the request's memory is the device's, and nobody is told. */
+START_TEST(test_late)
+{
+    static const char words[] = "the device refused a work request that fits";
+    uint64_t since;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    int is_told;
+
+    link = first_sent(end, &stream, "RECOVERY=n");
+    t_expect_refused_posts();
+    t_expect_log(words);
+    device.is_late = 1;
+    t_send(link, T_ZCOPY, 500);
+    device.lie = REFUSED;
+    since      = now_ms();
+    ck_assert_int_eq(t_try_send(link, T_SHORT, 20), UCS_ERR_IO_ERROR);
+    t_progress_turns(100);
+    is_told = (end[0]->errors > 0) || (link->zcopies == 0);
+    if (now_ms() - since < DRAIN_MS) { /* else we have not run for so long */
+        ck_assert_int_eq(is_told, 0);
+    }
+    device.is_late = 0;
+    T_WAIT((end[0]->errors == 1) && (link->zcopies == 0));
+    ck_assert_int_eq(is_told ? UCS_OK : link->zcopy_status, UCS_OK);
+    ck_assert_uint_eq(t_log_count(words), 1);
+    t_link_close(link);
+    t_end_close_all();
+}
+END_TEST
+
+
+/* A queue pair is lost for what the device has refused, and what it took before
+ * that is silent: something speaks for it, each time. */
+START_TEST(test_end)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    unsigned i;
+
+    link = first_sent(end, &stream, "CONN_RETRY=5ms");
+    t_expect_losses_of_qps();
+    t_expect_refused_posts();
+    for (i = 1; i <= 3; i++) {
+        t_send(link, T_SHORT, 20);
+        device.lie = REFUSED;
+        t_send(link, T_SHORT, 20);
+        T_WAIT((t_live_sum("recoveries") == 2 * i) &&
+               (stream.got == link->sent));
+        ck_assert_uint_eq(device.ends, i);
+    }
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("losses"), 2 * 3);
+}
+END_TEST
+
+
+/* The peer has gone, and what shall end what it was sent finds no room: that is not
+ * offered again, for there will be no connection to offer it for, and it is not
+ * what the connection has died of. */
+START_TEST(test_end_refused)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    link = first_sent(end, &stream, (_i == 0) ? "" : "RECOVERY=n");
+    t_expect_refused_posts();
+    t_send(link, T_SHORT, 20);
+    end[1]->is_rude = 1;
+    t_end_close(end[1]);
+    device.lie = FULL;
+    T_WAIT(end[0]->errors == 1);
+    ck_assert_int_eq(device.lie, HONEST);
+    ck_assert_int_eq(end[0]->error, UCS_ERR_ENDPOINT_TIMEOUT);
+    t_link_close(link);
+    t_progress_turns(1000);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("posts_refused"), 1);
+    ck_assert_uint_eq(t_stats_sum("tails_kept"), 0);
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+}
+END_TEST
+
+
+/* ---- The last frame ---- */
+
+/* It is lost, and the device does not tell that the peer has sent; but a message is
+ * here, and that is as good. */
+START_TEST(test_established_by_message)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    t_only_daqiri("has a handshake");
+    if (t_is_softroce()) {
+        t_skip("only softverbs loses a frame by a plan");
+    }
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS", "drop qp=ud.0 n=2 every=1", 1),
+                     0);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+    device.is_mum = 1;
+    end[0] = t_end_open("CONN_TIMEOUT=3600s");
+    end[1] = t_end_open("CONN_TIMEOUT=3600s");
+    t_stream_open(&stream, end[1], 1);
+    link = t_link_open(end[0], &end[1]->address, 1);
+    T_WAIT(t_live_sum("conns_up") == 1);
+    t_send(link, T_SHORT, 10);
+    T_WAIT((stream.got == 1) && (t_live_sum("conns_up") == 2));
+    ck_assert_uint_eq(t_live_sum("events"), 0);
 }
 END_TEST
 
@@ -512,6 +695,10 @@ static Suite *suite_rogue(void)
     tcase_add_loop_test(tcase, test_lie, 0, LIES);
     tcase_add_test(tcase, test_unbidden);
     tcase_add_test(tcase, test_stray);
+    tcase_add_test(tcase, test_late);
+    tcase_add_test(tcase, test_end);
+    tcase_add_loop_test(tcase, test_end_refused, 0, 2);
+    tcase_add_test(tcase, test_established_by_message);
     tcase_add_loop_test(tcase, test_recvs_refused, 0, 5);
     tcase_add_test(tcase, test_recvs_none);
     tcase_add_test(tcase, test_recvs_none_at_a_loss);
