@@ -228,30 +228,15 @@ void uct_daqiri_early_open(uct_daqiri_conn_t *conn)
 /* ---- It will not be, or not for everybody ---- */
 
 /* What the device has refused of it is known to be a hole from here on. */
-static void uct_daqiri_early_forget(uct_daqiri_conn_t *conn)
+void uct_daqiri_early_drop(uct_daqiri_conn_t *conn)
 {
     uint32_t hole;
 
+    pthread_mutex_lock(&conn->early_lock);
     if ((uct_daqiri_early_free(conn, &hole) != 0) && !conn->is_holed) {
         conn->is_holed = 1;
         conn->hole     = hole;
     }
-}
-
-
-void uct_daqiri_early_drop(uct_daqiri_conn_t *conn)
-{
-    pthread_mutex_lock(&conn->early_lock);
-    uct_daqiri_early_forget(conn);
-    pthread_mutex_unlock(&conn->early_lock);
-}
-
-
-void uct_daqiri_early_end(uct_daqiri_conn_t *conn)
-{
-    pthread_mutex_lock(&conn->early_lock);
-    uct_daqiri_early_forget(conn);
-    conn->is_early_over = 1;
     pthread_mutex_unlock(&conn->early_lock);
 }
 

@@ -37,13 +37,11 @@ void uct_daqiri_early_post(uct_daqiri_conn_t *conn);
  * will be held any more. What the device has refused stays in the ledger, for
  * the conn is on its way to death. */
 void uct_daqiri_early_open(uct_daqiri_conn_t *conn);
-/* The conn will not be up: forgets what is held, which stays in the ledger.
- * Sets was_up if it has been posted by now. */
+/* The conn will not be up, or has lost its QP before progress knew that it was,
+ * or before it was: forgets what is held. It stays in the ledger, and if there is
+ * another QP it is posted there like everything else (daqiri_redo.h). Sets was_up
+ * if it has been posted by now. */
 void uct_daqiri_early_drop(uct_daqiri_conn_t *conn);
-/* The QP is lost before progress knew that the conn was up, or before it was:
- * what is held is forgotten here, and is posted on the next QP as everything in
- * the ledger is (daqiri_redo.h). */
-void uct_daqiri_early_end(uct_daqiri_conn_t *conn);
 /* The endpoint goes: nothing that is held refers to its user's memory. Returns
  * zero if nothing is held, or no longer. */
 int uct_daqiri_early_let_go(uct_daqiri_ep_t *ep);

@@ -122,7 +122,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     conn->lost.facts  = *facts;
     conn->is_flushing = 0;
     uct_daqiri_again_stop(conn);
-    uct_daqiri_early_end(conn);
+    uct_daqiri_early_drop(conn);
     dq_sq_lose(&conn->sq);
     conn->iface->count->losses++;
     conn->watch.losses++;
