@@ -138,7 +138,7 @@ int uct_daqiri_redo_post(uct_daqiri_conn_t *conn, uint32_t id, int is_past)
         wr.wr.rdma.rkey        = redo->rkey;
         wr.wr.rdma.remote_addr = redo->remote_addr;
         if (kind == DQ_OP_MSG) {
-            wr.opcode = IBV_WR_SEND; /* credits are counted anew */
+            wr.opcode = IBV_WR_SEND; /* credits are counted anew; 0 would do */
         }
     }
     return uct_daqiri_redo_do_post(conn, &wr);
