@@ -250,6 +250,50 @@ START_TEST(test_idle)
 END_TEST
 
 
+/* All that was sent is over, and the peer has granted nothing for it: nothing is
+ * under way that could fail, and nothing is asked but to send, or to wait. */
+static void kill_ungranting(t_team_t *team)
+{
+    uct_pending_req_t req = {.func = pending_go};
+    t_end_t *end          = t_end_open(options());
+    unsigned purged       = 0;
+    t_link_t *link;
+
+    t_team_put_address(team, end);
+    if (team->rank == VICTIM) {
+        while (!team->shared->number[IS_OVER]) {
+            sched_yield(); /* its device takes messages, and it none */
+        }
+        return;
+    }
+
+    link = t_link_open(end, t_team_get_address(team, VICTIM), 1);
+    meet(link);
+    while (t_try_send(link, T_BCOPY, 10) == UCS_OK) {
+        ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    }
+    kill_victim(team);
+    if (variant == 0) {
+        while (t_try_send(link, T_BCOPY, 10) == UCS_ERR_NO_RESOURCE) {
+            t_progress_or_yield();
+        }
+    } else {
+        ck_assert_int_eq(uct_ep_pending_add(link->ep, &req, 0), UCS_OK);
+        T_WAIT(end->errors > 0);
+        uct_ep_pending_purge(link->ep, pending_back, &purged);
+        ck_assert_uint_eq(purged, 1);
+    }
+    check_failed(end, link);
+}
+
+START_TEST(test_ungranting)
+{
+    variant = _i;
+    run(2, kill_ungranting);
+}
+END_TEST
+
+
 /* ---- Before it has answered ---- */
 
 static void kill_unconnected(t_team_t *team)
@@ -637,6 +681,7 @@ static Suite *suite_death(void)
 {
     Suite *suite = suite_create("death");
     TCase *death = t_uct_case("death");
+    TCase *quiet = t_uct_case("quiet");
 
     tcase_add_loop_test(death, test_in_stream, 0, VARIANTS);
     tcase_add_test(death, test_with_pending);
@@ -647,6 +692,9 @@ static Suite *suite_death(void)
     tcase_add_test(death, test_sender);
     tcase_add_test(death, test_one_of_two);
     suite_add_tcase(suite, death);
+
+    tcase_add_loop_test(quiet, test_ungranting, 0, 2);
+    suite_add_tcase(suite, quiet);
     return suite;
 }
 

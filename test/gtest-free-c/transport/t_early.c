@@ -328,6 +328,81 @@ START_TEST(test_endpoint_goes)
 END_TEST
 
 
+/* ---- The endpoint goes, and then the queue pair dies ---- */
+
+/* The ends do not meet until the plan is another: all that is asked for is held.
+ * The queue pair of the first dies at its first request. */
+static const char nobody_meets[] = "drop qp=ud";
+static const char dies_at_once[] = "qp-error qp=rc n=1 times=1 event=no";
+
+static void plan(const char *text)
+{
+    t_only_daqiri("holds what comes early");
+    if (t_is_softroce()) {
+        t_skip("only softverbs has plans");
+    }
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS", text, 1), 0);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+}
+
+
+/* A message out of memory that is its user's again cannot be sent once more, nor
+ * left out, for the peer counts: the other endpoint of the connection fails. */
+START_TEST(test_endpoint_goes_before_loss)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *a, *b;
+
+    plan(nobody_meets);
+    t_expect_loss();
+    a = t_end_open("CONN_RETRY=5ms");
+    b = t_end_open("CONN_RETRY=5ms");
+    t_stream_open(&stream, b, 1);
+    link = t_link_open(a, &b->address, 1);
+    (void)t_link_open(a, &b->address, 2);
+    ck_assert_int_eq(t_try_send(link, T_ZCOPY, 100), UCS_OK);
+    t_link_close(link);
+    t_plan_by_command(dies_at_once);
+    T_WAIT((a->errors > 0) || (t_live_sum("losses") > 0));
+    ck_assert_uint_eq(t_live_sum("losses"), 0);
+    ck_assert_uint_eq(a->errors, 1);
+    ck_assert_uint_eq(stream.got, 0);
+}
+END_TEST
+
+
+/* What is one-sided can be left out: nothing is written, or read, any more. */
+START_TEST(test_one_sided_goes_before_loss)
+{
+    kind_t kind = (_i == 0) ? PUT_ZCOPY : GET_ZCOPY;
+    t_link_t *link, *other;
+    t_comp_t comp;
+    pair_t pair;
+
+    plan(nobody_meets);
+    t_expect_losses_of_qps();
+    pair_open(&pair);
+    link  = t_link_open(pair.a, &pair.b->address, 2);
+    other = t_link_open(pair.a, &pair.b->address, 1);
+    t_comp_init(&comp);
+    ck_assert_int_eq(call_op(&pair, link, kind, &comp.super), UCS_INPROGRESS);
+    t_link_close(link);
+    ck_assert_uint_eq(comp.calls, 1);
+    ck_assert_int_eq(comp.super.status, UCS_ERR_CANCELED);
+    memset(pair.local.mem, 0x77, SIZE);
+    t_plan_by_command(dies_at_once);
+    T_WAIT(t_live_sum("recoveries") >= 2);
+    t_send(other, T_BCOPY, 10);
+    T_WAIT(pair.stream.got == 1);
+    ck_assert_int_eq(t_ep_flush(other), UCS_OK);
+    ck_assert_uint_eq(pair.remote.mem[0], 0);
+    ck_assert_uint_eq(pair.local.mem[0], 0x77);
+    pair_close(&pair);
+}
+END_TEST
+
+
 /* ---- It will never be up ---- */
 
 /* Whatever is held ends once, with the reason. */
@@ -414,6 +489,7 @@ static Suite *suite_early(void)
 {
     Suite *suite = suite_create("early");
     TCase *early = t_uct_case("early");
+    TCase *lost  = t_uct_case("lost");
 
     tcase_add_loop_test(early, test_messages, 0, 2 * T_HOW_LAST);
     tcase_add_test(early, test_both_sides);
@@ -423,6 +499,10 @@ static Suite *suite_early(void)
     tcase_add_loop_test(early, test_nobody_answers, 0, 5);
     tcase_add_test(early, test_interface_goes);
     suite_add_tcase(suite, early);
+
+    tcase_add_test(lost, test_endpoint_goes_before_loss);
+    tcase_add_loop_test(lost, test_one_sided_goes_before_loss, 0, 2);
+    suite_add_tcase(suite, lost);
     return suite;
 }
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { SIZE = 3 << 20, GUARD = 64, KEY_MAX = 256, OPS = 2000, PIECES_MAX = 32 };
 
@@ -590,11 +591,88 @@ START_TEST(test_one_is_killed)
 END_TEST
 
 
+/* ---- Queue pairs that die ---- */
+
+static void plan_set(const char *text)
+{
+    t_only_daqiri("goes on with another queue pair");
+    if (t_is_softroce()) {
+        t_skip("only softverbs fails by a plan");
+    }
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS", text, 1), 0);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+}
+
+
+/* A message fails, on each queue pair the second one. What was written before it
+ * is over, though nobody has asked: its owner has written there since, and that
+ * stays. */
+START_TEST(test_written_once)
+{
+    enum { ROUNDS = 6 };
+    volatile uint64_t *word;
+    uint64_t value;
+    pair_t pair;
+
+#ifdef __SANITIZE_THREAD__
+    t_skip("memory is looked at that the device has written, untold");
+#endif
+    plan_set("complete qp=rc op=send n=2 status=RETRY_EXC_ERR");
+    t_expect_losses_of_qps();
+    pair_open(&pair, "CONN_RETRY=5ms", 0);
+    word = (volatile uint64_t*)pair.remote.mem;
+    for (value = 1; value <= ROUNDS; value++) {
+        *word = 0;
+        while (uct_ep_put_short(pair.link->ep, &value, sizeof(value),
+                                (uintptr_t)word, pair.remote.key.rkey) ==
+               UCS_ERR_NO_RESOURCE) {
+            t_progress_or_yield();
+        }
+        T_WAIT(*word == value);
+        *word = 100 + value;
+        t_send(pair.link, T_SHORT, 10);
+        T_WAIT(pair.stream.got == value);
+        ck_assert_uint_eq(*word, 100 + value);
+    }
+    pair_close(&pair);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("losses"), 2 * (ROUNDS - 1));
+}
+END_TEST
+
+
+/* An end that is only read from sends nothing. It loses its queue pair again and
+ * again, for longer than recovery may take: but between any two of these somebody
+ * has read, and says so. */
+START_TEST(test_only_read)
+{
+    const time_t until = time(NULL) + 6;
+    pair_t pair;
+
+    plan_set("qp-error qp=rc at=100ms every=100ms");
+    t_expect_losses_of_qps();
+    pair_open(&pair, "CONN_RETRY=5ms RECOVERY_TIMEOUT=3s", 0);
+    while (time(NULL) < until) {
+        do_op(&pair, GET_BCOPY, 0, 8, 1);
+        T_WAIT(pair.over == pair.started);
+        ck_assert_int_eq(pair.status, UCS_OK);
+    }
+    t_plan_by_command("drop qp=ud.99");
+    T_WAIT(t_live_sum("losses") == t_live_sum("recoveries"));
+    ck_assert_uint_eq(pair.a->errors, 0);
+    pair_close(&pair);
+    t_end_close_all();
+    ck_assert_uint_gt(t_stats_sum("losses"), 2);
+}
+END_TEST
+
+
 static Suite *suite_rma(void)
 {
     Suite *suite   = suite_create("rma");
     TCase *copied  = t_uct_case("copied");
     TCase *fenced  = t_uct_case("fenced");
+    TCase *lost    = t_uct_case("lost");
     TCase *refused = t_uct_case("refused");
     TCase *team    = t_uct_case("two processes");
 
@@ -606,6 +684,10 @@ static Suite *suite_rma(void)
     suite_add_tcase(suite, copied);
     tcase_add_test(fenced, test_put_then_get);
     suite_add_tcase(suite, fenced);
+
+    tcase_add_test(lost, test_written_once);
+    tcase_add_test(lost, test_only_read);
+    suite_add_tcase(suite, lost);
 
     tcase_add_loop_test(refused, test_too_many_pieces, 0, 2);
     tcase_add_loop_test(refused, test_wrong_key, 0, 2);

@@ -690,19 +690,22 @@ static Suite *suite_rogue(void)
 {
     Suite *suite = suite_create("rogue");
     TCase *tcase = t_uct_case("rogue");
+    TCase *end   = t_uct_case("end");
 
     tcase_add_test(tcase, test_timers);
     tcase_add_loop_test(tcase, test_lie, 0, LIES);
     tcase_add_test(tcase, test_unbidden);
     tcase_add_test(tcase, test_stray);
-    tcase_add_test(tcase, test_late);
-    tcase_add_test(tcase, test_end);
-    tcase_add_loop_test(tcase, test_end_refused, 0, 2);
-    tcase_add_test(tcase, test_established_by_message);
     tcase_add_loop_test(tcase, test_recvs_refused, 0, 5);
     tcase_add_test(tcase, test_recvs_none);
     tcase_add_test(tcase, test_recvs_none_at_a_loss);
     suite_add_tcase(suite, tcase);
+
+    tcase_add_test(end, test_late);
+    tcase_add_test(end, test_end);
+    tcase_add_loop_test(end, test_end_refused, 0, 2);
+    tcase_add_test(end, test_established_by_message);
+    suite_add_tcase(suite, end);
     return suite;
 }
 

@@ -286,6 +286,10 @@ START_TEST(test_say_no_credit)
         t_send(pair.link, T_BCOPY, 100);
         T_WAIT(pair.stream.got == pair.link->sent);
     }
+    /* nobody wants anything, who once was refused */
+    for (double until = now() + 0.5; now() < until;) {
+        t_progress_or_yield();
+    }
     /* the last one is for a grant of its own */
     ck_assert_uint_eq(t_log_count("; 1 credits of 16; last refusal: no_credit; "
                                   "queue pair in RTS"), 2);
