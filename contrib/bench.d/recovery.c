@@ -5,11 +5,16 @@
  * of faults kills queue pairs of the first; without a plan it does that itself,
  * between two operations. `recovery KILLS FILE` writes, for so many of them, the
  * microseconds from the last completion before to the completion of the first
- * operation after. contrib/bench compiles and runs it.
+ * operation after, and for how many of these a CPU stood still. contrib/bench
+ * compiles and runs it.
  *
  * An operation is taken for one that has met a death if a queue pair of this
  * process was made ready for it: the program stands between the plugin and the
  * device where that is done.
+ *
+ * A virtual CPU that its host does not run is no longer there, and the kernel need
+ * not know. So on each of the two a thread that goes before all else wants to run
+ * every millisecond; by how much it is late is what has been lost.
  */
 #define _GNU_SOURCE
 #include "must.h"
@@ -18,6 +23,7 @@
 #include <ucp/api/ucp.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -35,7 +41,9 @@
 enum {
     ADDRESS_MAX = 4096,
     WARM_UP     = 20, /* round trips before the first that counts */
-    KILL_EVERY  = 20  /* round trips, without a plan */
+    KILL_EVERY  = 20, /* round trips, without a plan */
+    LOOK_EVERY  = 1000 * 1000, /* nanoseconds, whether a CPU runs */
+    LATE        = 500 /* microseconds, from which on it has not */
 };
 
 /* What the two processes share besides the device. */
@@ -95,14 +103,66 @@ static double now_us(void)
     return ts.tv_sec * 1e6 + ts.tv_nsec * 1e-3;
 }
 
-/* Each has a CPU of its own if there are two. */
-static void pin(void)
+static void pin(int cpu)
 {
     cpu_set_t set;
 
     CPU_ZERO(&set);
-    CPU_SET(me, &set);
+    CPU_SET(cpu, &set);
     (void)sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* ---- Does the CPU run? ---- */
+
+/* microseconds, each, that it did not; less than 0: nobody may look */
+static _Atomic int64_t lost[2];
+
+static void *look(void *arg)
+{
+    const struct sched_param first = {.sched_priority = 1};
+    int cpu                        = (int)(intptr_t)arg;
+    struct timespec wanted, now;
+    int64_t late;
+
+    pin(cpu);
+    if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &first) != 0) {
+        lost[cpu] = -1;
+        return NULL;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    for (;;) {
+        wanted          = now;
+        wanted.tv_nsec += LOOK_EVERY;
+        wanted.tv_sec  += wanted.tv_nsec / 1000000000;
+        wanted.tv_nsec %= 1000000000;
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wanted, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        late = (now.tv_sec - wanted.tv_sec) * 1000000 +
+               (now.tv_nsec - wanted.tv_nsec) / 1000;
+        lost[cpu] += (late >= LATE) ? late : 0;
+    }
+    return NULL;
+}
+
+static void start_looking(void)
+{
+    pthread_t thread;
+    intptr_t cpu;
+
+    for (cpu = 0; cpu < 2; cpu++) {
+        MUST(pthread_create(&thread, NULL, look, (void *)cpu) == 0);
+    }
+}
+
+/* The CPU that has lost more since then, microseconds. */
+static int64_t lost_since(const int64_t then[2])
+{
+    int64_t first = lost[0] - then[0], second = lost[1] - then[1];
+
+    if ((lost[0] < 0) || (lost[1] < 0)) {
+        return -1;
+    }
+    return (first > second) ? first : second;
 }
 
 static void progress(void)
@@ -203,11 +263,14 @@ static void ask(unsigned kills, FILE *out)
 {
     bool is_mine = getenv("SOFTVERBS_FAULTS") == NULL;
     double before, after = now_us();
+    int64_t lost_before[2];
     unsigned found = 0, ups_before, i;
 
     for (i = 0; found < kills; i++) {
-        before     = after;
-        ups_before = ups;
+        before         = after;
+        lost_before[0] = lost[0];
+        lost_before[1] = lost[1];
+        ups_before     = ups;
         if (is_mine && (i >= WARM_UP) && (i % KILL_EVERY == 0)) {
             kill_last();
         }
@@ -215,7 +278,8 @@ static void ask(unsigned kills, FILE *out)
         MUST(receive_one());
         after = now_us();
         if ((ups != ups_before) && (i >= WARM_UP)) {
-            fprintf(out, "%.1f\n", after - before);
+            fprintf(out, "%.1f %lld\n", after - before,
+                    (long long)lost_since(lost_before));
             found++;
         }
     }
@@ -250,9 +314,10 @@ int main(int argc, char **argv)
     me = (child == 0);
     MUST(!me || (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0));
     MUST(setenv("SOFTVERBS_PROCESS", me ? "1" : "0", 1) == 0);
-    pin();
+    pin(me); /* each has a CPU of its own if there are two */
     open_all();
     if (me == 0) {
+        start_looking();
         ask(kills, out);
     } else {
         answer();
