@@ -872,9 +872,8 @@ static inline int uct_daqiri_tx_is_due(uct_daqiri_iface_t *iface)
            ((++iface->tx.looks % UCT_DAQIRI_TX_LOOK_EVERY) == 0);
 }
 
-/* A send buffer, or NO_DESC. *is_scarce_p: ask for a signal, so that it comes
- * back without another post. */
-uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p);
+/* More send buffers: 0 if there can be none, which is counted. */
+int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface);
 /* What is known of a conn that fails for this cause. */
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts);

@@ -42,7 +42,7 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
 }
 
 
-static int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface)
+int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_pool_t *pool = &iface->tx.pool;
     uint32_t count, first, i;
@@ -50,30 +50,13 @@ static int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface)
     count = ucs_min(pool->limit - pool->count,
                     (uint32_t)UCT_DAQIRI_BATCH_MAX);
     if ((count == 0) || (uct_daqiri_pool_grow(pool, count, &first) != UCS_OK)) {
+        iface->count->refused_no_buffer++;
         return 0;
     }
     for (i = 0; i < count; i++) {
         uct_daqiri_pool_put(pool, first + i);
     }
     return 1;
-}
-
-
-/*
- * Silent tails hold buffers until something behind them completes. From half
- * of the limit on every request is signalled, so tails never hold more than
- * half, and the pool never waits for ever: the rule of the CQ, once more.
- */
-uint32_t uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p)
-{
-    uct_daqiri_pool_t *pool = &iface->tx.pool;
-
-    if (ucs_unlikely(pool->free_count == 0) && !uct_daqiri_tx_grow(iface)) {
-        iface->count->refused_no_buffer++;
-        return UCT_DAQIRI_NO_DESC;
-    }
-    *is_scarce_p = (pool->count - pool->free_count) * 2 >= pool->limit;
-    return pool->free_stack[--pool->free_count];
 }
 
 

@@ -16,6 +16,25 @@
 #include "daqiri_chain.h"
 #include "daqiri_redo.h"
 
+/*
+ * A send buffer, or NO_DESC. Silent tails hold buffers until something behind
+ * them completes. From half of the limit on every request is signalled, so tails
+ * never hold more than half, and the pool never waits for ever: the rule of the
+ * CQ, once more. *is_scarce_p asks for that signal.
+ */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p)
+{
+    uct_daqiri_pool_t *pool = &iface->tx.pool;
+
+    if (ucs_unlikely(pool->free_count == 0) && !uct_daqiri_tx_grow(iface)) {
+        return UCT_DAQIRI_NO_DESC;
+    }
+    *is_scarce_p = (pool->count - pool->free_count) * 2 >= pool->limit;
+    return pool->free_stack[--pool->free_count];
+}
+
+
 /* READs are executed in their order, fence or not (IBA 10.8.3.3): what has to wait
  * for those before the fence is the next request of another kind. rxe would even
  * wait for ever: a READ that it asks for once more waits for itself. */
