@@ -10,125 +10,187 @@ typedef struct {
     dq_class_t class_id;
     int        new_qp_helps;
     const char *what;
+    const char *check;  /* or what else can be done about it; NULL: nothing  */
 } dq_triage_row_t;
 
+#define DQ_CHECK_DRIVER "check the kernel log (dmesg) of this host"
+/* what cannot come about by what daqiri does */
+#define DQ_CHECK_FIRMWARE \
+    "check the driver and the firmware of the device: daqiri gave no cause"
+
 static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
-    [DQ_CAUSE_NONE]     = {DQ_CLASS_UNKNOWN, 0, "no error"},
-    [DQ_CAUSE_LOC_LEN]  = {DQ_CLASS_LOCAL, 0,
-                           "a message was longer than its buffer"},
+    [DQ_CAUSE_NONE] = {DQ_CLASS_UNKNOWN, 0,
+        "no error",
+        NULL},
+    [DQ_CAUSE_LOC_LEN] = {DQ_CLASS_LOCAL, 0,
+        "a message was longer than its buffer",
+        "check UCX_DAQIRI_SEG_SIZE: it must be the same on both sides"},
     /* a port with no way out, too, on devices that ask for each packet */
     [DQ_CAUSE_LOC_QP_OP] = {DQ_CLASS_LOCAL, 1,
-                            "the device could not execute a work request"},
+        "the device could not execute a work request",
+        "check the kernel log (dmesg) of this host, and its route to the peer"},
     [DQ_CAUSE_LOC_EEC_OP] = {DQ_CLASS_LOCAL, 0,
-                             "the device could not execute a work request "
-                             "(EE context)"},
+        "the device could not execute a work request (EE context)",
+        DQ_CHECK_FIRMWARE},
     [DQ_CAUSE_LOC_PROT] = {DQ_CLASS_LOCAL, 0,
-                           "a local buffer is not registered, or no longer"},
+        "a local buffer is not registered, or no longer",
+        "check for memory that is freed or unmapped while it is sent"},
     [DQ_CAUSE_WR_FLUSH] = {DQ_CLASS_FLUSH, 1,
-                           "a work request was flushed after an earlier "
-                           "error"},
-    [DQ_CAUSE_MW_BIND]  = {DQ_CLASS_LOCAL, 0, "a memory window bind failed"},
+        "a work request was flushed after an earlier error",
+        "check the message before: a flush follows from another error"},
+    [DQ_CAUSE_MW_BIND] = {DQ_CLASS_LOCAL, 0,
+        "a memory window bind failed",
+        DQ_CHECK_FIRMWARE},
     [DQ_CAUSE_BAD_RESP] = {DQ_CLASS_PATH, 1,
-                           "the peer's device sent an answer that fits "
-                           "nothing"},
+        "the peer's device sent an answer that fits nothing",
+        "check for two hosts with one address, and the firmware of both "
+        "devices"},
     [DQ_CAUSE_LOC_ACCESS] = {DQ_CLASS_LOCAL, 0,
-                             "the peer wrote where this side does not allow "
-                             "it"},
+        "the peer wrote where this side does not allow it",
+        "check what the peer writes to, and the key that it was given for "
+        "that"},
     [DQ_CAUSE_REM_INV_REQ] = {DQ_CLASS_PEER, 0,
-                              "the peer's device found the request invalid"},
+        "the peer's device found the request invalid",
+        "check the peer's log, and UCX_DAQIRI_SEG_SIZE: it must be the same "
+        "on both sides"},
     [DQ_CAUSE_REM_ACCESS] = {DQ_CLASS_PEER, 0,
-                             "the peer's memory may not be accessed so: "
-                             "wrong or expired key, or out of bounds"},
-    [DQ_CAUSE_REM_OP]   = {DQ_CLASS_PEER, 1,
-                           "the peer's device could not complete the request"},
+        "the peer's memory may not be accessed so: wrong or expired key, or "
+        "out of bounds",
+        "check whether the peer has freed what this side reads or writes"},
+    [DQ_CAUSE_REM_OP] = {DQ_CLASS_PEER, 1,
+        "the peer's device could not complete the request",
+        "check the peer's log, and whether its process still runs"},
     [DQ_CAUSE_RETRY_EXC] = {DQ_CLASS_PATH, 1,
-                            "the peer's device does not answer"},
+        "the peer's device does not answer",
+        "check the link and MTU between the two hosts, and whether the peer's "
+        "process still runs"},
     [DQ_CAUSE_RNR_RETRY_EXC] = {DQ_CLASS_PEER, 1,
-                                "the peer has no receive buffer posted"},
-    [DQ_CAUSE_LOC_RDD_VIOL] = {DQ_CLASS_LOCAL, 0, "RDD violation"},
+        "the peer has no receive buffer posted",
+        "check the peer's log: for each message it has promised a receive "
+        "buffer"},
+    [DQ_CAUSE_LOC_RDD_VIOL] = {DQ_CLASS_LOCAL, 0,
+        "RDD violation",
+        DQ_CHECK_FIRMWARE},
     [DQ_CAUSE_REM_INV_RD_REQ] = {DQ_CLASS_PEER, 0,
-                                 "the peer's device rejects the RD request"},
+        "the peer's device rejects the RD request",
+        DQ_CHECK_FIRMWARE},
     [DQ_CAUSE_REM_ABORT] = {DQ_CLASS_PEER, 1,
-                            "the peer's device aborted the request"},
-    [DQ_CAUSE_INV_EECN] = {DQ_CLASS_LOCAL, 0, "invalid EE context"},
+        "the peer's device aborted the request",
+        "check the peer's log, and the kernel log (dmesg) of its host"},
+    [DQ_CAUSE_INV_EECN] = {DQ_CLASS_LOCAL, 0,
+        "invalid EE context",
+        DQ_CHECK_FIRMWARE},
     [DQ_CAUSE_INV_EEC_STATE] = {DQ_CLASS_LOCAL, 0,
-                                "invalid state of an EE context"},
-    [DQ_CAUSE_FATAL]    = {DQ_CLASS_LOCAL, 1, "the device failed"},
+        "invalid state of an EE context",
+        DQ_CHECK_FIRMWARE},
+    [DQ_CAUSE_FATAL] = {DQ_CLASS_LOCAL, 1,
+        "the device failed",
+        DQ_CHECK_DRIVER},
     [DQ_CAUSE_RESP_TIMEOUT] = {DQ_CLASS_PATH, 1,
-                               "the peer's device answered too late"},
-    [DQ_CAUSE_GENERAL]  = {DQ_CLASS_UNKNOWN, 1, "the device reports a general "
-                                                "error"},
-
-    [DQ_CAUSE_NO_DEVICE]   = {DQ_CLASS_CONFIG, 0,
-                              "this machine has no RDMA device"},
+        "the peer's device answered too late",
+        "check the link and MTU between the two hosts, and how busy they are"},
+    [DQ_CAUSE_GENERAL] = {DQ_CLASS_UNKNOWN, 1,
+        "the device reports a general error",
+        DQ_CHECK_DRIVER},
+    [DQ_CAUSE_NO_DEVICE] = {DQ_CLASS_CONFIG, 0,
+        "this machine has no RDMA device",
+        "\"daqiri run COMMAND\" uses softverbs, the user-space device that "
+        "comes with daqiri"},
     [DQ_CAUSE_DEVICE_OPEN] = {DQ_CLASS_CONFIG, 0,
-                              "the RDMA device cannot be opened"},
-    [DQ_CAUSE_PORT_DOWN]   = {DQ_CLASS_CONFIG, 0, "the port is not active"},
-    [DQ_CAUSE_NO_SRQ]      = {DQ_CLASS_CONFIG, 0,
-                              "the device has no shared receive queue, which "
-                              "this version of daqiri needs"},
-    [DQ_CAUSE_NO_GID]      = {DQ_CLASS_CONFIG, 0,
-                              "there is no GID at the index asked for"},
-    [DQ_CAUSE_GID_LOST]    = {DQ_CLASS_CONFIG, 0,
-                              "this interface has no address any more"},
-    [DQ_CAUSE_BAD_OPTION]  = {DQ_CLASS_CONFIG, 0, "an option is out of range"},
-    [DQ_CAUSE_VERB]        = {DQ_CLASS_CONFIG, 0, "a verb failed"},
-    [DQ_CAUSE_POST]        = {DQ_CLASS_LOCAL, 1,
-                              "the device refused a work request that fits "
-                              "its queue"},
-    [DQ_CAUSE_NO_ANSWER]   = {DQ_CLASS_PATH, 0,
-                              "the peer did not answer the handshake"},
-    [DQ_CAUSE_REFUSED]     = {DQ_CLASS_PEER, 0,
-                              "the peer refused the connection"},
-    [DQ_CAUSE_PEER_GONE]   = {DQ_CLASS_PEER, 0,
-                              "the peer has ended the connection"},
+        "the RDMA device cannot be opened",
+        DQ_CHECK_DRIVER},
+    [DQ_CAUSE_PORT_DOWN] = {DQ_CLASS_CONFIG, 0,
+        "the port is not active",
+        "check the cable, the switch, and the network interface (ip link)"},
+    [DQ_CAUSE_NO_SRQ] = {DQ_CLASS_CONFIG, 0,
+        "the device has no shared receive queue, which this version of daqiri "
+        "needs",
+        "check for another device (daqiri interfaces, UCX_NET_DEVICES)"},
+    [DQ_CAUSE_NO_GID] = {DQ_CLASS_CONFIG, 0,
+        "there is no GID at the index asked for",
+        "check the addresses of the port (daqiri interfaces)"},
+    [DQ_CAUSE_GID_LOST] = {DQ_CLASS_CONFIG, 0,
+        "this interface has no address any more",
+        "check what takes addresses away here (DHCP, NetworkManager)"},
+    [DQ_CAUSE_BAD_OPTION] = {DQ_CLASS_CONFIG, 0,
+        "an option is out of range",
+        "check what the option takes (ucx_info -c -f)"},
+    [DQ_CAUSE_VERB] = {DQ_CLASS_CONFIG, 0,
+        "a verb failed",
+        "check the limits of this process (ulimit -a), and the kernel log "
+        "(dmesg)"},
+    [DQ_CAUSE_POST] = {DQ_CLASS_LOCAL, 1,
+        "the device refused a work request that fits its queue",
+        DQ_CHECK_FIRMWARE},
+    [DQ_CAUSE_NO_ANSWER] = {DQ_CLASS_PATH, 0,
+        "the peer did not answer the handshake",
+        "check that the peer process still runs, and that UD datagrams pass "
+        "(UCX_DAQIRI_CONN_TIMEOUT)"},
+    [DQ_CAUSE_REFUSED] = {DQ_CLASS_PEER, 0,
+        "the peer refused the connection",
+        "check the peer's log, which says why"},
+    [DQ_CAUSE_PEER_GONE] = {DQ_CLASS_PEER, 0,
+        "the peer has ended the connection",
+        "check why the peer's process ended, or what it says in its log"},
     [DQ_CAUSE_PEER_FORGOT] = {DQ_CLASS_PEER, 0,
-                              "the peer no longer knows this connection"},
-    [DQ_CAUSE_LEFT]        = {DQ_CLASS_LOCAL, 1,
-                              "an endpoint was destroyed while its sends were "
-                              "still under way"},
+        "the peer no longer knows this connection",
+        "check whether the peer was started anew"},
+    [DQ_CAUSE_LEFT] = {DQ_CLASS_LOCAL, 1,
+        "an endpoint was destroyed while its sends were still under way",
+        "check that the program flushes an endpoint before it destroys it"},
     [DQ_CAUSE_UCX_VERSION] = {DQ_CLASS_CONFIG, 0,
-                              "the plugin was built for another UCX and stays "
-                              "out of this job"},
-    [DQ_CAUSE_TWICE]       = {DQ_CLASS_CONFIG, 0,
-                              "a daqiri plugin is loaded already and this "
-                              "copy stays out of its way"},
+        "the plugin was built for another UCX and stays out of this job",
+        "build daqiri against the UCX that this job loads (./configure, make)"},
+    [DQ_CAUSE_TWICE] = {DQ_CLASS_CONFIG, 0,
+        "a daqiri plugin is loaded already and this copy stays out of its way",
+        "check LD_PRELOAD and UCX_MODULE_DIR: the plugin is in both, or twice "
+        "in one"},
     [DQ_CAUSE_DEVICE_GONE] = {DQ_CLASS_LOCAL, 0,
-                              "the RDMA device has been removed"},
-    [DQ_CAUSE_GIVEN_UP]    = {DQ_CLASS_LOCAL, 0,
-                              "UCX has given up an endpoint of this "
-                              "connection"},
-    [DQ_CAUSE_QP_MISSED]   = {DQ_CLASS_LOCAL, 1,
-                              "a queue pair could not be connected"},
-    [DQ_CAUSE_PEER_LOST]   = {DQ_CLASS_PEER, 1,
-                              "the peer has lost its queue pair"},
-    [DQ_CAUSE_ATOMIC]      = {DQ_CLASS_PATH, 0,
-                              "a queue pair died while an atomic operation was "
-                              "under way: whether it was executed cannot be "
-                              "known, and it must not be executed twice"},
-    [DQ_CAUSE_MISMATCH]    = {DQ_CLASS_PATH, 0,
-                              "the two ends disagree about which messages were "
-                              "delivered before a queue pair died"},
-    [DQ_CAUSE_STUCK]       = {DQ_CLASS_PATH, 1,
-                              "a work request has neither completed nor failed"},
-    [DQ_CAUSE_QP_EVENT]    = {DQ_CLASS_LOCAL, 1,
-                              "the device reports that a queue pair has failed"},
-    [DQ_CAUSE_CQ_BROKEN]   = {DQ_CLASS_LOCAL, 0,
-                              "the device reports that a completion queue has "
-                              "failed: it had no room for a completion, and "
-                              "gives none any more"},
-    [DQ_CAUSE_SRQ_BROKEN]  = {DQ_CLASS_LOCAL, 0,
-                              "the device reports that the shared receive queue "
-                              "has failed"},
+        "the RDMA device has been removed",
+        "check who has removed it (rdma link delete, a driver reloaded), in "
+        "the kernel log (dmesg)"},
+    [DQ_CAUSE_GIVEN_UP] = {DQ_CLASS_LOCAL, 0,
+        "UCX has given up an endpoint of this connection",
+        "check the messages before this one"},
+    [DQ_CAUSE_QP_MISSED] = {DQ_CLASS_LOCAL, 1,
+        "a queue pair could not be connected",
+        "check the kernel log (dmesg), and how many queue pairs the device "
+        "has left (rdma resource)"},
+    [DQ_CAUSE_PEER_LOST] = {DQ_CLASS_PEER, 1,
+        "the peer has lost its queue pair",
+        "check the peer's log, which says what its queue pair died of"},
+    [DQ_CAUSE_ATOMIC] = {DQ_CLASS_PATH, 0,
+        "a queue pair died while an atomic operation was under way: whether "
+        "it was executed cannot be known, and it must not be executed twice",
+        "check the line before that says what the queue pair died of"},
+    [DQ_CAUSE_MISMATCH] = {DQ_CLASS_PATH, 0,
+        "the two ends disagree about which messages were delivered before a "
+        "queue pair died",
+        "check the logs of both sides, and report it: this must not happen"},
+    [DQ_CAUSE_STUCK] = {DQ_CLASS_PATH, 1,
+        "a work request has neither completed nor failed",
+        "check the link between the two hosts, and whether the peer's process "
+        "is stopped (UCX_DAQIRI_STUCK_TIMEOUT)"},
+    [DQ_CAUSE_QP_EVENT] = {DQ_CLASS_LOCAL, 1,
+        "the device reports that a queue pair has failed",
+        DQ_CHECK_DRIVER},
+    [DQ_CAUSE_CQ_BROKEN] = {DQ_CLASS_LOCAL, 0,
+        "the device reports that a completion queue has failed: it had no "
+        "room for a completion, and gives none any more",
+        DQ_CHECK_FIRMWARE},
+    [DQ_CAUSE_SRQ_BROKEN] = {DQ_CLASS_LOCAL, 0,
+        "the device reports that the shared receive queue has failed",
+        DQ_CHECK_FIRMWARE},
     [DQ_CAUSE_DEVICE_FATAL] = {DQ_CLASS_LOCAL, 0,
-                               "the device reports that it has failed"},
-    [DQ_CAUSE_PEER_MUTE]    = {DQ_CLASS_PEER, 1,
-                               "the peer's device answers, but its process does "
-                               "not"},
-    [DQ_CAUSE_CARRIER]      = {DQ_CLASS_LOCAL, 0,
-                               "the device reports that the completion queue of "
-                               "the handshake has failed: no connection can be "
-                               "made or replaced any more"},
+        "the device reports that it has failed",
+        DQ_CHECK_DRIVER},
+    [DQ_CAUSE_PEER_MUTE] = {DQ_CLASS_PEER, 1,
+        "the peer's device answers, but its process does not",
+        "check whether the peer's process is stopped (UCX_DAQIRI_KEEPALIVE)"},
+    [DQ_CAUSE_CARRIER] = {DQ_CLASS_LOCAL, 0,
+        "the device reports that the completion queue of the handshake has "
+        "failed: no connection can be made or replaced any more",
+        DQ_CHECK_FIRMWARE},
 };
 
 /* A message under construction: text that does not fit is cut. */
@@ -171,7 +233,7 @@ static void dq_text_add(dq_text_t *text, const char *format, ...)
 static const dq_triage_row_t *dq_triage_row(dq_cause_t cause)
 {
     static const dq_triage_row_t unknown = {DQ_CLASS_UNKNOWN, 0,
-                                            "unknown error"};
+                                            "unknown error", NULL};
 
     if (((unsigned)cause >= DQ_CAUSE_LAST) ||
         (dq_triage_table[cause].what == NULL)) {
@@ -329,18 +391,27 @@ static void dq_triage_first_line(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
-static void dq_triage_check_retry(const dq_facts_t *facts, dq_text_t *text)
+/* Those that wait or try again: how long, how often. */
+static void dq_triage_waits(const dq_facts_t *facts, dq_text_t *text)
 {
-    if (facts->ack_timeout_ms != 0) {
-        dq_text_add(text,
-                    "\n  waited %.1f ms for each of %u tries "
-                    "(UCX_DAQIRI_TIMEOUT, UCX_DAQIRI_RETRY_COUNT)",
-                    facts->ack_timeout_ms, facts->retry_cnt + 1);
-    }
-    if (facts->peer_host != NULL) {
-        dq_text_add(text, "\n  check that pid %u still runs on %s, and the "
-                    "link and MTU between the two hosts", facts->peer_pid,
-                    facts->peer_host);
+    switch (facts->cause) {
+    case DQ_CAUSE_RETRY_EXC:
+    case DQ_CAUSE_RESP_TIMEOUT:
+        if (facts->ack_timeout_ms != 0) {
+            dq_text_add(text,
+                        "\n  waited %.1f ms for each of %u tries "
+                        "(UCX_DAQIRI_TIMEOUT, UCX_DAQIRI_RETRY_COUNT)",
+                        facts->ack_timeout_ms, facts->retry_cnt + 1);
+        }
+        break;
+    case DQ_CAUSE_RNR_RETRY_EXC:
+        if (facts->rnr_timer_ms != 0) {
+            dq_text_add(text, "\n  the peer asked to wait %.2f ms each time "
+                        "(UCX_DAQIRI_RNR_TIMEOUT)", facts->rnr_timer_ms);
+        }
+        break;
+    default:
+        break;
     }
 }
 
@@ -372,23 +443,34 @@ static void dq_triage_check_counters(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
-static void dq_triage_check_peer(const dq_facts_t *facts, dq_text_t *text)
+/* What to check of a peer who is known. 0: nothing of its own. */
+static int dq_triage_check_peer(const dq_facts_t *facts, dq_text_t *text)
 {
-    if (facts->peer_host != NULL) {
+    const char *host = facts->peer_host;
+    uint32_t pid     = facts->peer_pid;
+
+    if (host == NULL) {
+        return 0;
+    }
+    switch (facts->cause) {
+    case DQ_CAUSE_RETRY_EXC:
+    case DQ_CAUSE_RESP_TIMEOUT:
+    case DQ_CAUSE_STUCK:
+        dq_text_add(text, "\n  check that pid %u still runs on %s, and the link "
+                    "and MTU between the two hosts", pid, host);
+        return 1;
+    case DQ_CAUSE_REM_OP:
         dq_text_add(text, "\n  check that pid %u still runs on %s: of a process "
                     "that ends, the memory may go before its queue pairs do",
-                    facts->peer_pid, facts->peer_host);
-    }
-}
-
-
-static void dq_triage_check_mute(const dq_facts_t *facts, dq_text_t *text)
-{
-    if (facts->peer_host != NULL) {
+                    pid, host);
+        return 1;
+    case DQ_CAUSE_PEER_MUTE:
         dq_text_add(text, "\n  check whether pid %u on %s is stopped (SIGSTOP, a "
                     "debugger), or its machine far too busy "
-                    "(UCX_DAQIRI_KEEPALIVE)", facts->peer_pid,
-                    facts->peer_host);
+                    "(UCX_DAQIRI_KEEPALIVE)", pid, host);
+        return 1;
+    default:
+        return 0;
     }
 }
 
@@ -423,46 +505,28 @@ static void dq_triage_check_memlock(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
+/* One: of what is known, or of the table. */
+static void dq_triage_check(const dq_facts_t *facts, dq_text_t *text)
+{
+    const char *check = dq_triage_row(facts->cause)->check;
+
+    if (dq_triage_check_peer(facts, text)) {
+        return;
+    }
+    if ((facts->cause == DQ_CAUSE_DEVICE_OPEN) &&
+        ((facts->error == EACCES) || (facts->error == EPERM))) {
+        check = "check the permissions of /dev/infiniband/uverbs*";
+    }
+    if (check != NULL) {
+        dq_text_add(text, "\n  %s", check);
+    }
+}
+
+
 static void dq_triage_checks(const dq_facts_t *facts, dq_text_t *text)
 {
-    switch (facts->cause) {
-    case DQ_CAUSE_RETRY_EXC:
-    case DQ_CAUSE_RESP_TIMEOUT:
-        dq_triage_check_retry(facts, text);
-        break;
-    case DQ_CAUSE_REM_OP:
-        dq_triage_check_peer(facts, text);
-        break;
-    case DQ_CAUSE_PEER_MUTE:
-        dq_triage_check_mute(facts, text);
-        break;
-    case DQ_CAUSE_RNR_RETRY_EXC:
-        if (facts->rnr_timer_ms != 0) {
-            dq_text_add(text, "\n  the peer asked to wait %.2f ms each time "
-                        "(UCX_DAQIRI_RNR_TIMEOUT)", facts->rnr_timer_ms);
-        }
-        break;
-    case DQ_CAUSE_NO_DEVICE:
-        dq_text_add(text, "\n  \"daqiri run COMMAND\" uses softverbs, the "
-                    "user-space device that comes with daqiri");
-        break;
-    case DQ_CAUSE_DEVICE_OPEN:
-        if ((facts->error == EACCES) || (facts->error == EPERM)) {
-            dq_text_add(text, "\n  check the permissions of "
-                        "/dev/infiniband/uverbs*");
-        }
-        break;
-    case DQ_CAUSE_NO_ANSWER:
-        dq_text_add(text, "\n  check that the peer process still runs, and "
-                    "that UD datagrams pass (UCX_DAQIRI_CONN_TIMEOUT)");
-        break;
-    case DQ_CAUSE_UCX_VERSION:
-        dq_text_add(text, "\n  build daqiri against the UCX that this job "
-                    "loads (./configure, make)");
-        break;
-    default:
-        break;
-    }
+    dq_triage_waits(facts, text);
+    dq_triage_check(facts, text);
     if (facts->tried_ms != 0) {
         dq_text_add(text, "\n  tried for %.0f ms to go on over another queue "
                     "pair (UCX_DAQIRI_RECOVERY_TIMEOUT)", facts->tried_ms);

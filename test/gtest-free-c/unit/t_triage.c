@@ -74,6 +74,8 @@ static const golden_t golden[] = {
     {{.cause = DQ_CAUSE_RETRY_EXC, .port = "rxe0:1", .gid = "fe80::1",
       .peer_gid = "fe80::2", .hw_changes = "out_of_sequence +3"},
      "the peer's device does not answer; class: the path\n"
+     "  check the link and MTU between the two hosts, and whether the peer's "
+     "process still runs\n"
      "  from port rxe0:1, GID fe80::1, to GID fe80::2\n"
      "  counters of the port since this interface was opened: "
      "out_of_sequence +3"},
@@ -81,10 +83,13 @@ static const golden_t golden[] = {
     {{.cause = DQ_CAUSE_REM_ACCESS, .port = "rxe0:1", .gid = "fe80::1",
       .peer_gid = "fe80::2"},
      "the peer's memory may not be accessed so: wrong or expired key, or out "
-     "of bounds; class: the peer"},
+     "of bounds; class: the peer\n"
+     "  check whether the peer has freed what this side reads or writes"},
 
     {{.cause = DQ_CAUSE_RETRY_EXC},
-     "the peer's device does not answer; class: the path"},
+     "the peer's device does not answer; class: the path\n"
+     "  check the link and MTU between the two hosts, and whether the peer's "
+     "process still runs"},
 
     {{.cause = DQ_CAUSE_RETRY_EXC, .qpn = 0x11, .peer_qpn = 0x2a,
       .peer_host = "n7", .peer_pid = 99, .vendor_err = 0x81, .outstanding = 12,
@@ -99,7 +104,8 @@ static const golden_t golden[] = {
     {{.cause = DQ_CAUSE_RESP_TIMEOUT, .ack_timeout_ms = 8, .retry_cnt = 0},
      "the peer's device answered too late; class: the path\n"
      "  waited 8.0 ms for each of 1 tries (UCX_DAQIRI_TIMEOUT, "
-     "UCX_DAQIRI_RETRY_COUNT)"},
+     "UCX_DAQIRI_RETRY_COUNT)\n"
+     "  check the link and MTU between the two hosts, and how busy they are"},
 
     {{.cause = DQ_CAUSE_REM_OP, .qpn = 0x11, .peer_qpn = 0x2a,
       .peer_host = "n7", .peer_pid = 99},
@@ -119,24 +125,31 @@ static const golden_t golden[] = {
     {{.cause = DQ_CAUSE_LOC_QP_OP, .qpn = 0x11, .down_port = "rxe0:1"},
      "the device could not execute a work request; qp 0x11; class: this "
      "process\n"
+     "  check the kernel log (dmesg) of this host, and its route to the peer\n"
      "  port rxe0:1 of this process is down: check its cable and its network "
      "interface"},
 
     {{.cause = DQ_CAUSE_DEVICE_GONE, .qpn = 0x11, .error = EIO},
      "the RDMA device has been removed: Input/output error; qp 0x11; class: "
-     "this process"},
+     "this process\n"
+     "  check who has removed it (rdma link delete, a driver reloaded), in the "
+     "kernel log (dmesg)"},
 
     {{.cause = DQ_CAUSE_GIVEN_UP, .subject = "daqiri", .qpn = 0x11},
      "daqiri: UCX has given up an endpoint of this connection; qp 0x11; "
-     "class: this process"},
+     "class: this process\n"
+     "  check the messages before this one"},
 
     {{.cause = DQ_CAUSE_RNR_RETRY_EXC, .rnr_timer_ms = 0.64},
      "the peer has no receive buffer posted; class: the peer\n"
-     "  the peer asked to wait 0.64 ms each time (UCX_DAQIRI_RNR_TIMEOUT)"},
+     "  the peer asked to wait 0.64 ms each time (UCX_DAQIRI_RNR_TIMEOUT)\n"
+     "  check the peer's log: for each message it has promised a receive "
+     "buffer"},
 
     {{.cause = DQ_CAUSE_GID_LOST, .subject = "daqiri", .lost_gid = "10.2.0.1",
       .gid_index = 3},
      "daqiri: this interface has no address any more; class: configuration\n"
+     "  check what takes addresses away here (DHCP, NetworkManager)\n"
      "  10.2.0.1, which was at GID index 3 of this port, is gone: somebody took "
      "the address away"},
 
@@ -144,6 +157,8 @@ static const golden_t golden[] = {
       .memlock_limit = 65536},
      "a verb failed: ibv_reg_mr(): Cannot allocate memory; class: "
      "configuration\n"
+     "  check the limits of this process (ulimit -a), and the kernel log "
+     "(dmesg)\n"
      "  locked memory is limited to 64 KiB (ulimit -l): RDMA needs more, "
      "usually \"unlimited\""},
 
@@ -158,12 +173,14 @@ static const golden_t golden[] = {
      "comes with daqiri"},
 
     {{.cause = DQ_CAUSE_PORT_DOWN, .subject = "mlx5_0:1", .detail = "DOWN"},
-     "mlx5_0:1: the port is not active (DOWN); class: configuration"},
+     "mlx5_0:1: the port is not active (DOWN); class: configuration\n"
+     "  check the cable, the switch, and the network interface (ip link)"},
 
     {{.cause = DQ_CAUSE_BAD_OPTION, .subject = "UCX_DAQIRI_SQ_DEPTH",
       .detail = "1 is not within 4 and 32768"},
      "UCX_DAQIRI_SQ_DEPTH: an option is out of range "
-     "(1 is not within 4 and 32768); class: configuration"},
+     "(1 is not within 4 and 32768); class: configuration\n"
+     "  check what the option takes (ucx_info -c -f)"},
 
     {{.cause = DQ_CAUSE_NO_ANSWER, .waited_ms = 60000, .peer_host = "n7",
       .peer_pid = 3},
@@ -173,24 +190,29 @@ static const golden_t golden[] = {
      "(UCX_DAQIRI_CONN_TIMEOUT)"},
 
     {{.cause = DQ_CAUSE_PEER_LOST, .qpn = 0x11},
-     "the peer has lost its queue pair; qp 0x11; class: the peer"},
+     "the peer has lost its queue pair; qp 0x11; class: the peer\n"
+     "  check the peer's log, which says what its queue pair died of"},
 
     {{.cause = DQ_CAUSE_ATOMIC, .qpn = 0x11},
      "a queue pair died while an atomic operation was under way: whether it was "
      "executed cannot be known, and it must not be executed twice; qp 0x11; "
-     "class: the path"},
+     "class: the path\n"
+     "  check the line before that says what the queue pair died of"},
 
     {{.cause = DQ_CAUSE_MISMATCH, .qpn = 0x11},
      "the two ends disagree about which messages were delivered before a queue "
-     "pair died; qp 0x11; class: the path"},
+     "pair died; qp 0x11; class: the path\n"
+     "  check the logs of both sides, and report it: this must not happen"},
 
     {{.cause = DQ_CAUSE_REM_ABORT, .qpn = 0x11,
       .hw_changes = "link_downed +1", .hw_since_up = 1},
      "the peer's device aborted the request; qp 0x11; class: the peer\n"
+     "  check the peer's log, and the kernel log (dmesg) of its host\n"
      "  counters of the port since this connection was up: link_downed +1"},
 
     {{.cause = DQ_CAUSE_REM_ABORT, .qpn = 0x11, .tried_ms = 2999.7},
      "the peer's device aborted the request; qp 0x11; class: the peer\n"
+     "  check the peer's log, and the kernel log (dmesg) of its host\n"
      "  tried for 3000 ms to go on over another queue pair "
      "(UCX_DAQIRI_RECOVERY_TIMEOUT)"},
 
@@ -462,19 +484,43 @@ START_TEST(test_no_check_without_its_fact)
 END_TEST
 
 
-/* With nothing known, a message is one sentence; only these few causes are a
- * fact that a check follows from. */
+/* With nothing known, a message is what happened and one line of what to check,
+ * or what else to do about it. */
 START_TEST(test_bare_causes)
 {
     dq_facts_t facts = {.cause = DQ_CAUSE_NONE};
-    int cause, says_more;
+    const char *line;
+    int cause;
 
-    for (cause = 0; cause < DQ_CAUSE_LAST; cause++) {
+    ck_assert_ptr_null(strchr(message(&facts), '\n'));
+    for (cause = DQ_CAUSE_NONE + 1; cause < DQ_CAUSE_LAST; cause++) {
         facts.cause = (dq_cause_t)cause;
-        says_more   = (cause == DQ_CAUSE_NO_DEVICE) ||
-                      (cause == DQ_CAUSE_NO_ANSWER) ||
-                      (cause == DQ_CAUSE_UCX_VERSION);
-        ck_assert_int_eq(strchr(message(&facts), '\n') != NULL, says_more);
+        line        = strchr(message(&facts), '\n');
+        ck_assert_msg((line != NULL) == is_cause(cause), "cause %d", cause);
+        if (line != NULL) {
+            ck_assert_msg((strncmp(line, "\n  check ", 9) == 0) ||
+                                  (cause == DQ_CAUSE_NO_DEVICE) ||
+                                  (cause == DQ_CAUSE_UCX_VERSION),
+                          "cause %d says \"%s\"", cause, line);
+            ck_assert_ptr_null(strchr(line + 1, '\n'));
+        }
+    }
+}
+END_TEST
+
+
+/* What is known of the peer is better than what could be said of any. */
+START_TEST(test_one_check)
+{
+    dq_facts_t facts;
+    const char *check;
+    int cause;
+
+    for (cause = DQ_CAUSE_NONE + 1; cause < DQ_CAUSE_LAST; cause++) {
+        facts = (dq_facts_t){.cause = (dq_cause_t)cause, .peer_host = "n7",
+                             .error = EACCES};
+        check = strstr(message(&facts), "\n  check ");
+        ck_assert((check == NULL) || (strstr(check + 1, "\n  check ") == NULL));
     }
 }
 END_TEST
@@ -588,6 +634,7 @@ static Suite *suite_triage(void)
     tcase_add_loop_test(words, test_no_check_without_its_fact, 0,
                         sizeof(guards) / sizeof(guards[0]));
     tcase_add_test(words, test_bare_causes);
+    tcase_add_test(words, test_one_check);
     tcase_add_test(words, test_memlock_limits);
     tcase_add_test(words, test_permissions);
     tcase_add_test(words, test_shape);
