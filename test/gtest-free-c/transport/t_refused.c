@@ -240,10 +240,7 @@ START_TEST(test_for_ever)
     t_expect_loss();
     t_expect_log("the device refused a work request that fits its queue");
     t_expect_log("; gave up after ");
-    t_expect_log("to go on over another queue pair");
     t_expect_log("nothing has completed for ");
-    t_expect_log("still runs on ");
-    t_expect_log("from port softverbs0:1, GID ");
     end[0] = t_end_open((_i == 0) ? "SQ_STALL_TIMEOUT=50ms STUCK_TIMEOUT=0 "
                                     "RECOVERY_TIMEOUT=200ms CONN_RETRY=5ms"
                                   : "SQ_STALL_TIMEOUT=0 STUCK_TIMEOUT=50ms "
