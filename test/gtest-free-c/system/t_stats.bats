@@ -72,19 +72,21 @@ copy()
 
 @test "watching: counters grow, rates are what they grow by" {
     start_job
-    daqiri stats "$job" -watch=300ms -count 3 -json
+    daqiri stats "$job" -watch=200ms -count 20 -json
     [ "$status" -eq 0 ]
-    [ "${#lines[@]}" -eq 3 ]
-    for i in 0 1 2; do
+    [ "${#lines[@]}" -eq 20 ]
+    for i in "${!lines[@]}"; do
         printf '%s\n' "${lines[i]}" > "$i.json"
         valid stats "$i.json"
     done
-    jq -s -e '[.[].interfaces[0].values[] | select(.name == "am_rx") | .value] | .[0] < .[1] and .[1] < .[2]' ?.json
     jq -e '[.interfaces[0].values[] | .per_s] | all(. == null)' 0.json
-    jq -s -e '
+    # on a busy machine it may stand still for a while, which is a rate, too
+    printf '%s\n' "${lines[@]}" | jq -s -e '
         map({t: .time_s} + (.interfaces[0].values[] | select(.name == "am_rx"))) |
-        ((.[2].value - .[1].value) / (.[2].t - .[1].t)) as $rate |
-        (.[2].per_s / $rate) | . > 0.8 and . < 1.25' ?.json
+        (.[19].value > .[0].value) and
+        ([.[:-1], .[1:]] | transpose | all(
+            ((.[1].value - .[0].value) / (.[1].t - .[0].t)) as $rate |
+            (.[1].per_s >= 0.8 * $rate) and (.[1].per_s <= 1.25 * $rate)))'
 }
 
 @test "watching ends with the process, and with Ctrl-C; both with 0" {
