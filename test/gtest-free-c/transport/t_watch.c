@@ -116,13 +116,13 @@ START_TEST(test_stuck)
     plan((_i % 2) ? "delay time=3600s qp=rc n=3 times=1"
                   : "delay time=3600s qp=rc n=30 times=1");
     pair_open(&pair, "STUCK_TIMEOUT=200ms CONN_RETRY=5ms SQ_DEPTH=64");
+    began = now();
     for (i = 0; i < MESSAGES; i++) {
         t_send(pair.link, (_i < 2) ? T_BCOPY : T_ZCOPY, 1000);
         if (_i % 2) {
             break; /* alone, and its completion not asked for */
         }
     }
-    began = now();
     T_WAIT((pair.stream.got == pair.link->sent) && (pair.link->zcopies == 0));
     ck_assert(now() - began >= bound);
     ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
