@@ -55,7 +55,7 @@ static struct {
     int         is_willful;   /* timers are not what was asked for           */
     int         is_refusing;  /* RECVs, two calls of three                   */
     int         is_full;      /* all of them; atomic                         */
-    int         is_late;      /* completions of what qp was asked for wait   */
+    int         is_late;      /* what qp was asked for completes later; atomic */
     int         is_mum;       /* it does not tell that a peer has sent; atomic */
     uint64_t    refused;      /* id of the request that was                  */
     unsigned    ends;         /* posted to speak for the one before that     */
@@ -162,8 +162,10 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad_wr)
 {
     if (qp->qp_type == IBV_QPT_RC) {
-        device.ends += (wr->opcode == IBV_WR_RDMA_WRITE) &&
-                       (wr->wr_id + 1 == device.refused);
+        if ((wr->opcode == IBV_WR_RDMA_WRITE) &&
+            (wr->wr_id + 1 == device.refused)) {
+            device.ends++;
+        }
         __atomic_store_n(&device.qp, qp, __ATOMIC_RELAXED);
         if ((device.lie == REFUSED) || (device.lie == FULL)) {
             return refuse_once(wr, bad_wr);
@@ -178,8 +180,10 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 
 static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
-    return (device.is_late && (cq == device.qp->send_cq))
-                   ? 0 : device.poll_cq(cq, count, wc);
+    struct ibv_qp *qp = __atomic_load_n(&device.qp, __ATOMIC_RELAXED);
+
+    return (__atomic_load_n(&device.is_late, __ATOMIC_RELAXED) &&
+            (cq == qp->send_cq)) ? 0 : device.poll_cq(cq, count, wc);
 }
 
 
@@ -429,7 +433,7 @@ START_TEST(test_late)
     link = first_sent(end, &stream, "RECOVERY=n");
     t_expect_refused_posts();
     t_expect_log(words);
-    device.is_late = 1;
+    __atomic_store_n(&device.is_late, 1, __ATOMIC_RELAXED);
     t_send(link, T_ZCOPY, 500);
     device.lie = REFUSED;
     since      = now_ms();
@@ -439,7 +443,7 @@ START_TEST(test_late)
     if (now_ms() - since < DRAIN_MS) { /* else we have not run for so long */
         ck_assert_int_eq(is_told, 0);
     }
-    device.is_late = 0;
+    __atomic_store_n(&device.is_late, 0, __ATOMIC_RELAXED);
     T_WAIT((end[0]->errors == 1) && (link->zcopies == 0));
     ck_assert_int_eq(is_told ? UCS_OK : link->zcopy_status, UCS_OK);
     ck_assert_uint_eq(t_log_count(words), 1);
