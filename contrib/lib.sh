@@ -44,6 +44,13 @@ need_value()
     [ "$1" -ge 2 ] || die 2 "option $2 needs a value (try $me --help)"
 }
 
+need_count()
+{
+    case $2 in
+        '' | *[!0-9]* | 0*) die 2 "$1 wants a number from 1 on, not \"$2\"" ;;
+    esac
+}
+
 need_flavour()
 {
     case " $all_flavours " in

@@ -71,5 +71,24 @@ run_in_guests()
         run_in_guest "$@" | tee "$work/boot.$boot"
         [ "${PIPESTATUS[0]}" -eq 0 ] || exit 1
     done
-    awk -f "$bench_d/boots.awk" "$work"/boot.*
+    print_boots
+}
+
+# Of each row of their tables the least, the median and the greatest ratio.
+print_boots()
+{
+    local title
+
+    # NAME | six numbers | ratio: a row, and not a heading
+    awk '/\|.*\|/ && ($NF + 0 > 0) { printf "%s\t%s\n", substr($0, 1, 30), $NF }' \
+        "$work"/boot.* > "$work/ratios"
+    printf '\n%-30s%10s%10s%10s%10s\n' 'ratios of all boots' minimum median \
+        maximum boots
+    cut -f 1 "$work/ratios" | awk '!seen[$0]++' | while IFS= read -r title; do
+        awk -F '\t' -v title="$title" '$1 == title { print $2 }' \
+            "$work/ratios" > "$work/row"
+        # shellcheck disable=SC2046
+        printf '%-30s%10.2f%10.2f%10.2f%10d\n' "$title" \
+            $(spread "$work/row") "$(wc -l < "$work/row")"
+    done
 }
