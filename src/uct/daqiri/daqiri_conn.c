@@ -177,18 +177,18 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     if (conn->life != UCT_DAQIRI_LIVE) {
         return; /* this was of the QP that has been lost meanwhile */
     }
-    if (conn->sq.gate == DQ_GATE_LOST) {
-        uct_daqiri_recover_up(conn);
+    if ((conn->sq.gate != DQ_GATE_LOST) && (conn->sq.gate != DQ_GATE_NOT_UP)) {
         return;
     }
-    if (conn->sq.gate != DQ_GATE_NOT_UP) {
-        return;
-    }
-    dq_sq_open(&conn->sq, conn->hs.peer.credits);
     conn->was_up         = 1;
     conn->is_direct      = conn->iface->tx.chain == NULL;
     conn->iface->tx.wake = 1;
     conn->has_hw         = 1;
+    if (conn->sq.gate == DQ_GATE_LOST) {
+        uct_daqiri_recover_up(conn);
+        return;
+    }
+    dq_sq_open(&conn->sq, conn->hs.peer.credits);
     conn->iface->count->conns_up++;
     uct_daqiri_early_open(conn); /* before all that waits */
 }

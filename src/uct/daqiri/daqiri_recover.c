@@ -230,10 +230,6 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
     dq_cause_t cause = DQ_CAUSE_MISMATCH;
     dq_facts_t facts;
 
-    conn->was_up         = 1;
-    conn->has_hw         = 1;
-    conn->is_direct      = conn->iface->tx.chain == NULL;
-    conn->iface->tx.wake = 1;
     /* what the peer knows to have arrived was handed up, or it is lost */
     if ((int32_t)(peer->acked - conn->resume.delivered) <= 0) {
         cause = uct_daqiri_redo_all(conn, peer, &back);
