@@ -490,6 +490,8 @@ typedef void (*uct_daqiri_ud_rx_t)(uct_daqiri_iface_t *iface,
 
 struct uct_daqiri_iface {
     uct_base_iface_t super;
+    uint32_t         turn;             /* count of progress calls, from 1;
+                                          atomic: progress writes            */
 
     struct {
         struct ibv_cq     *cq;
@@ -501,7 +503,6 @@ struct uct_daqiri_iface {
         int               wake;        /* something became free              */
         unsigned          idle_turns;  /* dispatches that had nothing to try */
         uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
-        unsigned          looks;       /* see uct_daqiri_tx_is_due()         */
     } tx;
 
     struct {
@@ -866,10 +867,10 @@ unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface);
 
 /* Is there a point in looking at the CQ? Whatever is signalled will complete;
  * without it, what is in use can only fail, and that may wait a little. */
-static inline int uct_daqiri_tx_is_due(uct_daqiri_iface_t *iface)
+static inline int uct_daqiri_tx_is_due(const uct_daqiri_iface_t *iface)
 {
     return (iface->tx.ledger.signals > 0) ||
-           ((++iface->tx.looks % UCT_DAQIRI_TX_LOOK_EVERY) == 0);
+           (iface->turn % UCT_DAQIRI_TX_LOOK_EVERY == 0);
 }
 
 /* More send buffers: 0 if there can be none, which is counted. */
@@ -899,9 +900,8 @@ void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep);
  * within a bound, until the NIC does not need it; else gives up the QP. */
 void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep);
 
-/* ---- daqiri_rx.c ---- */
+/* ---- daqiri_rx.c; see daqiri_rx.h, too ---- */
 
-unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface);
 void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface);
 /* Posts @a count of the free buffers; there are so many. What is refused stays
  * free, and is offered again by progress. */

@@ -180,18 +180,20 @@ static void uct_daqiri_chain_see_failure(uct_daqiri_chain_t *chain)
 /* A program that once made us late is believed not to progress for a while. */
 static int uct_daqiri_chain_rests(const uct_daqiri_chain_t *chain)
 {
-    return (int32_t)(chain->rest - chain->turn) > 0;
+    return (int32_t)(chain->rest - chain->iface->turn) > 0;
 }
 
 
 int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
 {
     uct_daqiri_chain_t *chain = conn->iface->tx.chain;
-    int is_first              = conn->chain_turn != chain->turn;
+    int is_first              = conn->chain_turn != chain->iface->turn;
     struct ibv_send_wr *bad_wr;
     int ret = 0;
 
-    conn->chain_turn = chain->turn;
+    if (!chain->is_inside) {
+        conn->chain_turn = chain->iface->turn;
+    }
     pthread_mutex_lock(&chain->lock);
     if (chain->conn != conn) {
         uct_daqiri_chain_do_ring(chain);
@@ -234,7 +236,8 @@ static void uct_daqiri_chain_miss(uct_daqiri_chain_t *chain)
     uint32_t turns = UCT_DAQIRI_CHAIN_REST
                      << ucs_min(chain->misses, UCT_DAQIRI_CHAIN_DOUBLE);
 
-    chain->rest = __atomic_load_n(&chain->turn, __ATOMIC_RELAXED) + turns;
+    chain->rest = __atomic_load_n(&chain->iface->turn, __ATOMIC_RELAXED) +
+                  turns;
     chain->misses++;
     chain->iface->count->chains_late++;
 }
@@ -305,7 +308,6 @@ ucs_status_t uct_daqiri_chain_init(uct_daqiri_iface_t *iface,
     }
     ucs_sec_to_timespec(config->tx_hold, &hold);
     chain->iface         = iface;
-    chain->turn          = 1; /* a conn that has not posted has seen none */
     chain->hold.it_value = hold;
     pthread_mutex_init(&chain->lock, NULL);
     status = uct_daqiri_chain_open_timer(chain);

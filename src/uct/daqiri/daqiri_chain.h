@@ -46,7 +46,6 @@ struct uct_daqiri_chain {
     int                  timer_fd;
     struct itimerspec    hold;
     int                  is_inside; /* a progress call; progress             */
-    uint32_t             turn;      /* count of progress calls; atomic       */
 
     pthread_mutex_t      lock;      /* of all below                          */
     uct_daqiri_conn_t    *conn;     /* whose requests are held               */
@@ -89,26 +88,30 @@ static UCS_F_ALWAYS_INLINE int
 uct_daqiri_chain_is_alone(uct_daqiri_chain_t *chain,
                           const uct_daqiri_conn_t *conn)
 {
-    return (conn->chain_turn != chain->turn) && !chain->is_inside &&
+    return (conn->chain_turn != chain->iface->turn) && !chain->is_inside &&
            !uct_daqiri_chain_holds(chain) &&
            !uct_daqiri_chain_has_failed(chain);
 }
 
-/* Around the work of a progress call. Inline: an idle program does this all
+/* Before a progress call looks for work. Inline: an idle program does this all
  * the time, and has little else to do (UCT_DAQIRI_POLLED). */
-static inline void uct_daqiri_chain_enter(uct_daqiri_chain_t *chain)
+static inline void uct_daqiri_chain_turn(uct_daqiri_chain_t *chain)
 {
     if (ucs_unlikely(uct_daqiri_chain_holds(chain) ||
                      uct_daqiri_chain_has_failed(chain))) {
         uct_daqiri_chain_ring(chain->iface);
     }
+}
+
+/* Around the work that it has found. */
+static inline void uct_daqiri_chain_enter(uct_daqiri_chain_t *chain)
+{
     chain->is_inside = 1;
 }
 
 static inline void uct_daqiri_chain_leave(uct_daqiri_chain_t *chain)
 {
     chain->is_inside = 0;
-    __atomic_store_n(&chain->turn, chain->turn + 1, __ATOMIC_RELAXED);
     if (ucs_unlikely(uct_daqiri_chain_holds(chain))) {
         uct_daqiri_chain_ring(chain->iface);
     }

@@ -6,15 +6,17 @@
 #include "daqiri_again.h"
 #include "daqiri_chain.h"
 #include "daqiri_early.h"
+#include "daqiri_rx.h"
 #include "dq/dq_time.h"
 
 #include <sched.h>
 
 
 /* What only sometimes has to be done: news of the handshake, RECVs that were
- * refused, grants that no message carried, conns that die, requests that wait. */
-static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
-                                           unsigned received)
+ * refused, grants that no message carried, conns that die, requests that wait.
+ * Out of line: few progress calls need any of it. */
+static UCS_F_NOINLINE unsigned
+uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface, unsigned received)
 {
     unsigned count = 0;
 
@@ -47,36 +49,49 @@ static unsigned uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface,
 }
 
 
+/* Is there anything to do but what has arrived? */
+static inline int uct_daqiri_iface_has_work(uct_daqiri_iface_t *iface)
+{
+    return uct_daqiri_tx_is_due(iface) || iface->chores ||
+           uct_daqiri_cm_has_events(iface);
+}
+
+
 /* Refill and deliver, complete, and what follows from both. Each queue that
  * may have something is looked at in each call, a batch at most, so neither
- * starves the other. */
-static UCS_F_ALWAYS_INLINE unsigned
-uct_daqiri_iface_do_progress(uct_daqiri_iface_t *iface)
+ * starves the other. A call that finds nothing is over at the first return. */
+UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 {
-    unsigned received = uct_daqiri_rx_poll(iface);
-    unsigned count    = received;
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    uct_daqiri_chain_t *chain = iface->tx.chain;
+    struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
+    unsigned received, count;
 
+    __atomic_store_n(&iface->turn, iface->turn + 1, __ATOMIC_RELAXED);
+    if (chain != NULL) {
+        uct_daqiri_chain_turn(chain);
+    }
+    received = uct_daqiri_rx_poll(iface, wc);
+    if ((received == 0) && !uct_daqiri_iface_has_work(iface)) {
+        return 0;
+    }
+
+    count = received;
+    if (chain != NULL) {
+        uct_daqiri_chain_enter(chain);
+    }
+    if (received > 0) {
+        uct_daqiri_rx_take(iface, wc, received);
+    }
     if (uct_daqiri_tx_is_due(iface)) {
         count += uct_daqiri_tx_poll(iface);
     }
     if (ucs_unlikely(iface->chores || uct_daqiri_cm_has_events(iface))) {
         count += uct_daqiri_iface_do_chores(iface, received);
     }
-    return count;
-}
-
-
-UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
-{
-    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-    unsigned count;
-
-    if (ucs_likely(iface->tx.chain == NULL)) {
-        return uct_daqiri_iface_do_progress(iface);
+    if (chain != NULL) {
+        uct_daqiri_chain_leave(chain);
     }
-    uct_daqiri_chain_enter(iface->tx.chain);
-    count = uct_daqiri_iface_do_progress(iface);
-    uct_daqiri_chain_leave(iface->tx.chain);
     return count;
 }
 
@@ -537,6 +552,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
+    self->turn = 1; /* a conn that has not posted has seen none */
     ucs_list_head_init(&self->tx.pending);
     ucs_list_head_init(&self->tx.again);
     ucs_list_head_init(&self->rx.owing);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receive line: poll, refill, parse, deliver, grant. The ibv_post_srq_recv
+ * The receive line: refill, parse, deliver, grant. The ibv_post_srq_recv
  * is here.
  *
  * A buffer as the device and UCP see it; `point` is what the pool hands out:
@@ -14,7 +14,7 @@
  * The headroom is as asked for, and may be none: then [release] lies where the
  * header was, and is written again before each upcall.
  */
-#include "daqiri.h"
+#include "daqiri_rx.h"
 #include "daqiri_tx.h"
 
 
@@ -445,18 +445,10 @@ static void uct_daqiri_rx_on_wc(uct_daqiri_iface_t *iface,
 }
 
 
-UCT_DAQIRI_POLLED unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface)
+void uct_daqiri_rx_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
+                        unsigned count)
 {
-    struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
-    int count, i;
-
-    count = uct_daqiri_event_unstash(&iface->event.rx, wc);
-    if (ucs_likely(count == 0)) {
-        count = ibv_poll_cq(iface->rx.cq, iface->config.batch, wc);
-    }
-    if (count <= 0) {
-        return 0;
-    }
+    unsigned i;
 
     /* A message of a conn that we have not heard of yet came on RECVs that
      * the ledger does not know: what the async thread told goes first. */
@@ -472,5 +464,4 @@ UCT_DAQIRI_POLLED unsigned uct_daqiri_rx_poll(uct_daqiri_iface_t *iface)
         uct_daqiri_rx_on_wc(iface, &wc[i]);
     }
     DQ_ASSERT(dq_rx_check(&iface->rx.ledger));
-    return count;
 }

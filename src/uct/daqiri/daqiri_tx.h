@@ -66,7 +66,7 @@ uct_daqiri_tx_hand(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     chain = conn->iface->tx.chain; /* at close there is none any more */
     if ((chain != NULL) && conn->was_up && !conn->is_holed &&
         uct_daqiri_chain_is_alone(chain, conn)) {
-        conn->chain_turn = chain->turn;
+        conn->chain_turn = chain->iface->turn;
         return ibv_post_send(conn->qp, wr, &bad_wr);
     }
     return uct_daqiri_tx_post_later(conn, wr, tx->op.ep, tx->op.desc);
