@@ -107,10 +107,11 @@ refuses()
 }
 
 @test "softroce: the same options go into the virtual machine" {
-    other_vm 'for command; do :; done; echo "$command"
+    other_vm 'for command; do :; done; echo "$*"
         echo "bench: round 1 of 1"; echo "bench: timed"; echo the table'
     run -0 "$bench" --bed softroce --build "$build" --only time --tests 'am_lat'
     [[ $output == *"$bench --bed softroce --build $build --only time --tests am_lat"* ]]
+    [[ $output == *' --random-addresses '* ]]
     [[ $output == *$'bench: round 1 of 1\n'* ]]
     [[ $output == *$'\nthe table\n'* ]]
     [[ $output != *timed* ]]

@@ -110,6 +110,17 @@ load vm.bash
     cmp "$dir/random" "$dir/b.err"
 }
 
+@test "addresses of processes are random only if asked for" {
+    local where='for i in 1 2 3; do sed -n "s/ .*libc.so.6$//p" /proc/self/maps | head -n 1; done'
+
+    need_machine
+    vm a --network none "$where" &
+    vm b --network none --random-addresses "$where"
+    wait
+    [ "$(sort -u "$dir/a.out" | grep -c -)" -eq 1 ]
+    [ "$(sort -u "$dir/b.out" | grep -c -)" -eq 3 ]
+}
+
 # The guest must not find out by itself how fast its counter is: on a busy
 # machine its clock would then be much too fast.
 @test "the clock of the guest runs as fast as ours" {
