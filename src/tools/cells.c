@@ -129,25 +129,36 @@ static void cells_set_targets(daqiri_cells_t *cells)
     }
 }
 
+/* Returns 0, or -1 if it was asked to stop. */
+static int cells_measure_run(daqiri_cells_t *cells, daqiri_cells_row_t *row)
+{
+    cells_tick_t tick = {cells, row};
+
+    if (daqiri_cells_run(cells->opts, row, &cells->peer, cells_show_progress,
+                         &tick) != 0) {
+        return -1;
+    }
+    return daqiri_cells_is_stalled(cells->opts,
+                                   &row->runs[row->run_count - 1]) ?
+           daqiri_cells_run_again(cells->opts, row, &cells->peer,
+                                  cells_show_progress, &tick) : 0;
+}
+
 /* All rows of one kind, in turns. */
 static void cells_measure_kind(daqiri_cells_t *cells, int is_paced)
 {
-    cells_tick_t tick = {cells, NULL};
     daqiri_cells_row_t *row;
     unsigned repeat;
     size_t i;
 
     for (repeat = 0; repeat < cells->opts->repeats; ++repeat) {
         for (i = 0; i < cells->row_count; ++i) {
-            row      = &cells->rows[i];
-            tick.row = row;
+            row = &cells->rows[i];
             if ((row->is_paced != is_paced) ||
                 (is_paced && (row->gbps <= 0))) {
                 continue;
             }
-            if (daqiri_stop_asked() ||
-                (daqiri_cells_run(cells->opts, row, &cells->peer,
-                                  cells_show_progress, &tick) != 0)) {
+            if (daqiri_stop_asked() || (cells_measure_run(cells, row) != 0)) {
                 cells->is_interrupted = 1;
                 return;
             }
@@ -203,6 +214,19 @@ static int cells_has_figures(const daqiri_cells_t *cells)
     return has;
 }
 
+static int cells_has_witness(const daqiri_cells_t *cells)
+{
+    int has = 0;
+    size_t i, k;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        for (k = 0; k < cells->rows[i].run_count; ++k) {
+            has |= daqiri_cells_no_cpu(&cells->rows[i].runs[k]) >= 0;
+        }
+    }
+    return has;
+}
+
 static int cells_print(const daqiri_cells_t *cells, const json_t *report,
                        const daqiri_section_t *table, size_t table_count,
                        const daqiri_section_t *csv)
@@ -218,6 +242,11 @@ static int cells_print(const daqiri_cells_t *cells, const json_t *report,
     }
     if (cells->peer.is_lost) {
         fprintf(stderr, "%s: %s\n", opts->speaker, cells->peer.failure.text);
+    }
+    if ((opts->stalled > 0) && !cells_has_witness(cells)) {
+        fprintf(stderr, "%s: nobody has seen whether a CPU stood still, so no "
+                "run was made once more: SCHED_FIFO is not permitted, or the "
+                "other end is on another host\n", opts->speaker);
     }
     if (cells->is_interrupted) {
         fprintf(stderr, "%s: interrupted: %zu of %zu runs were made\n",

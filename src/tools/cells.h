@@ -62,6 +62,7 @@ typedef struct daqiri_cells_opts {
     unsigned   repeats;
     double     collapse;      /* percent of the row's median */
     double     rate;          /* percent that a rate may fall by */
+    double     stalled;       /* percent of a run without a CPU; 0: any */
     int        is_strict;     /* any verdict is a failure */
     const char *plot;         /* NULL: none */
 } daqiri_cells_opts_t;
@@ -79,6 +80,8 @@ typedef struct daqiri_cells_run {
     int    is_ok;
     double gbps, rate, deviation;
     double messages;          /* that have come */
+    double former_gbps;       /* of the one it is instead of; 0: of none */
+    double former_no_cpu;     /* percent of that one */
     json_t *report;           /* of daqiri-flow; {"error": ...} if it failed */
 } daqiri_cells_run_t;
 
@@ -109,7 +112,7 @@ typedef struct daqiri_cells {
     daqiri_cells_peer_t peer;
     daqiri_cells_row_t *rows;
     size_t   row_count;
-    size_t   done, all;       /* runs */
+    size_t   done, all;       /* runs; one that is made once more is one */
     int      is_interrupted;
     daqiri_progress_t progress;
 } daqiri_cells_t;
@@ -158,6 +161,12 @@ int daqiri_cells_run(const daqiri_cells_opts_t *opts, daqiri_cells_row_t *row,
                      daqiri_cells_peer_t *peer, void (*tick)(void *arg),
                      void *arg);
 
+/* The same once more, in the place of the last one, which was good. Returns 0,
+ * or -1 if it was asked to stop: that one stays. */
+int daqiri_cells_run_again(const daqiri_cells_opts_t *opts,
+                           daqiri_cells_row_t *row, daqiri_cells_peer_t *peer,
+                           void (*tick)(void *arg), void *arg);
+
 /* ---- the other host ---- */
 
 void daqiri_cells_peer_init(daqiri_cells_peer_t *peer, const char *connect_to);
@@ -179,6 +188,15 @@ void daqiri_cells_judge(daqiri_cells_t *cells);
 /* The median of what the good runs have under this path ("latency.p50_us");
  * -1 when none has it. */
 double daqiri_cells_median(const daqiri_cells_row_t *row, const char *path);
+
+/* Of the time that messages took to arrive, the part in which the processor of
+ * one of the ends, the one for which it is more, did not run, in percent; -1 if
+ * nobody has looked. */
+double daqiri_cells_no_cpu(const daqiri_cells_run_t *run);
+
+/* Whether a run is to be made once more. */
+int daqiri_cells_is_stalled(const daqiri_cells_opts_t *opts,
+                            const daqiri_cells_run_t *run);
 
 /* "collapse, rate", or "ok", or "not measured". */
 const char *daqiri_cells_verdict_text(const daqiri_cells_row_t *row,

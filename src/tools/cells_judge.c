@@ -4,6 +4,7 @@
 
 #include "verdict.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,51 @@ static const json_t *judge_counters(const daqiri_cells_run_t *run)
     return json_object_get(run->report, "counters");
 }
 
+/* s that the processor of "tx" or "rx" did not run; -1: nobody has looked. */
+static double judge_no_cpu(const daqiri_cells_run_t *run, const char *end)
+{
+    const json_t *lost = json_object_get(json_object_get(judge_counters(run),
+                                                         end), DAQIRI_NO_CPU);
+
+    return json_is_integer(lost) ? json_number_value(lost) * 1e-9 : -1;
+}
+
+double daqiri_cells_no_cpu(const daqiri_cells_run_t *run)
+{
+    double seconds = json_number_value(json_object_get(run->report,
+                                                       "seconds"));
+    double lost    = fmax(judge_no_cpu(run, "tx"), judge_no_cpu(run, "rx"));
+
+    return ((lost >= 0) && (seconds > 0)) ? lost / seconds * 100 : -1;
+}
+
+int daqiri_cells_is_stalled(const daqiri_cells_opts_t *opts,
+                            const daqiri_cells_run_t *run)
+{
+    return (opts->stalled > 0) && run->is_ok &&
+           (daqiri_cells_no_cpu(run) >= opts->stalled);
+}
+
+/* " (no CPU: tx 67.8 ms, rx 54.3 ms)"; nothing between two hosts, where each has
+ * more to do than this. */
+static const char *judge_no_cpu_text(const daqiri_cells_t *cells,
+                                     const daqiri_cells_run_t *run, char *text,
+                                     size_t length)
+{
+    double tx = judge_no_cpu(run, "tx");
+    double rx = judge_no_cpu(run, "rx");
+
+    if (cells->opts->connect_to != NULL) {
+        text[0] = '\0';
+    } else if ((tx < 0) || (rx < 0)) {
+        snprintf(text, length, " (no CPU: not known)");
+    } else {
+        snprintf(text, length, " (no CPU: tx %.1f ms, rx %.1f ms)", tx * 1e3,
+                 rx * 1e3);
+    }
+    return text;
+}
+
 static void judge_missing(daqiri_cells_row_t *row, const daqiri_cells_t *cells)
 {
     size_t failed     = 0;
@@ -105,14 +151,15 @@ static void judge_missing(daqiri_cells_row_t *row, const daqiri_cells_t *cells)
 }
 
 /* All runs that have a figure, good or not. */
-static void judge_collapse(daqiri_cells_row_t *row, double share)
+static void judge_collapse(const daqiri_cells_t *cells,
+                           daqiri_cells_row_t *row)
 {
     const json_t *others[DAQIRI_CELLS_REPEATS_MAX];
     double messages[DAQIRI_CELLS_REPEATS_MAX];
     double values[DAQIRI_CELLS_REPEATS_MAX] = {0};
     size_t runs[DAQIRI_CELLS_REPEATS_MAX];
     size_t count = 0, known = 0;
-    char reason[256];
+    char reason[256], no_cpu[64];
     int worst;
     size_t i;
 
@@ -122,7 +169,7 @@ static void judge_collapse(daqiri_cells_row_t *row, double share)
             values[count++] = row->runs[i].gbps;
         }
     }
-    worst = daqiri_collapsed(values, count, share);
+    worst = daqiri_collapsed(values, count, cells->opts->collapse / 100);
     if (worst < 0) {
         return;
     }
@@ -135,9 +182,27 @@ static void judge_collapse(daqiri_cells_row_t *row, double share)
     daqiri_explain(judge_counters(&row->runs[runs[worst]]),
                    row->runs[runs[worst]].messages, others, messages, known,
                    reason, sizeof(reason));
-    judge_say(row, DAQIRI_CELLS_COLLAPSE, "run %zu had %.2f of the median%s%s",
+    judge_say(row, DAQIRI_CELLS_COLLAPSE, "run %zu had %.2f of the median%s%s%s",
               runs[worst] + 1, values[worst] / daqiri_median(values, count),
+              judge_no_cpu_text(cells, &row->runs[runs[worst]], no_cpu,
+                                sizeof(no_cpu)),
               (reason[0] != '\0') ? ": " : "", reason);
+}
+
+/* Whatever came of it, nobody shall take it for the first one. */
+static void judge_again(daqiri_cells_row_t *row)
+{
+    double median = daqiri_cells_median(row, "gbps");
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        if ((row->runs[i].former_gbps > 0) && (median > 0)) {
+            judge_say(row, 0, "run %zu was made once more: it had %.2f of the "
+                      "median, and no CPU for %.1f %%", i + 1,
+                      row->runs[i].former_gbps / median,
+                      row->runs[i].former_no_cpu);
+        }
+    }
 }
 
 static double judge_sum(const daqiri_cells_row_t *row, const char *key)
@@ -271,7 +336,8 @@ void daqiri_cells_judge(daqiri_cells_t *cells)
 
     for (i = 0; i < cells->row_count; ++i) {
         judge_missing(&cells->rows[i], cells);
-        judge_collapse(&cells->rows[i], cells->opts->collapse / 100);
+        judge_collapse(cells, &cells->rows[i]);
+        judge_again(&cells->rows[i]);
         judge_drops(&cells->rows[i]);
         judge_rate(cells, i);
         judge_pace(cells, &cells->rows[i]);
@@ -330,7 +396,7 @@ static json_t *judge_run(const daqiri_cells_run_t *run)
     static const char *const keys[] = {
         "gbps", "messages_per_s", "deviation_percent", "sent", "received",
         "disorder", "seconds", "cpu_tx_percent", "cpu_rx_percent", "latency",
-        "counters"
+        "counters", "instead_of"
     };
     json_t *report = json_copy(run->report);
     size_t i;
@@ -418,6 +484,20 @@ static void judge_report_row(json_t *object, const daqiri_cells_row_t *row)
     }
 }
 
+/* Runs that were made once more. */
+static size_t judge_count_again(const daqiri_cells_t *cells)
+{
+    size_t sum = 0;
+    size_t i, k;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        for (k = 0; k < cells->rows[i].run_count; ++k) {
+            sum += cells->rows[i].runs[k].former_gbps > 0;
+        }
+    }
+    return sum;
+}
+
 json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
 {
     json_t *report = daqiri_report_new(command);
@@ -434,6 +514,8 @@ json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
     daqiri_report_real(report, "duration_s", cells->opts->duration);
     daqiri_report_real(report, "collapse_percent", cells->opts->collapse);
     daqiri_report_real(report, "rate_percent", cells->opts->rate);
+    daqiri_report_set(report, "stalled_percent", (cells->opts->stalled > 0) ?
+                      json_real(cells->opts->stalled) : json_null());
     daqiri_report_int(report, "runs", (long long)cells->done);
     daqiri_report_int(report, "runs_planned", (long long)cells->all);
     rows = daqiri_report_array(report, "rows");
@@ -447,6 +529,7 @@ json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
         }
         daqiri_report_int(sums, judge_names[k].name, (long long)sum);
     }
+    daqiri_report_int(sums, "again", (long long)judge_count_again(cells));
     daqiri_report_bool(sums, "ok", (found == 0) && !cells->is_interrupted);
     daqiri_report_set(report, "verdict", sums);
     return report;

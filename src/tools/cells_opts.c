@@ -125,6 +125,7 @@ enum {
     CELLS_DEVICE,
     CELLS_COLLAPSE,
     CELLS_RATE,
+    CELLS_STALLED,
     CELLS_STRICT,
     CELLS_PLOT
 };
@@ -145,6 +146,8 @@ static const struct argp_option cells_options[] = {
      "Of its row's median: less is a collapse (50)", 12},
     {"rate", CELLS_RATE, "PERCENT", 0,
      "By which short ones may lag behind long ones (10)", 12},
+    {"stalled", CELLS_STALLED, "PERCENT", 0,
+     "Lost by a CPU: more is made once more (never)", 12},
     {"strict", CELLS_STRICT, NULL, 0,
      "Any verdict but ok is a failure", 12},
     {"plot", CELLS_PLOT, "FILE", 0, "A picture of it: FILE.svg or FILE.png",
@@ -163,6 +166,9 @@ static error_t cells_parse_verdict(int key, char *arg,
         return 0;
     case CELLS_RATE:
         opts->rate = daqiri_args_number(state, "rate", arg, 0, 100);
+        return 0;
+    case CELLS_STALLED:
+        opts->stalled = daqiri_args_number(state, "stalled", arg, 0.1, 100);
         return 0;
     case CELLS_STRICT:
         opts->is_strict = 1;

@@ -20,7 +20,7 @@ enum {
 
 static const struct argp_option drop_curve_options[] = {
     {"targets", DROP_CURVE_TARGETS, "LIST", 0,
-     "Paces in percent of the maximum, or none", 1},
+     "Percent of maximum, or none (1,5,10,25,50,75,100)", 1},
     {"gbps", DROP_CURVE_GBPS, "LIST", 0, "Paces in Gb/s, instead", 1},
     {NULL}
 };
@@ -78,8 +78,8 @@ static const struct argp drop_curve_argp = {
     drop_curve_options, drop_curve_parse, NULL,
     "Sends messages at paces below the fastest; are these kept, and do all come?"
     "\v"
-    "Unless told otherwise: -transports daqiri -sizes 64K -targets "
-    "1,5,10,25,50,75,100 -duration 1s.\n\n" DAQIRI_CELLS_STATUS,
+    "Unless told otherwise: -transports daqiri -sizes 64K -duration 1s.\n\n"
+    DAQIRI_CELLS_STATUS,
     daqiri_cells_children
 };
 
@@ -129,7 +129,8 @@ static const daqiri_column_t drop_curve_sums[] = {
     {"collapse", "rows with a run that collapsed"},
     {"drops", "rows that lost messages"},
     {"pace", "rows with a pace missed by 0.05 % (targets up to 75 %)"},
-    {"rate", "rows slower than longer messages"}
+    {"rate", "rows slower than longer messages"},
+    {"again", "runs made once more, for want of a CPU (-stalled)"}
 };
 
 static const daqiri_section_t drop_curve_table[] = {

@@ -15,6 +15,7 @@
 #include "flow.h"
 #include "report.h"
 #include "stop.h"
+#include "verdict.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -70,6 +71,9 @@ static json_t *flow_counters(flow_end_t *end)
 
     end->link->count(end->link, counters);
     daqiri_report_int(counters, "preempted", (long long)end->side.preempted);
+    if (end->side.no_cpu_ns != FLOW_NOT_SEEN) {
+        daqiri_report_int(counters, DAQIRI_NO_CPU, end->side.no_cpu_ns);
+    }
     return counters;
 }
 

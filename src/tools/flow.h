@@ -17,13 +17,14 @@
  *   flow_verbs.c  a queue pair on raw verbs
  *   flow_tcp.c    a TCP connection
  *   flow_count.c  counters that explain a figure
+ *   flow_cpu.c    who has which processor, and whether it ran
  *   flow_pair.c   the socket
  *
  * The three transports do no more than move a message and say when one has
  * come, so that all figures are made by the same code.
  *
- * One thread in each process. An end that cannot go on says so in a sentence,
- * to the other host, too, and ends its process.
+ * One thread in each process, and a witness of its processor. An end that cannot
+ * go on says so in a sentence, to the other host, too, and ends its process.
  */
 
 #ifndef DAQIRI_FLOW_H
@@ -34,6 +35,8 @@
 #include "peer.h"
 
 #include <jansson.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -136,6 +139,32 @@ flow_link_t *flow_verbs_open(const flow_opts_t *opts, int fd,
 flow_link_t *flow_tcp_open(const flow_opts_t *opts, int fd,
                            const flow_sink_t *sink, int is_server);
 
+/* ---- the processor, when both ends are here ---- */
+
+#define FLOW_NOT_SEEN (-1)
+
+/* The lower or the upper half of these; all of them if it is a single one. */
+void flow_cpu_halve(const cpu_set_t *all, int is_first, cpu_set_t *half);
+
+/* From now on this thread is on those of its end alone. */
+void flow_cpu_part(int is_first);
+
+typedef struct flow_witness {
+    pthread_t thread;
+    int       is_there; /* nobody looks without the right to SCHED_FIFO */
+    int       is_over;  /* atomic */
+    uint64_t  lost_ns;  /* the witness' until it was joined */
+} flow_witness_t;
+
+/* Stay on this processor, and look whether it runs. */
+void flow_witness_start(flow_witness_t *witness);
+
+/* Returns for how many ns it did not, or FLOW_NOT_SEEN. */
+int64_t flow_witness_stop(flow_witness_t *witness);
+
+/* Of a witness that wanted to run at the first of these times. */
+uint64_t flow_witness_lost(uint64_t wanted_ns, uint64_t now_ns);
+
 /* ---- an end ---- */
 
 /* What one end has seen, its warm-up left out. */
@@ -146,6 +175,7 @@ typedef struct flow_side {
     uint64_t elapsed_ns;        /* the warm-up included, like the two below */
     uint64_t cpu_ns;            /* of this process */
     uint64_t preempted;         /* times that another wanted this CPU */
+    int64_t  no_cpu_ns;         /* this CPU did not run; or FLOW_NOT_SEEN */
 } flow_side_t;
 
 typedef struct flow_end {

@@ -295,15 +295,22 @@ static void end_run_pattern(flow_end_t *end, int is_first)
 
 void flow_end_run(flow_end_t *end, int is_first)
 {
+    const int is_here = end->opts->fd < 0;
     struct rusage before, after;
-    uint64_t start = daqiri_now_ns();
+    flow_witness_t witness = {0};
+    uint64_t start;
 
+    if (is_here) {
+        flow_witness_start(&witness);
+    }
+    start = daqiri_now_ns();
     getrusage(RUSAGE_SELF, &before);
     end_run_pattern(end, is_first);
     getrusage(RUSAGE_SELF, &after);
     end->side.elapsed_ns = daqiri_now_ns() - start;
     end->side.cpu_ns     = end_cpu_ns(&after) - end_cpu_ns(&before);
     end->side.preempted  = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
+    end->side.no_cpu_ns  = flow_witness_stop(&witness);
 }
 
 static flow_link_t *end_open_link(const flow_opts_t *opts, int fd,
@@ -334,6 +341,9 @@ void flow_end_open(flow_end_t *end, const flow_opts_t *opts, int fd,
     end->warm_up   = 2 * end->window;
     end->warm_up   = (end->warm_up > END_WARM_UP) ? END_WARM_UP : end->warm_up;
     end->warm_up   = (opts->pattern == FLOW_PINGPONG) ? 2 : end->warm_up;
+    if (opts->fd < 0) {
+        flow_cpu_part(is_first);
+    }
     flow_meet(fd); /* nobody is too early */
     flow_stage("datapath");
 }

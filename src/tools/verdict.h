@@ -12,6 +12,10 @@
 #include <jansson.h>
 #include <stddef.h>
 
+/* The counter of an end: for how many ns its processor did not run. It is not
+ * there if nobody has looked. */
+#define DAQIRI_NO_CPU "no_cpu_ns"
+
 /* The middle one, or the mean of the two in the middle; 0 of none. */
 double daqiri_median(const double *values, size_t count);
 

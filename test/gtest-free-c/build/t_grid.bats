@@ -38,6 +38,8 @@ setup()
     [[ $stderr == *'-windows 1K: it is a number'* ]]
     run -2 --separate-stderr "$grid" "${build[@]}" --paces 10K
     [[ $stderr == *'-targets 10K: it is a number'* ]]
+    run -2 --separate-stderr "$grid" "${build[@]}" --stalled 0
+    [[ $stderr == *'-stalled 0: it is a number from 0.1 to 100'* ]]
     run -2 --separate-stderr "$grid" "${build[@]}" --nonsense
     [[ $stderr == *'unknown option'* ]]
     run -2 --separate-stderr "$grid" --sizes

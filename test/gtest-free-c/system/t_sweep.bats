@@ -208,6 +208,66 @@ png()
     says 'there is nothing that could be drawn'
 }
 
+# The processes of daqiri-flow that this test has started.
+flows()
+{
+    local found
+
+    for found in $(pgrep -x daqiri-flow); do
+        if grep -q -z -x "TEST_MARK=$BATS_TEST_TMPDIR" "/proc/$found/environ" 2>/dev/null; then
+            echo "$found"
+        fi
+    done
+}
+
+@test "a run in which the ends stand still is made once more, and only once" {
+    local pids
+
+    chrt --fifo 1 true 2>/dev/null || skip 'SCHED_FIFO is not permitted'
+    command -v pgrep >/dev/null || skip 'pgrep is not installed'
+    with=(TEST_MARK="$BATS_TEST_TMPDIR")
+    timeout 100 env "${with[@]}" "$T_DAQIRI" drop-curve -device soft -duration 3s -collapse 1 \
+        -transports tcp -targets none -repeats 1 -stalled 1 -json >out 2>err &
+    pid=$!
+    # both the first and the second one
+    while kill -0 "$pid" 2>/dev/null; do
+        mapfile -t pids < <(flows)
+        [ "${#pids[@]}" -eq 0 ] || kill -STOP "${pids[@]}" 2>/dev/null || true
+        sleep 0.2
+        [ "${#pids[@]}" -eq 0 ] || kill -CONT "${pids[@]}" 2>/dev/null || true
+        sleep 0.1
+    done
+    status=0
+    wait "$pid" || status=$?
+    pid=
+    output=$(cat out)
+    cat out err
+    [ "$status" -eq 0 ]
+    valid drop-curve
+    has '.verdict.again == 1 and .runs == 1 and .stalled_percent == 1'
+    has '.rows[0].runs | length == 1 and .[0].instead_of.no_cpu_percent > 1 and .[0].instead_of.gbps > 0'
+    has '.rows[0].runs[0].counters | .tx.no_cpu_ns >= 0 and .rx.no_cpu_ns >= 0'
+    has '.rows[0].verdict == "ok" and (.rows[0].why | contains("run 1 was made once more: it had"))'
+}
+
+@test "where nobody may look whether a CPU stands still, that is said" {
+    local without=(prlimit --rtprio=0:0)
+
+    if [ "$(id -u)" -eq 0 ]; then
+        without+=(setpriv --inh-caps=-sys_nice --bounding-set=-sys_nice)
+    fi
+    "${without[@]}" true || skip 'that right cannot be dropped'
+    ! "${without[@]}" chrt --fifo 1 true || skip 'that right cannot be dropped'
+    with=("${without[@]}")
+    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -stalled 1 -json
+    valid drop-curve
+    good '.verdict.again == 0 and (.rows[0].runs[0].counters.tx | has("no_cpu_ns") | not)'
+    says 'nobody has seen whether a CPU stood still, so no run was made once more: SCHED_FIFO is not permitted'
+    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -json
+    valid drop-curve
+    [ -z "$stderr" ]
+}
+
 @test "nonsense in an option gets a sentence and status 2" {
     for name in sweep drop-curve; do
         while IFS='|' read -r words sentence; do
@@ -230,6 +290,8 @@ png()
 -collapse x|-collapse x: it is a number
 -rate -1|-rate -1: it is a number
 -rate nan|-rate nan: it is a number
+-stalled 0|-stalled 0: it is a number from 0.1 to 100
+-stalled x|-stalled x: it is a number
 -plot x.gif|-plot x.gif: the name ends with .svg or .png
 -plot .svg|-plot .svg: the name ends with .svg or .png
 -json -csv|-json and -csv exclude each other

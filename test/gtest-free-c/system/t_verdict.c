@@ -217,6 +217,40 @@ START_TEST(test_port_counters)
 }
 END_TEST
 
+/* ---- processors ---- */
+
+/* Each end has its own, and together they have all of them. */
+START_TEST(test_cpu_halves)
+{
+    cpu_set_t all, both, half[2];
+    int count;
+
+    CPU_ZERO(&all);
+    for (count = 1; count <= 100; ++count) {
+        CPU_SET(1 + 2 * count, &all);
+        flow_cpu_halve(&all, 1, &half[0]);
+        flow_cpu_halve(&all, 0, &half[1]);
+        CPU_OR(&both, &half[0], &half[1]);
+        ck_assert(CPU_EQUAL(&both, &all));
+        CPU_AND(&both, &half[0], &half[1]);
+        ck_assert_int_eq(CPU_COUNT(&both), (count == 1) ? 1 : 0);
+        ck_assert_int_eq(CPU_COUNT(&half[0]), (count == 1) ? 1 : count / 2);
+        ck_assert(CPU_ISSET(3, &half[0]));
+        ck_assert(CPU_ISSET(1 + 2 * count, &half[1]));
+    }
+}
+END_TEST
+
+START_TEST(test_witness_lost)
+{
+    ck_assert(flow_witness_lost(5000000, 4000000) == 0); /* a signal */
+    ck_assert(flow_witness_lost(5000000, 5000000) == 0);
+    ck_assert(flow_witness_lost(5000000, 5999999) == 0);
+    ck_assert(flow_witness_lost(5000000, 6000000) == 1000000);
+    ck_assert(flow_witness_lost(5000000, 72800000) == 67800000);
+}
+END_TEST
+
 /* ---- rows ---- */
 
 static daqiri_cells_opts_t opts;
@@ -255,6 +289,15 @@ static void ran(daqiri_cells_row_t *row, double gbps, double received)
                   "messages_per_s", rate, "sent", 100, "received", received,
                   "disorder", 0, "deviation_percent", (row->gbps > 0) ?
                   json_real((gbps / row->gbps - 1) * 100) : json_null());
+}
+
+static void no_cpu(daqiri_cells_run_t *run, double seconds, int tx_ns,
+                   int rx_ns)
+{
+    json_object_set_new(run->report, "seconds", json_real(seconds));
+    json_object_set_new(run->report, "counters",
+                        json_pack("{s:{s:i}, s:{s:i}}", "tx", DAQIRI_NO_CPU,
+                                  tx_ns, "rx", DAQIRI_NO_CPU, rx_ns));
 }
 
 static void judged(daqiri_cells_t *cells, size_t row, unsigned verdict,
@@ -328,11 +371,73 @@ START_TEST(test_rows_collapse_and_drops)
                         json_pack("{s:{s:i}}", "tx", "stalls", 2));
     daqiri_cells_judge(&cells);
     judged(&cells, 0, DAQIRI_CELLS_COLLAPSE | DAQIRI_CELLS_DROPS,
-           "run 3 had 0.40 of the median: tx.stalls 2 (0 else); 1 messages "
-           "lost");
+           "run 3 had 0.40 of the median (no CPU: not known): tx.stalls 2 "
+           "(0 else); 1 messages lost");
     ck_assert_str_eq(daqiri_cells_verdict_text(&cells.rows[0], text,
                                                sizeof(text)),
                      "collapse, drops");
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+/* The time in which nothing ran is said with the run that collapsed; not
+ * between two hosts, where nobody looks. */
+START_TEST(test_rows_no_cpu)
+{
+    daqiri_cells_t cells;
+
+    cells_start(&cells, 1);
+    ran(&cells.rows[0], 1, 100);
+    ran(&cells.rows[0], 0.4, 100);
+    ran(&cells.rows[0], 1, 100);
+    no_cpu(&cells.rows[0].runs[1], 0.5, 67800000, 54300000);
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, DAQIRI_CELLS_COLLAPSE,
+           "run 2 had 0.40 of the median (no CPU: tx 67.8 ms, rx 54.3 ms)");
+    cells.rows[0].why[0] = '\0';
+    opts.connect_to      = "there";
+    daqiri_cells_judge(&cells);
+    opts.connect_to = NULL;
+    ck_assert_str_eq(cells.rows[0].why, "run 2 had 0.40 of the median");
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+START_TEST(test_rows_again)
+{
+    daqiri_cells_t cells;
+    daqiri_cells_run_t *run;
+    json_t *report;
+
+    cells_start(&cells, 1);
+    ran(&cells.rows[0], 2, 100);
+    ran(&cells.rows[0], 2, 100);
+    run = &cells.rows[0].runs[1];
+    ck_assert(daqiri_cells_no_cpu(run) == -1);
+    no_cpu(run, 0.5, 4000000, 5000000);
+    ck_assert(fabs(daqiri_cells_no_cpu(run) - 1) < 1e-9);
+    opts.stalled = 0;
+    ck_assert(!daqiri_cells_is_stalled(&opts, run));
+    opts.stalled = 0.99;
+    ck_assert(daqiri_cells_is_stalled(&opts, run));
+    run->is_ok = 0; /* that is missing, whatever the machine did */
+    ck_assert(!daqiri_cells_is_stalled(&opts, run));
+    run->is_ok   = 1;
+    opts.stalled = 1.01;
+    ck_assert(!daqiri_cells_is_stalled(&opts, run));
+
+    run->former_gbps   = 1.5;
+    run->former_no_cpu = 12.34;
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, 0, "run 2 was made once more: it had 0.75 of the median, "
+                         "and no CPU for 12.3 %");
+    report = daqiri_cells_report(&cells, "sweep");
+    ck_assert_int_eq(json_integer_value(
+                         daqiri_report_find(report, "verdict.again")), 1);
+    ck_assert(json_real_value(
+                  json_object_get(report, "stalled_percent")) == 1.01);
+    json_decref(report);
+    opts.stalled = 0;
     daqiri_cells_cleanup(&cells);
 }
 END_TEST
@@ -425,10 +530,13 @@ static Suite *suite_verdict(void)
                    test_bucket_edges, "bucket", test_bucket_random, "figures",
                    test_median, "figures", test_collapsed, "figures",
                    test_falls_behind, "figures", test_pace_missed, "counters",
-                   test_explain, "counters", test_port_counters, "rows",
-                   test_rows_good, "rows", test_rows_missing, "rows",
-                   test_rows_collapse_and_drops, "rows", test_rows_rate,
-                   "rows", test_rows_pace, "rows", test_rows_report, NULL);
+                   test_explain, "counters", test_port_counters,
+                   "processors", test_cpu_halves, "processors",
+                   test_witness_lost, "rows", test_rows_good, "rows",
+                   test_rows_missing, "rows", test_rows_collapse_and_drops,
+                   "rows", test_rows_no_cpu, "rows", test_rows_again, "rows",
+                   test_rows_rate, "rows", test_rows_pace, "rows",
+                   test_rows_report, NULL);
 }
 
 T_MAIN(suite_verdict)
