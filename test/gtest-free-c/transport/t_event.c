@@ -309,7 +309,7 @@ static void hold_on(int fd, ucs_event_set_types_t events, void *arg)
 }
 
 
-static void hold_begin(hold_t *hold)
+static void hold_ask(hold_t *hold)
 {
     *hold = (hold_t){.fd = eventfd(0, EFD_NONBLOCK)};
     ck_assert_int_ge(hold->fd, 0);
@@ -317,7 +317,25 @@ static void hold_begin(hold_t *hold)
                                                  hold->fd, UCS_EVENT_SET_EVREAD,
                                                  hold_on, hold, NULL), UCS_OK);
     ck_assert_int_eq(eventfd_write(hold->fd, 1), 0);
+}
+
+
+static void hold_begin(hold_t *hold)
+{
+    hold_ask(hold);
     T_WAIT(__atomic_load_n(&hold->is_held, __ATOMIC_ACQUIRE));
+}
+
+
+/* Lets it do what it was asked for so far, and holds it again. Nobody works
+ * meanwhile. */
+static void hold_next(hold_t *next, hold_t *hold)
+{
+    hold_ask(next);
+    __atomic_store_n(&hold->may_go, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&next->is_held, __ATOMIC_ACQUIRE)) {
+        sched_yield();
+    }
 }
 
 
@@ -373,6 +391,94 @@ START_TEST(test_overrun)
     t_end_close_all();
     ck_assert_uint_eq(stream.got, 2);
     ck_assert_uint_gt(t_log_count(words), 0);
+}
+END_TEST
+
+
+/*
+ * A queue pair has failed, says the device, and nobody had a reason to look at the
+ * completion queue, where it says why: that is what is told.
+ */
+START_TEST(test_why)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    plan_text("");
+    t_expect_losses_of_qps();
+    end[0] = t_end_open("SIGNAL_EVERY=64 CONN_RETRY=5ms");
+    end[1] = t_end_open("SIGNAL_EVERY=64 CONN_RETRY=5ms");
+    link = t_link_up(end[0], end[1], 1, &stream);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    t_plan_by_command("event type=QP_FATAL qp=rc times=1; "
+                      "complete qp=rc times=1 status=RETRY_EXC_ERR");
+    ck_assert_int_eq(t_try_send(link, T_SHORT, 10), UCS_OK);
+    while (t_live_sum("events") == 0) {
+        sched_yield(); /* no progress: it might look */
+    }
+    T_WAIT((t_live_sum("recoveries") == 2) && (stream.got == 2));
+    t_end_close_all();
+    ck_assert_uint_eq(t_log_count("(QP_FATAL)"), 0);
+    ck_assert_uint_eq(t_stats_sum("losses"), 2);
+}
+END_TEST
+
+
+/* An end that goes on alone until it waits for nothing but the thread that is
+ * held: a request fails, and its queue pair is drained. */
+static void lose_alone(t_link_t *link, t_end_t *other)
+{
+    uint64_t losses = t_live_sum("losses");
+
+    other->is_stopped = 1;
+    t_plan_by_command("complete qp=rc times=1 status=RETRY_EXC_ERR");
+    ck_assert_int_eq(t_try_send(link, T_SHORT, 10), UCS_OK);
+    T_WAIT(t_live_sum("losses") == losses + 1);
+    t_progress_turns(1000);
+    other->is_stopped = 0;
+}
+
+
+/*
+ * Both ends lose their queue pairs. That the peer's is lost is told to an end that
+ * has lost its own already, and is read together with the next one that it has:
+ * that one is not meant. What the thread does comes in the order in which it is
+ * asked: first what the peer asks, then what the end has asked by itself.
+ */
+START_TEST(test_both_lose)
+{
+    static const char options[] = "CONN_RETRY=1s SIGNAL_EVERY=1";
+    t_stream_t stream[2];
+    t_link_t *link[2];
+    t_end_t *end[2];
+    hold_t hold[3];
+    unsigned i;
+
+    plan_text("");
+    t_expect_losses_of_qps();
+    for (i = 0; i < 2; i++) {
+        end[i] = t_end_open(options);
+    }
+    for (i = 0; i < 2; i++) {
+        link[i] = t_link_up(end[i], end[1 - i], i, &stream[i]);
+        ck_assert_int_eq(t_ep_flush(link[i]), UCS_OK);
+    }
+    hold_begin(&hold[0]);
+    lose_alone(link[1], end[0]);
+    hold_next(&hold[1], &hold[0]); /* the peer has asked */
+    lose_alone(link[0], end[1]);
+    hold_next(&hold[2], &hold[1]); /* and the end has its next queue pair */
+    for (i = 0; i < 3; i++) {
+        hold_end(&hold[i]);
+    }
+    T_WAIT(t_live_sum("recoveries") >= 2);
+    for (i = 0; i < 2; i++) {
+        t_send(link[i], T_SHORT, 10);
+        T_WAIT(stream[i].got == link[i]->sent);
+    }
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("losses"), 2);
 }
 END_TEST
 
@@ -479,6 +585,8 @@ static Suite *suite_event(void)
     suite_add_tcase(suite, tcase);
 
     tcase_add_test(cause, test_first_cause);
+    tcase_add_test(cause, test_why);
+    tcase_add_test(cause, test_both_lose);
     suite_add_tcase(suite, cause);
     return suite;
 }
