@@ -22,7 +22,8 @@ enum {
     QPS        = 256,
     MESSAGES   = 20000,
     KILL_EVERY = 97,
-    IN_VAIN    = 4 /* queue pairs, one after another: fewer than are too many */
+    IN_VAIN    = 4, /* queue pairs, one after another: fewer than are too many */
+    VAIN_MAX   = 16 /* that are in vain: one more is too many                */
 };
 
 static struct {
@@ -558,6 +559,67 @@ START_TEST(test_idle)
 END_TEST
 
 
+/* An operation that waits for something else. */
+static ucs_status_t never_go(uct_pending_req_t *req)
+{
+    (void)req;
+    return UCS_ERR_NO_RESOURCE;
+}
+
+
+/* One queue pair of each end. */
+static void kill_both(const t_end_t *one, const t_end_t *other)
+{
+    uint64_t losses = t_live_sum("losses");
+
+    t_plan_by_command("qp-error qp=rc at=0ms times=1");
+    T_WAIT(((t_live_sum("losses") >= losses + 2) &&
+            (t_live_sum("losses") == t_live_sum("recoveries"))) ||
+           (one->errors + other->errors > 0));
+    ck_assert_uint_eq(one->errors + other->errors, 0);
+}
+
+
+/*
+ * An end wants something that does not go, and so its queue pairs are in vain, as
+ * many as may be: the first loss begins a row, and so does the second, for by
+ * then the end knows what its peer has done before. Then a message comes, and the
+ * next loss begins a row as well.
+ */
+START_TEST(test_heard)
+{
+    uct_pending_req_t wish = {.func = never_go};
+    ucs_status_t status = UCS_ERR_BUSY;
+    t_stream_t stream;
+    t_link_t *link[2];
+    t_end_t *end[2];
+    unsigned i;
+
+    link[0] = idle_open(end, &stream,
+                        "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms "
+                        "RECOVERY_TIMEOUT=600s SQ_STALL_TIMEOUT=600s");
+    link[1] = t_link_open(end[1], &end[0]->address, 1);
+    ck_assert_int_eq(t_ep_flush(link[0]), UCS_OK);
+    t_plan_by_command("qp-error qp=rc at=0ms times=1");
+    while (status == UCS_ERR_BUSY) { /* until there is no queue pair */
+        t_progress_or_yield();
+        status = uct_ep_pending_add(link[1]->ep, &wish, 0);
+    }
+    ck_assert_int_eq(status, UCS_OK);
+    T_WAIT((t_live_sum("losses") == 2) && (t_live_sum("recoveries") == 2));
+    for (i = 0; i < VAIN_MAX; i++) {
+        kill_both(end[0], end[1]);
+    }
+    t_send(link[0], T_SHORT, 10);
+    T_WAIT(stream.got == 2);
+    kill_both(end[0], end[1]);
+    uct_ep_pending_purge(link[1]->ep, NULL, NULL);
+    t_end_close_all();
+    check_recovered();
+}
+END_TEST
+
+
 /* But they die at once, again and again: that has an end. The other end may learn
  * that it is over, and has wanted nothing. */
 START_TEST(test_hopeless)
@@ -638,6 +700,7 @@ static Suite *suite_recover(void)
 
     tcase_set_timeout(idle, 3 * T_TIMEOUT);
     tcase_add_test(idle, test_idle);
+    tcase_add_test(idle, test_heard);
     tcase_add_test(idle, test_hopeless);
     suite_add_tcase(suite, idle);
 
