@@ -105,10 +105,17 @@ typedef struct {
     uint32_t ud_qpn;
 } __attribute__((packed)) dq_iface_addr_t;
 
-/* UCP packs both into the address that peers exchange, in few bytes:
+/* The same, with what has to be known before anything is sent to it. */
+typedef struct {
+    dq_iface_addr_t who;
+    uint32_t        seg_size; /* bytes of a RECV, and of the longest SEND    */
+} __attribute__((packed)) dq_iface_info_t;
+
+/* UCP packs port and info into the address that peers exchange, in few bytes:
  * uct device address <= 31, iface address <= 63 (UCX 1.13 address.c). */
 DQ_STATIC_ASSERT(sizeof(dq_port_addr_t) == 20, "fits a device address");
-DQ_STATIC_ASSERT(sizeof(dq_iface_addr_t) == 20, "fits an iface address");
+DQ_STATIC_ASSERT(sizeof(dq_iface_addr_t) == 20, "goes with every frame");
+DQ_STATIC_ASSERT(sizeof(dq_iface_info_t) == 24, "fits an iface address");
 
 typedef struct {
     uint8_t         kind;       /* dq_frame_kind_t                           */

@@ -536,6 +536,7 @@ struct uct_daqiri_iface {
     uct_daqiri_stats_t    stats;
     uct_daqiri_hw_t       hw;          /* when it was opened                 */
     int                   broken;      /* dq_cause_t; atomic; async writes   */
+    int                   is_seg_said; /* that a peer has other segments     */
     ucs_list_link_t       md_link;
     struct {
         dq_watch_bounds_t bounds;      /* ucs_time_t, as is all here         */

@@ -70,8 +70,9 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
      FIELD(tx_hold), UCS_CONFIG_TYPE_TIME},
 
     {"SEG_SIZE", "auto",
-     "Bytes in a send or receive buffer (256 to 1m). \"auto\": 12288 on devices\n"
-     "that the kernel emulates, 8256 on others.",
+     "Bytes in a send or receive buffer (256 to 1m), the same on both sides of a\n"
+     "connection. \"auto\": 12288 on devices that the kernel emulates, 8256 on\n"
+     "others.",
      FIELD(seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"MAX_INLINE", "128",

@@ -43,9 +43,8 @@ ucs_status_t uct_daqiri_ep_get_address(uct_ep_h tl_ep, uct_ep_addr_t *addr)
 {
     uct_daqiri_ep_t *ep = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
 
-    memcpy(addr, &ep->conn->iface->config.addr,
-           sizeof(ep->conn->iface->config.addr));
-    return UCS_OK;
+    return uct_daqiri_iface_get_address(&ep->conn->iface->super.super,
+                                        (uct_iface_addr_t*)addr);
 }
 
 

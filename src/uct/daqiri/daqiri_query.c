@@ -91,8 +91,8 @@ ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
                                 UCT_IFACE_FLAG_EVENT_RECV |
                                 UCT_IFACE_FLAG_EVENT_FD;
     attr->device_addr_len     = sizeof(dq_port_addr_t);
-    attr->iface_addr_len      = sizeof(dq_iface_addr_t);
-    attr->ep_addr_len         = sizeof(dq_iface_addr_t);
+    attr->iface_addr_len      = sizeof(dq_iface_info_t);
+    attr->ep_addr_len         = sizeof(dq_iface_info_t);
     attr->bandwidth.dedicated = 0;
     attr->bandwidth.shared    = uct_daqiri_port_bandwidth(iface);
     /* each connection is one more for the device to keep at hand; the overhead
@@ -118,10 +118,36 @@ ucs_status_t uct_daqiri_iface_get_device_address(uct_iface_h tl_iface,
 ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
                                           uct_iface_addr_t *addr)
 {
-    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    uct_daqiri_iface_t *iface  = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    const dq_iface_info_t info = {
+        .who      = iface->config.addr,
+        .seg_size = iface->config.seg_size,
+    };
 
-    memcpy(addr, &iface->config.addr, sizeof(iface->config.addr));
+    memcpy(addr, &info, sizeof(info));
     return UCS_OK;
+}
+
+
+/* What one side sends must fit what the other has posted. What suits a device
+ * differs (SEG_SIZE=auto), so this need not be anybody's mistake. */
+static int uct_daqiri_iface_is_seg_alike(uct_daqiri_iface_t *iface,
+                                         const uct_iface_addr_t *addr)
+{
+    dq_iface_info_t info;
+
+    memcpy(&info, addr, sizeof(info)); /* it may lie at any address */
+    if (info.seg_size == iface->config.seg_size) {
+        return 1;
+    }
+    if (!iface->is_seg_said) {
+        iface->is_seg_said = 1;
+        ucs_warn("daqiri: %s does not connect to a peer whose segments have %u "
+                 "bytes, for here they have %zu: set UCX_DAQIRI_SEG_SIZE to "
+                 "the same on both sides", iface->config.port_name,
+                 info.seg_size, iface->config.seg_size);
+    }
+    return 0;
 }
 
 
@@ -131,7 +157,8 @@ int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
 
-    (void)iface_addr;
     return uct_daqiri_port_is_reachable(&iface->config.port_addr,
-                                        (const dq_port_addr_t*)dev_addr);
+                                        (const dq_port_addr_t*)dev_addr) &&
+           ((iface_addr == NULL) ||
+            uct_daqiri_iface_is_seg_alike(iface, iface_addr));
 }

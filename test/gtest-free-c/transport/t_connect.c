@@ -24,6 +24,40 @@ static unsigned rounds(void)
 
 /* ---- In one process ---- */
 
+static int reaches(const t_end_t *from, const t_end_t *to)
+{
+    return uct_iface_is_reachable(from->iface,
+                                  (const uct_device_addr_t*)to->address.dev,
+                                  (const uct_iface_addr_t*)to->address.iface);
+}
+
+
+/* Else the first long message would be the last. */
+START_TEST(test_other_segments)
+{
+    t_end_t *small, *large, *alike;
+    unsigned i;
+
+    t_only_daqiri("tells its peers how long a segment is");
+    small = t_end_open("SEG_SIZE=4k");
+    large = t_end_open("SEG_SIZE=8k");
+    alike = t_end_open("SEG_SIZE=8192");
+    ck_assert(reaches(large, alike));
+    ck_assert(reaches(alike, large));
+
+    t_expect_log("UCX_DAQIRI_SEG_SIZE to the same on both sides");
+    for (i = 0; i < 3; i++) {
+        ck_assert(!reaches(small, large));
+        ck_assert(!reaches(large, small));
+    }
+    ck_assert_uint_eq(t_log_count("segments have 8192 bytes, for here they "
+                                  "have 4096: set UCX_DAQIRI_SEG_SIZE"), 1);
+    ck_assert_uint_eq(t_log_count("segments have 4096 bytes, for here they "
+                                  "have 8192: set UCX_DAQIRI_SEG_SIZE"), 1);
+}
+END_TEST
+
+
 START_TEST(test_many_endpoints_one_connection)
 {
     t_stream_t stream[2][ENDPOINTS];
@@ -460,6 +494,7 @@ static Suite *suite_connect(void)
     TCase *part  = t_uct_case("part");
     TCase *team  = t_uct_case("two processes");
 
+    tcase_add_test(meet, test_other_segments);
     tcase_add_test(meet, test_many_endpoints_one_connection);
     tcase_add_test(meet, test_to_oneself);
     tcase_add_test(meet, test_endpoints_come_and_go);
