@@ -137,6 +137,31 @@ START_TEST(test_stuck)
 END_TEST
 
 
+/* The next queue pair has the whole bound for itself. */
+START_TEST(test_stuck_twice)
+{
+    const dq_stats_header_t *map;
+    double bound = 0.5, began;
+    pair_t pair;
+
+    t_only_daqiri("gives up a queue pair whose requests are stuck");
+    t_expect_losses_of_qps();
+    plan("");
+    pair_open(&pair, "STUCK_TIMEOUT=500ms CONN_RETRY=5ms");
+    map = map_stats(pair.end[0], 0);
+    t_plan_by_command("delay time=3600s qp=rc");
+    began = now();
+    t_send(pair.link, T_ZCOPY, 1000);
+    T_WAIT(value(map, "stuck") >= 2);
+    ck_assert(now() - began >= 2 * bound);
+    t_plan_by_command("delay time=1ms qp=rc n=1000000 times=1");
+    T_WAIT((pair.stream.got == pair.link->sent) && (pair.link->zcopies == 0));
+    ck_assert_uint_eq(pair.end[0]->errors, 0);
+    munmap((void*)map, map->length);
+}
+END_TEST
+
+
 /* Without recovery the endpoint fails, and says why; all completions come. */
 START_TEST(test_stuck_off)
 {
@@ -551,6 +576,7 @@ static Suite *suite_watch(void)
 
     tcase_add_loop_test(stuck, test_stuck, 0, 4);
     tcase_add_test(stuck, test_stuck_off);
+    tcase_add_test(stuck, test_stuck_twice);
     tcase_add_test(stuck, test_stuck_after_outage);
     tcase_add_loop_test(stuck, test_not_stuck, 0, 2);
     tcase_add_test(stuck, test_stopped);
