@@ -5,6 +5,9 @@
  */
 #include "t_uct.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* So long that the timer never rings; so short that it soon does. */
 #define HOLD_LONG  "TX_CHAIN=on TX_HOLD=60s"
 #define HOLD_SHORT "TX_CHAIN=on TX_HOLD=1ms"
@@ -212,6 +215,144 @@ START_TEST(test_options)
 END_TEST
 
 
+/* ---- READs ---- */
+
+enum { READS = 4, READ_LENGTH = 64 << 10, KEY_MAX = 256, ASK_ID = 9 };
+
+/* A program of A that reads B's memory, piece by piece, when it is asked. */
+typedef struct {
+    pair_t            pair;
+    uint8_t           *to, *from;
+    uct_mem_h         to_memh, from_memh;
+    uct_rkey_bundle_t key;
+    t_comp_t          comp[READS];
+    unsigned          started;
+} reader_t;
+
+
+static uct_mem_h reader_reg(t_end_t *end, uint8_t *memory)
+{
+    uct_mem_h memh;
+
+    ck_assert_ptr_nonnull(memory);
+    ck_assert_int_eq(uct_md_mem_reg(end->md, memory, READS * READ_LENGTH,
+                                    UCT_MD_MEM_ACCESS_ALL, &memh), UCS_OK);
+    return memh;
+}
+
+
+static void reader_open(reader_t *reader)
+{
+    pair_t *pair = &reader->pair;
+    uint8_t packed[KEY_MAX];
+
+    pair_open(pair, HOLD_LONG);
+    reader->started   = 0;
+    reader->to        = calloc(READS, READ_LENGTH);
+    reader->from      = calloc(READS, READ_LENGTH);
+    reader->to_memh   = reader_reg(pair->a, reader->to);
+    reader->from_memh = reader_reg(pair->b, reader->from);
+    memset(reader->from, 0x5a, READS * READ_LENGTH);
+    ck_assert_uint_le(pair->b->md_attr.rkey_packed_size, KEY_MAX);
+    ck_assert_int_eq(uct_md_mkey_pack(pair->b->md, reader->from_memh, packed),
+                     UCS_OK);
+    ck_assert_int_eq(uct_rkey_unpack(pair->a->component, packed,
+                                     &reader->key), UCS_OK);
+}
+
+
+static void reader_read(reader_t *reader)
+{
+    const size_t offset = reader->started * READ_LENGTH;
+    t_comp_t *comp      = &reader->comp[reader->started++];
+    uct_iov_t iov       = {.buffer = reader->to + offset,
+                           .length = READ_LENGTH,
+                           .memh   = reader->to_memh, .count = 1};
+
+    t_comp_init(comp);
+    ck_assert_int_eq(uct_ep_get_zcopy(reader->pair.link->ep, &iov, 1,
+                                      (uintptr_t)reader->from + offset,
+                                      reader->key.rkey, &comp->super),
+                     UCS_INPROGRESS);
+}
+
+
+static ucs_status_t reader_on_ask(void *arg, void *data, size_t length,
+                                  unsigned flags)
+{
+    reader_t *reader = arg;
+
+    (void)data;
+    (void)length;
+    (void)flags;
+    while (reader->started < READS) {
+        reader_read(reader);
+    }
+    return UCS_OK;
+}
+
+
+/* All that was started is over, and right. */
+static void reader_close(reader_t *reader)
+{
+    unsigned i;
+
+    for (i = 0; i < reader->started; i++) {
+        T_WAIT(reader->comp[i].calls == 1);
+        ck_assert_int_eq(reader->comp[i].super.status, UCS_OK);
+    }
+    ck_assert_int_eq(memcmp(reader->to, reader->from,
+                            reader->started * READ_LENGTH), 0);
+    ck_assert_int_eq(uct_rkey_release(reader->pair.a->component,
+                                      &reader->key), UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(reader->pair.a->md, reader->to_memh),
+                     UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(reader->pair.b->md, reader->from_memh),
+                     UCS_OK);
+    free(reader->to);
+    free(reader->from);
+}
+
+
+/* What a rendezvous does: asked by a message, inside of a progress call. */
+START_TEST(test_reads_share_a_doorbell)
+{
+    reader_t reader;
+    t_link_t *back;
+
+    reader_open(&reader);
+    ck_assert_int_eq(uct_iface_set_am_handler(reader.pair.a->iface, ASK_ID,
+                                              reader_on_ask, &reader, 0),
+                     UCS_OK);
+    back = t_link_open(reader.pair.b, &reader.pair.a->address, ASK_ID);
+    t_send(back, T_SHORT, 8);
+    T_WAIT(reader.started == READS);
+    reader_close(&reader);
+    t_end_close_all();
+    ck_assert_uint_ge(t_stats_sum("chained"), READS);
+}
+END_TEST
+
+
+/* Outside, the device may be busy with the first while the next is prepared. */
+START_TEST(test_read_goes_at_once)
+{
+    volatile uint8_t *last;
+    reader_t reader;
+
+    reader_open(&reader);
+    t_progress();
+    reader_read(&reader);
+    reader_read(&reader);
+    last                      = &reader.to[2 * READ_LENGTH - 1];
+    reader.pair.a->is_stopped = 1;
+    T_WAIT(*last == 0x5a);
+    reader.pair.a->is_stopped = 0;
+    reader_close(&reader);
+}
+END_TEST
+
+
 /* A device that no kernel emulates is left alone, unless asked. */
 START_TEST(test_off)
 {
@@ -239,6 +380,8 @@ static Suite *chain_suite(void)
     tcase_add_test(held, test_full_chain_goes);
     tcase_add_test(held, test_timer_rings);
     tcase_add_test(held, test_two_peers);
+    tcase_add_test(held, test_reads_share_a_doorbell);
+    tcase_add_test(held, test_read_goes_at_once);
     tcase_add_test(held, test_off);
     tcase_add_test(held, test_options);
     suite_add_tcase(suite, held);
