@@ -18,7 +18,11 @@ ucs_config_field_t uct_daqiri_md_config_table[] = {
      "memory hooks; \"auto\" does without where they cannot work.",
      offsetof(uct_daqiri_md_config_t, reg_cache), UCS_CONFIG_TYPE_ON_OFF_AUTO},
 
-    {"", "", NULL, offsetof(uct_daqiri_md_config_t, rcache),
+    /* No more than the cache's own grain, as UCX's verbs transports have it: of
+     * buffers that adjoin, rounded to cache lines, each would be registered once
+     * more with all of those before it. */
+    {"", "RCACHE_ADDR_ALIGN=16", NULL,
+     offsetof(uct_daqiri_md_config_t, rcache),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
 
     {NULL}

@@ -83,6 +83,27 @@ START_TEST(test_kept)
 END_TEST
 
 
+/* An array's elements lie next to each other, and seldom where a cache line
+ * begins: to register one leaves those before it as they are. */
+START_TEST(test_neighbours)
+{
+    uct_mem_h first, second, again;
+    pair_t pair;
+
+    pair_open(&pair);
+    first  = reg(pair.a, pair.mem + 16, 4096);
+    second = reg(pair.a, pair.mem + 16 + 4096, 4096);
+    again  = reg(pair.a, pair.mem + 16, 4096);
+    ck_assert_ptr_ne(second, first);
+    ck_assert_ptr_eq(again, first);
+    dereg(pair.a, again);
+    dereg(pair.a, second);
+    dereg(pair.a, first);
+    pair_close(&pair);
+}
+END_TEST
+
+
 /* A peer reads what is there now. */
 static void check_read(pair_t *pair, uct_mem_h local, uint8_t *to,
                        uct_mem_h remote, uint8_t byte)
@@ -220,6 +241,7 @@ static Suite *suite_mem(void)
 
     if (strcmp(getenv("UCX_MEM_EVENTS"), "n") != 0) {
         tcase_add_test(kept, test_kept);
+    tcase_add_test(kept, test_neighbours);
         tcase_add_loop_test(kept, test_replaced, 0, 3);
         tcase_add_test(kept, test_heap_replaced);
     }
