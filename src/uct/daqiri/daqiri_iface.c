@@ -49,11 +49,16 @@ uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface, unsigned received)
 }
 
 
+static inline int uct_daqiri_iface_has_chores(uct_daqiri_iface_t *iface)
+{
+    return iface->chores || uct_daqiri_cm_has_events(iface);
+}
+
+
 /* Is there anything to do but what has arrived? */
 static inline int uct_daqiri_iface_has_work(uct_daqiri_iface_t *iface)
 {
-    return uct_daqiri_tx_is_due(iface) || iface->chores ||
-           uct_daqiri_cm_has_events(iface);
+    return uct_daqiri_tx_is_due(iface) || uct_daqiri_iface_has_chores(iface);
 }
 
 
@@ -86,7 +91,7 @@ UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
     if (uct_daqiri_tx_is_due(iface)) {
         count += uct_daqiri_tx_poll(iface);
     }
-    if (ucs_unlikely(iface->chores || uct_daqiri_cm_has_events(iface))) {
+    if (ucs_unlikely(uct_daqiri_iface_has_chores(iface))) {
         count += uct_daqiri_iface_do_chores(iface, received);
     }
     if (chain != NULL) {
