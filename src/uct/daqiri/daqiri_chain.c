@@ -80,27 +80,26 @@ static size_t uct_daqiri_chain_length(const struct ibv_send_wr *wr)
 }
 
 
-/*
- * Outside of progress only what is short is worth it, and only messages: the
- * device could be busy with the first of several long ones while the next is
- * made ready. Inside, the next one is made ready at once, and a device that the
- * kernel emulates does its work in the doorbell's system call anyway: chained,
- * the READs of a rendezvous bring 7 % more bandwidth there (docs/bench.md).
- */
-static int uct_daqiri_chain_fits(const uct_daqiri_chain_t *chain,
-                                 const struct ibv_send_wr *wr)
+static int uct_daqiri_chain_has_room(const struct ibv_send_wr *wr)
+{
+    return (wr->send_flags & IBV_SEND_INLINE)
+                   ? (uct_daqiri_chain_length(wr) <= UCT_DAQIRI_CHAIN_INLINE)
+                   : (wr->num_sge <= UCT_DAQIRI_CHAIN_SGE);
+}
+
+
+/* Only what is short is worth waiting for: the device could be busy with the first
+ * of several long ones while the next is made ready, and what answers a chain of
+ * long READs comes in a flood that a wire loses (docs/bench.md). Outside of
+ * progress it is messages alone. */
+static int uct_daqiri_chain_may_wait(const uct_daqiri_chain_t *chain,
+                                     const struct ibv_send_wr *wr)
 {
     const int is_message = (wr->opcode == IBV_WR_SEND) ||
                            (wr->opcode == IBV_WR_SEND_WITH_IMM);
-    const size_t length  = uct_daqiri_chain_length(wr);
 
-    if (wr->send_flags & IBV_SEND_INLINE) {
-        return (is_message || chain->is_inside) &&
-               (length <= UCT_DAQIRI_CHAIN_INLINE);
-    }
-    return (wr->num_sge <= UCT_DAQIRI_CHAIN_SGE) &&
-           (chain->is_inside ||
-            (is_message && (length <= UCT_DAQIRI_CHAIN_LONG)));
+    return (is_message || chain->is_inside) &&
+           (uct_daqiri_chain_length(wr) <= UCT_DAQIRI_CHAIN_LONG);
 }
 
 
@@ -194,12 +193,33 @@ static int uct_daqiri_chain_rests(const uct_daqiri_chain_t *chain)
 }
 
 
+/* Under the lock. What must not wait takes along what does. */
+static int uct_daqiri_chain_add(uct_daqiri_chain_t *chain,
+                                uct_daqiri_conn_t *conn, int is_first,
+                                struct ibv_send_wr *wr)
+{
+    const int is_open = chain->is_inside ||
+                        (!is_first && !uct_daqiri_chain_rests(chain));
+    const int waits   = is_open && uct_daqiri_chain_may_wait(chain, wr);
+    struct ibv_send_wr *bad_wr;
+
+    if ((waits || (chain->count > 0)) && uct_daqiri_chain_has_room(wr)) {
+        uct_daqiri_chain_hold(chain, conn, wr);
+        if (!waits) {
+            uct_daqiri_chain_do_ring(chain);
+        }
+        return 0;
+    }
+    uct_daqiri_chain_do_ring(chain);
+    return (conn->chain_error != 0) ? 0 : ibv_post_send(conn->qp, wr, &bad_wr);
+}
+
+
 int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
 {
     uct_daqiri_chain_t *chain = conn->iface->tx.chain;
     int is_first              = conn->chain_turn != chain->iface->turn;
-    struct ibv_send_wr *bad_wr;
-    int ret = 0;
+    int ret                   = 0;
 
     if (!chain->is_inside) {
         conn->chain_turn = chain->iface->turn;
@@ -208,18 +228,9 @@ int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
     if (chain->conn != conn) {
         uct_daqiri_chain_do_ring(chain);
     }
-    if (conn->chain_error != 0) {
-        goto out; /* it waits in the ledger, behind what was refused */
+    if (conn->chain_error == 0) { /* else behind what was refused */
+        ret = uct_daqiri_chain_add(chain, conn, is_first, wr);
     }
-    if ((chain->is_inside || (!is_first && !uct_daqiri_chain_rests(chain))) &&
-        uct_daqiri_chain_fits(chain, wr)) {
-        uct_daqiri_chain_hold(chain, conn, wr);
-    } else {
-        uct_daqiri_chain_do_ring(chain);
-        ret = (conn->chain_error != 0)
-                      ? 0 : ibv_post_send(conn->qp, wr, &bad_wr);
-    }
-out:
     pthread_mutex_unlock(&chain->lock);
     return ret;
 }

@@ -3,13 +3,14 @@
  * The chain: work requests of one QP that share a doorbell.
  *
  * Where the doorbell is a system call (a device that the kernel emulates), it
- * is a good part of what a short message costs. So requests that are made
- * ready inside one progress call are posted together at its end. Outside of
- * progress the first request of a conn goes out at once, and those that follow
- * it before the next progress call wait for that call, or for a full chain, or
- * for twice TX_HOLD at most: then the async thread rings, for a program that
- * has gone to compute, and nothing of that program is held for some time. Who
- * waits for an answer calls progress, and waits no longer than without.
+ * is a good part of what a short request costs. So those that are made ready
+ * inside one progress call are posted together at its end; a long one goes at
+ * once, and takes along those before it. Outside of progress the first request
+ * of a conn goes out at once, and the messages that follow it before the next
+ * progress call wait for that call, or for a full chain, or for twice TX_HOLD at
+ * most: then the async thread rings, for a program that has gone to compute, and
+ * nothing of that program is held for some time. Who waits for an answer calls
+ * progress, and waits no longer than without.
  *
  * A request that is held has been posted as far as the ledger is concerned.
  * Its doorbell can only be late, never forgotten.

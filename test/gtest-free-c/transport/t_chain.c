@@ -119,6 +119,24 @@ START_TEST(test_timer_rings)
 END_TEST
 
 
+/* What is too long to wait goes at once, behind what has waited. */
+START_TEST(test_long_one_takes_along)
+{
+    pair_t pair;
+
+    pair_open(&pair, HOLD_LONG);
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 3);
+    ck_assert_int_eq(t_try_send(pair.link, T_ZCOPY, 8000), UCS_OK);
+    pair.a->is_stopped = 1;
+    T_WAIT(pair.stream.got == 1 + 4);
+    pair.a->is_stopped = 0;
+    t_end_close_all();
+    ck_assert_uint_ge(t_stats_sum("chained"), 3);
+}
+END_TEST
+
+
 /* A chain belongs to one QP: a message to another peer posts it. */
 START_TEST(test_two_peers)
 {
@@ -217,7 +235,13 @@ END_TEST
 
 /* ---- READs ---- */
 
-enum { READS = 4, READ_LENGTH = 64 << 10, KEY_MAX = 256, ASK_ID = 9 };
+enum {
+    READS       = 4,
+    READ_SHORT  = 2048,
+    READ_LENGTH = 64 << 10,
+    KEY_MAX     = 256,
+    ASK_ID      = 9
+};
 
 /* A program of A that reads B's memory, piece by piece, when it is asked. */
 typedef struct {
@@ -261,12 +285,14 @@ static void reader_open(reader_t *reader)
 }
 
 
+/* Short and long ones in turns. */
 static void reader_read(reader_t *reader)
 {
     const size_t offset = reader->started * READ_LENGTH;
+    const int is_long   = reader->started % 2;
     t_comp_t *comp      = &reader->comp[reader->started++];
     uct_iov_t iov       = {.buffer = reader->to + offset,
-                           .length = READ_LENGTH,
+                           .length = is_long ? READ_LENGTH : READ_SHORT,
                            .memh   = reader->to_memh, .count = 1};
 
     t_comp_init(comp);
@@ -295,14 +321,16 @@ static ucs_status_t reader_on_ask(void *arg, void *data, size_t length,
 /* All that was started is over, and right. */
 static void reader_close(reader_t *reader)
 {
+    size_t offset;
     unsigned i;
 
     for (i = 0; i < reader->started; i++) {
+        offset = i * READ_LENGTH;
         T_WAIT(reader->comp[i].calls == 1);
         ck_assert_int_eq(reader->comp[i].super.status, UCS_OK);
+        ck_assert_int_eq(memcmp(reader->to + offset, reader->from + offset,
+                                (i % 2) ? READ_LENGTH : READ_SHORT), 0);
     }
-    ck_assert_int_eq(memcmp(reader->to, reader->from,
-                            reader->started * READ_LENGTH), 0);
     ck_assert_int_eq(uct_rkey_release(reader->pair.a->component,
                                       &reader->key), UCS_OK);
     ck_assert_int_eq(uct_md_mem_dereg(reader->pair.a->md, reader->to_memh),
@@ -314,7 +342,8 @@ static void reader_close(reader_t *reader)
 }
 
 
-/* What a rendezvous does: asked by a message, inside of a progress call. */
+/* What a rendezvous does: asked by a message, inside of a progress call. A long
+ * READ takes along the short one before it, and waits for no other. */
 START_TEST(test_reads_share_a_doorbell)
 {
     reader_t reader;
@@ -330,6 +359,7 @@ START_TEST(test_reads_share_a_doorbell)
     reader_close(&reader);
     t_end_close_all();
     ck_assert_uint_ge(t_stats_sum("chained"), READS);
+    ck_assert_uint_ge(t_stats_sum("chains"), READS / 2);
 }
 END_TEST
 
@@ -342,9 +372,10 @@ START_TEST(test_read_goes_at_once)
 
     reader_open(&reader);
     t_progress();
-    reader_read(&reader);
-    reader_read(&reader);
-    last                      = &reader.to[2 * READ_LENGTH - 1];
+    while (reader.started < 3) {
+        reader_read(&reader);
+    }
+    last                      = &reader.to[2 * READ_LENGTH + READ_SHORT - 1];
     reader.pair.a->is_stopped = 1;
     T_WAIT(*last == 0x5a);
     reader.pair.a->is_stopped = 0;
@@ -379,6 +410,7 @@ static Suite *chain_suite(void)
     tcase_add_loop_test(held, test_others_wait_for_progress, 0, T_HOW_LAST);
     tcase_add_test(held, test_full_chain_goes);
     tcase_add_test(held, test_timer_rings);
+    tcase_add_test(held, test_long_one_takes_along);
     tcase_add_test(held, test_two_peers);
     tcase_add_test(held, test_reads_share_a_doorbell);
     tcase_add_test(held, test_read_goes_at_once);
