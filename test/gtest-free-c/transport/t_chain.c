@@ -286,13 +286,19 @@ static void reader_open(reader_t *reader)
 
 
 /* Short and long ones in turns. */
+static size_t reader_length(unsigned i)
+{
+    return (i % 2) ? READ_LENGTH : READ_SHORT;
+}
+
+
 static void reader_read(reader_t *reader)
 {
     const size_t offset = reader->started * READ_LENGTH;
-    const int is_long   = reader->started % 2;
+    const size_t length = reader_length(reader->started);
     t_comp_t *comp      = &reader->comp[reader->started++];
     uct_iov_t iov       = {.buffer = reader->to + offset,
-                           .length = is_long ? READ_LENGTH : READ_SHORT,
+                           .length = length,
                            .memh   = reader->to_memh, .count = 1};
 
     t_comp_init(comp);
@@ -329,7 +335,7 @@ static void reader_close(reader_t *reader)
         T_WAIT(reader->comp[i].calls == 1);
         ck_assert_int_eq(reader->comp[i].super.status, UCS_OK);
         ck_assert_int_eq(memcmp(reader->to + offset, reader->from + offset,
-                                (i % 2) ? READ_LENGTH : READ_SHORT), 0);
+                                reader_length(i)), 0);
     }
     ck_assert_int_eq(uct_rkey_release(reader->pair.a->component,
                                       &reader->key), UCS_OK);

@@ -241,7 +241,7 @@ static Suite *suite_mem(void)
 
     if (strcmp(getenv("UCX_MEM_EVENTS"), "n") != 0) {
         tcase_add_test(kept, test_kept);
-    tcase_add_test(kept, test_neighbours);
+        tcase_add_test(kept, test_neighbours);
         tcase_add_loop_test(kept, test_replaced, 0, 3);
         tcase_add_test(kept, test_heap_replaced);
     }
