@@ -74,6 +74,11 @@ static json_t *flow_counters(flow_end_t *end)
     if (end->side.no_cpu_ns != FLOW_NOT_SEEN) {
         daqiri_report_int(counters, DAQIRI_NO_CPU, end->side.no_cpu_ns);
     }
+    if (end->side.line_ns > 0) {
+        daqiri_report_int(counters, DAQIRI_LINE, (long long)end->side.line_ns);
+        daqiri_report_int(counters, DAQIRI_LINE_FAR,
+                          (long long)end->side.line_far_ns);
+    }
     return counters;
 }
 
@@ -218,13 +223,13 @@ static json_t *flow_second_report(const flow_end_t *end)
 }
 
 /* Returns the report, for who is not the child of the other end. */
-static json_t *flow_second(const flow_opts_t *opts, int fd)
+static json_t *flow_second(const flow_opts_t *opts, int fd, flow_line_t *line)
 {
     flow_end_t end;
     json_t *report;
 
     flow_end_open(&end, opts, fd, 0);
-    flow_end_run(&end, 0);
+    flow_end_run(&end, 0, line);
     flow_stage("result");
     flow_tell_side(&end.side, fd);
     flow_tell_counters(fd, flow_counters(&end));
@@ -249,7 +254,8 @@ static int flow_judge(const flow_side_t *one, const flow_side_t *other)
 }
 
 /* Returns an exit status. */
-static int flow_first(const flow_opts_t *opts, int fd, daqiri_format_t format)
+static int flow_first(const flow_opts_t *opts, int fd, flow_line_t *line,
+                      daqiri_format_t format)
 {
     flow_side_t other;
     json_t *port, *port_after, *report;
@@ -258,7 +264,7 @@ static int flow_first(const flow_opts_t *opts, int fd, daqiri_format_t format)
 
     port = flow_count_port(FLOW_SYSFS, opts->device);
     flow_end_open(&end, opts, fd, 1);
-    flow_end_run(&end, 1);
+    flow_end_run(&end, 1, line);
     flow_stage("result");
     flow_hear_side(&other, fd);
     report     = flow_report(&end, &other, flow_hear_counters(fd));
@@ -430,7 +436,7 @@ static void flow_on_child(int number)
     }
 }
 
-static int flow_fork_receiver(const flow_opts_t *opts)
+static int flow_fork_receiver(const flow_opts_t *opts, flow_line_t *line)
 {
     struct sigaction action = {.sa_handler = flow_on_child,
                                .sa_flags   = SA_RESTART | SA_NOCLDSTOP};
@@ -450,7 +456,7 @@ static int flow_fork_receiver(const flow_opts_t *opts)
         signal(SIGCHLD, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(fds[0]);
-        json_decref(flow_second(opts, fds[1]));
+        json_decref(flow_second(opts, fds[1], line));
         exit(DAQIRI_EXIT_OK);
     }
     close(fds[1]);
@@ -459,8 +465,10 @@ static int flow_fork_receiver(const flow_opts_t *opts)
 
 static int flow_here(const flow_arguments_t *arguments)
 {
-    int fd     = flow_fork_receiver(&arguments->opts);
-    int status = flow_first(&arguments->opts, fd, arguments->format);
+    flow_line_t *line = flow_line_make();
+    int fd            = flow_fork_receiver(&arguments->opts, line);
+    int status        = flow_first(&arguments->opts, fd, line,
+                                   arguments->format);
 
     while (!flow_receiver_ended) {
         usleep(1000); /* how it ends is seen by flow_on_child() */
@@ -476,9 +484,9 @@ static int flow_between_hosts(const flow_arguments_t *arguments)
     flow_pair_is_remote(opts->fd, opts->patience, opts->is_second);
     if (!opts->is_second) {
         flow_tell_terms(opts, opts->fd);
-        return flow_first(opts, opts->fd, arguments->format);
+        return flow_first(opts, opts->fd, NULL, arguments->format);
     }
-    report = flow_second(opts, opts->fd);
+    report = flow_second(opts, opts->fd, NULL);
     json_dumpf(report, stdout, JSON_INDENT(1));
     printf("\n");
     json_decref(report);

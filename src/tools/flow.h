@@ -18,6 +18,7 @@
  *   flow_tcp.c    a TCP connection
  *   flow_count.c  counters that explain a figure
  *   flow_cpu.c    who has which processor, and whether it ran
+ *   flow_line.c   how far the two processors are from each other
  *   flow_pair.c   the socket
  *
  * The three transports do no more than move a message and say when one has
@@ -149,21 +150,53 @@ void flow_cpu_halve(const cpu_set_t *all, int is_first, cpu_set_t *half);
 /* From now on this thread is on those of its end alone. */
 void flow_cpu_part(int is_first);
 
+/* What the witnesses of both ends pass to and fro; a page of both processes. */
+typedef struct flow_line {
+    uint64_t ball __attribute__((aligned(128))); /* atomic */
+    int      cpus[2] __attribute__((aligned(128))); /* atomic; + 1; 0: none */
+} flow_line_t;
+
+/* To be shared with a child. Returns NULL if there is no memory; then nobody
+ * looks at it. */
+flow_line_t *flow_line_make(void);
+
+/* An end has a witness on this processor, and has none any more. NULL: no line
+ * is there. */
+void flow_line_enter(flow_line_t *line, int is_first, int cpu);
+void flow_line_leave(flow_line_t *line, int is_first);
+
+/* Whether both ends have a witness, each on another processor. */
+int flow_line_is_between(const flow_line_t *line);
+
+/* The two sides of the look that was to be at this time, the same for both.
+ * Returns how many ns a pass to and fro took, or 0: the other one did not
+ * come. Neither waits longer than a look lasts. */
+uint64_t flow_line_ask(flow_line_t *line, uint64_t look_ns);
+void flow_line_answer(flow_line_t *line, uint64_t look_ns);
+
 typedef struct flow_witness {
-    pthread_t thread;
-    int       is_there; /* nobody looks without the right to SCHED_FIFO */
-    int       is_over;  /* atomic */
-    uint64_t  lost_ns;  /* the witness' until it was joined */
+    pthread_t     thread;
+    flow_line_t   *line;    /* to the other one; or NULL */
+    int           is_first; /* it asks */
+    int           is_there; /* nobody looks without the right to SCHED_FIFO */
+    int           is_over;  /* atomic */
+    uint64_t      lost_ns;  /* this and the next: its own until it was joined */
+    daqiri_hist_t passes;   /* ns, of who asks */
 } flow_witness_t;
 
-/* Stay on this processor, and look whether it runs. */
-void flow_witness_start(flow_witness_t *witness);
+/* Stay on this processor, and look whether it runs, and how far it is from that
+ * of the other end. */
+void flow_witness_start(flow_witness_t *witness, flow_line_t *line,
+                        int is_first);
 
 /* Returns for how many ns it did not, or FLOW_NOT_SEEN. */
 int64_t flow_witness_stop(flow_witness_t *witness);
 
 /* Of a witness that wanted to run at the first of these times. */
 uint64_t flow_witness_lost(uint64_t wanted_ns, uint64_t now_ns);
+
+/* When it wants to run next; all witnesses of a host at the same times. */
+uint64_t flow_witness_next(uint64_t now_ns);
 
 /* ---- an end ---- */
 
@@ -176,6 +209,8 @@ typedef struct flow_side {
     uint64_t cpu_ns;            /* of this process */
     uint64_t preempted;         /* times that another wanted this CPU */
     int64_t  no_cpu_ns;         /* this CPU did not run; or FLOW_NOT_SEEN */
+    uint64_t line_ns;           /* a pass between the CPUs; 0: not seen */
+    uint64_t line_far_ns;       /* for so long it took twice that, or more */
 } flow_side_t;
 
 typedef struct flow_end {
@@ -204,8 +239,9 @@ typedef struct flow_end {
 void flow_end_open(flow_end_t *end, const flow_opts_t *opts, int fd,
                    int is_first);
 
-/* The whole of the pattern; end->side is complete afterwards. */
-void flow_end_run(flow_end_t *end, int is_first);
+/* The whole of the pattern; end->side is complete afterwards. The line to the
+ * other end may be NULL. */
+void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line);
 
 /* ---- counters ---- */
 

@@ -11,6 +11,7 @@
 #include "bucket.h"
 #include "stop.h"
 #include "ticks.h"
+#include "verdict.h"
 
 #include <sched.h>
 #include <string.h>
@@ -293,7 +294,20 @@ static void end_run_pattern(flow_end_t *end, int is_first)
     }
 }
 
-void flow_end_run(flow_end_t *end, int is_first)
+static void end_take_witness(flow_end_t *end, flow_witness_t *witness)
+{
+    const daqiri_hist_t *passes = &witness->passes;
+
+    end->side.no_cpu_ns = flow_witness_stop(witness);
+    if (passes->count > 0) {
+        end->side.line_ns     = daqiri_hist_share(passes, 0.5);
+        end->side.line_far_ns = (uint64_t)(
+            (double)end->side.elapsed_ns *
+            daqiri_hist_least(passes, DAQIRI_FAR * end->side.line_ns));
+    }
+}
+
+void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line)
 {
     const int is_here = end->opts->fd < 0;
     struct rusage before, after;
@@ -301,7 +315,7 @@ void flow_end_run(flow_end_t *end, int is_first)
     uint64_t start;
 
     if (is_here) {
-        flow_witness_start(&witness);
+        flow_witness_start(&witness, line, is_first);
     }
     start = daqiri_now_ns();
     getrusage(RUSAGE_SELF, &before);
@@ -310,7 +324,7 @@ void flow_end_run(flow_end_t *end, int is_first)
     end->side.elapsed_ns = daqiri_now_ns() - start;
     end->side.cpu_ns     = end_cpu_ns(&after) - end_cpu_ns(&before);
     end->side.preempted  = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
-    end->side.no_cpu_ns  = flow_witness_stop(&witness);
+    end_take_witness(end, &witness);
 }
 
 static flow_link_t *end_open_link(const flow_opts_t *opts, int fd,

@@ -79,6 +79,17 @@ uint64_t daqiri_hist_share(const daqiri_hist_t *hist, double share)
     return (value > hist->max_ns) ? hist->max_ns : value;
 }
 
+double daqiri_hist_least(const daqiri_hist_t *hist, uint64_t ns)
+{
+    uint64_t seen = 0;
+    unsigned i;
+
+    for (i = hist_index(ns); i < DAQIRI_HIST_BUCKETS; ++i) {
+        seen += hist->buckets[i];
+    }
+    return (hist->count > 0) ? (double)seen / (double)hist->count : 0;
+}
+
 json_t *daqiri_hist_report_in(const daqiri_hist_t *hist, double unit_ns)
 {
     static const struct {

@@ -34,6 +34,9 @@ void daqiri_hist_add(daqiri_hist_t *hist, uint64_t ns);
  * median. 0 when there are none. In ns. */
 uint64_t daqiri_hist_share(const daqiri_hist_t *hist, double share);
 
+/* Which share (0 to 1) of all times is no less than this; 0 of none. */
+double daqiri_hist_least(const daqiri_hist_t *hist, uint64_t ns);
+
 /* {"count", "min_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us",
  * "max_us"}. */
 json_t *daqiri_hist_report(const daqiri_hist_t *hist);

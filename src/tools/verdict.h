@@ -16,6 +16,13 @@
  * there if nobody has looked. */
 #define DAQIRI_NO_CPU "no_cpu_ns"
 
+/* Of who sends first: how long a line of memory takes from its processor to
+ * that of the other end and back, the median of its looks; and for how long it
+ * took DAQIRI_FAR times as long, or longer. Not there if nobody has looked. */
+#define DAQIRI_LINE     "line_ns"
+#define DAQIRI_LINE_FAR "line_far_ns"
+#define DAQIRI_FAR      2
+
 /* The middle one, or the mean of the two in the middle; 0 of none. */
 double daqiri_median(const double *values, size_t count);
 

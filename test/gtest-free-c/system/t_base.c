@@ -81,11 +81,15 @@ START_TEST(test_hist_edges)
 
     daqiri_hist_init(hist);
     ck_assert_uint_eq(daqiri_hist_share(hist, 0.5), 0);
+    ck_assert(daqiri_hist_least(hist, 0) == 0);
     daqiri_hist_add(hist, 0);
     ck_assert_uint_eq(daqiri_hist_share(hist, 0.5), 0);
     daqiri_hist_add(hist, UINT64_MAX);
     ck_assert_uint_eq(daqiri_hist_share(hist, 0), 0);
     ck_assert_uint_eq(daqiri_hist_share(hist, 1), UINT64_MAX);
+    ck_assert(daqiri_hist_least(hist, 0) == 1);
+    ck_assert(daqiri_hist_least(hist, 1) == 0.5);
+    ck_assert(daqiri_hist_least(hist, UINT64_MAX) == 0.5);
     ck_assert_uint_eq(hist->count, 2);
 
     daqiri_hist_init(hist);
