@@ -13,7 +13,8 @@
  *   cells_judge.c the verdict on each row, by verdict.h, and the report
  *
  * Rows that have no pace run first, all of them in turns; the paces of the
- * others are parts of what those have reached.
+ * others are parts of what those have reached. Runs that are to be made again
+ * (-stalled) are, when all of their kind have been made.
  *
  * One thread. Running out of memory ends the program (report.h).
  */
@@ -33,6 +34,7 @@
 #define DAQIRI_CELLS_LIST_MAX    32
 #define DAQIRI_CELLS_NAME_MAX    32  /* of a transport */
 #define DAQIRI_CELLS_REPEATS_MAX 100
+#define DAQIRI_CELLS_AGAIN_MAX   8   /* times that one run is made again */
 
 /* Paces up to this part of the maximum are judged: above, the machine's own
  * ups and downs decide. */
@@ -62,7 +64,8 @@ typedef struct daqiri_cells_opts {
     unsigned   repeats;
     double     collapse;      /* percent of the row's median */
     double     rate;          /* percent that a rate may fall by */
-    double     stalled;       /* percent of a run without a CPU; 0: any */
+    double     stalled;       /* percent of a run without a CPU, or with far
+                                 ones; 0: any */
     int        is_strict;     /* any verdict is a failure */
     const char *plot;         /* NULL: none */
 } daqiri_cells_opts_t;
@@ -80,9 +83,9 @@ typedef struct daqiri_cells_run {
     int    is_ok;
     double gbps, rate, deviation;
     double messages;          /* that have come */
-    double former_gbps;       /* of the one it is instead of; 0: of none */
-    double former_no_cpu;     /* percent of that one */
-    json_t *report;           /* of daqiri-flow; {"error": ...} if it failed */
+    json_t *report;           /* of daqiri-flow; {"error": ...} if it failed;
+                                 "instead_of": those that it is made instead
+                                 of */
 } daqiri_cells_run_t;
 
 typedef struct daqiri_cells_row {
@@ -112,7 +115,8 @@ typedef struct daqiri_cells {
     daqiri_cells_peer_t peer;
     daqiri_cells_row_t *rows;
     size_t   row_count;
-    size_t   done, all;       /* runs; one that is made once more is one */
+    size_t   done, all;       /* runs; one that is made again is one */
+    double   line_ns;         /* the least of all runs; 0: not known */
     int      is_interrupted;
     daqiri_progress_t progress;
 } daqiri_cells_t;
@@ -161,10 +165,13 @@ int daqiri_cells_run(const daqiri_cells_opts_t *opts, daqiri_cells_row_t *row,
                      daqiri_cells_peer_t *peer, void (*tick)(void *arg),
                      void *arg);
 
-/* The same once more, in the place of the last one, which was good. Returns 0,
- * or -1 if it was asked to stop: that one stays. */
+/* Once more the one that is to be made again, for it had these parts (percent;
+ * -1: not known) without a CPU and with far ones. Returns 0, or -1 if it was
+ * asked to stop: that one stays. */
 int daqiri_cells_run_again(const daqiri_cells_opts_t *opts,
-                           daqiri_cells_row_t *row, daqiri_cells_peer_t *peer,
+                           const daqiri_cells_row_t *row,
+                           daqiri_cells_run_t *run, double no_cpu, double far,
+                           daqiri_cells_peer_t *peer,
                            void (*tick)(void *arg), void *arg);
 
 /* ---- the other host ---- */
@@ -194,9 +201,22 @@ double daqiri_cells_median(const daqiri_cells_row_t *row, const char *path);
  * nobody has looked. */
 double daqiri_cells_no_cpu(const daqiri_cells_run_t *run);
 
-/* Whether a run is to be made once more. */
-int daqiri_cells_is_stalled(const daqiri_cells_opts_t *opts,
+/* ns that a line of memory takes from the processor of one end to that of the
+ * other and back, the median of a run; 0 if nobody has looked. */
+double daqiri_cells_line(const daqiri_cells_run_t *run);
+
+/* Of that time the part in which the two processors were far from each other,
+ * in percent: a line takes twice as long as in the best of all runs, or longer.
+ * -1 if nobody has looked. */
+double daqiri_cells_far(const daqiri_cells_t *cells,
+                        const daqiri_cells_run_t *run);
+
+/* Whether a run is to be made again. */
+int daqiri_cells_is_stalled(const daqiri_cells_t *cells,
                             const daqiri_cells_run_t *run);
+
+/* How often a run was. */
+size_t daqiri_cells_again(const daqiri_cells_run_t *run);
 
 /* "collapse, rate", or "ok", or "not measured". */
 const char *daqiri_cells_verdict_text(const daqiri_cells_row_t *row,

@@ -102,29 +102,68 @@ double daqiri_cells_no_cpu(const daqiri_cells_run_t *run)
     return ((lost >= 0) && (seconds > 0)) ? lost / seconds * 100 : -1;
 }
 
-int daqiri_cells_is_stalled(const daqiri_cells_opts_t *opts,
-                            const daqiri_cells_run_t *run)
+static double judge_line(const daqiri_cells_run_t *run, const char *name)
 {
-    return (opts->stalled > 0) && run->is_ok &&
-           (daqiri_cells_no_cpu(run) >= opts->stalled);
+    return json_number_value(
+        json_object_get(json_object_get(judge_counters(run), "tx"), name));
 }
 
-/* " (no CPU: tx 67.8 ms, rx 54.3 ms)"; nothing between two hosts, where each has
- * more to do than this. */
+double daqiri_cells_line(const daqiri_cells_run_t *run)
+{
+    return judge_line(run, DAQIRI_LINE);
+}
+
+/* A run knows what was twice its own median; the median itself may be far. */
+double daqiri_cells_far(const daqiri_cells_t *cells,
+                        const daqiri_cells_run_t *run)
+{
+    double seconds = json_number_value(json_object_get(run->report,
+                                                       "seconds"));
+    double line_ns = daqiri_cells_line(run);
+
+    if ((line_ns <= 0) || (seconds <= 0)) {
+        return -1;
+    }
+    return ((cells->line_ns > 0) && (line_ns >= DAQIRI_FAR * cells->line_ns)) ?
+           100 : judge_line(run, DAQIRI_LINE_FAR) * 1e-9 / seconds * 100;
+}
+
+int daqiri_cells_is_stalled(const daqiri_cells_t *cells,
+                            const daqiri_cells_run_t *run)
+{
+    const double stalled = cells->opts->stalled;
+
+    return (stalled > 0) && run->is_ok &&
+           ((daqiri_cells_no_cpu(run) >= stalled) ||
+            (daqiri_cells_far(cells, run) >= stalled));
+}
+
+size_t daqiri_cells_again(const daqiri_cells_run_t *run)
+{
+    return json_array_size(json_object_get(run->report, "instead_of"));
+}
+
+/* " (no CPU: tx 67.8 ms, rx 54.3 ms; line 92 ns)"; nothing between two hosts,
+ * where each has more to do than this. */
 static const char *judge_no_cpu_text(const daqiri_cells_t *cells,
                                      const daqiri_cells_run_t *run, char *text,
                                      size_t length)
 {
     double tx = judge_no_cpu(run, "tx");
     double rx = judge_no_cpu(run, "rx");
+    char line[32] = "";
 
+    if (daqiri_cells_line(run) > 0) {
+        snprintf(line, sizeof(line), "; line %.0f ns",
+                 daqiri_cells_line(run));
+    }
     if (cells->opts->connect_to != NULL) {
         text[0] = '\0';
     } else if ((tx < 0) || (rx < 0)) {
         snprintf(text, length, " (no CPU: not known)");
     } else {
-        snprintf(text, length, " (no CPU: tx %.1f ms, rx %.1f ms)", tx * 1e3,
-                 rx * 1e3);
+        snprintf(text, length, " (no CPU: tx %.1f ms, rx %.1f ms%s)", tx * 1e3,
+                 rx * 1e3, line);
     }
     return text;
 }
@@ -159,7 +198,7 @@ static void judge_collapse(const daqiri_cells_t *cells,
     double values[DAQIRI_CELLS_REPEATS_MAX] = {0};
     size_t runs[DAQIRI_CELLS_REPEATS_MAX];
     size_t count = 0, known = 0;
-    char reason[256], no_cpu[64];
+    char reason[256], no_cpu[96];
     int worst;
     size_t i;
 
@@ -189,18 +228,45 @@ static void judge_collapse(const daqiri_cells_t *cells,
               (reason[0] != '\0') ? ": " : "", reason);
 }
 
+/* The most, or the least, that those have which a run is made instead of. */
+static double judge_former(const daqiri_cells_run_t *run, const char *key,
+                           int is_most)
+{
+    const json_t *formers = json_object_get(run->report, "instead_of");
+    double found          = 0;
+    double value;
+    size_t i;
+
+    for (i = 0; i < json_array_size(formers); ++i) {
+        value = json_number_value(json_object_get(json_array_get(formers, i),
+                                                  key));
+        found = ((i == 0) || ((value > found) == (is_most != 0))) ? value :
+                                                                    found;
+    }
+    return found;
+}
+
 /* Whatever came of it, nobody shall take it for the first one. */
-static void judge_again(daqiri_cells_row_t *row)
+static void judge_again(const daqiri_cells_t *cells, daqiri_cells_row_t *row)
 {
     double median = daqiri_cells_median(row, "gbps");
+    const daqiri_cells_run_t *run;
+    char times[32];
     size_t i;
 
     for (i = 0; i < row->run_count; ++i) {
-        if ((row->runs[i].former_gbps > 0) && (median > 0)) {
-            judge_say(row, 0, "run %zu was made once more: it had %.2f of the "
-                      "median, and no CPU for %.1f %%", i + 1,
-                      row->runs[i].former_gbps / median,
-                      row->runs[i].former_no_cpu);
+        run = &row->runs[i];
+        if ((daqiri_cells_again(run) > 0) && (median > 0)) {
+            snprintf(times, sizeof(times), "%zu times", daqiri_cells_again(run));
+            judge_say(row, 0, "run %zu was made %s more: at worst it had %.2f "
+                      "of the median, no CPU for %.1f %%, far ones for %.1f %%"
+                      "%s", i + 1,
+                      (daqiri_cells_again(run) == 1) ? "once" : times,
+                      judge_former(run, "gbps", 0) / median,
+                      judge_former(run, "no_cpu_percent", 1),
+                      judge_former(run, "far_percent", 1),
+                      daqiri_cells_is_stalled(cells, run) ?
+                      ", and the last one is like that" : "");
         }
     }
 }
@@ -337,7 +403,7 @@ void daqiri_cells_judge(daqiri_cells_t *cells)
     for (i = 0; i < cells->row_count; ++i) {
         judge_missing(&cells->rows[i], cells);
         judge_collapse(cells, &cells->rows[i]);
-        judge_again(&cells->rows[i]);
+        judge_again(cells, &cells->rows[i]);
         judge_drops(&cells->rows[i]);
         judge_rate(cells, i);
         judge_pace(cells, &cells->rows[i]);
@@ -484,7 +550,6 @@ static void judge_report_row(json_t *object, const daqiri_cells_row_t *row)
     }
 }
 
-/* Runs that were made once more. */
 static size_t judge_count_again(const daqiri_cells_t *cells)
 {
     size_t sum = 0;
@@ -492,7 +557,7 @@ static size_t judge_count_again(const daqiri_cells_t *cells)
 
     for (i = 0; i < cells->row_count; ++i) {
         for (k = 0; k < cells->rows[i].run_count; ++k) {
-            sum += cells->rows[i].runs[k].former_gbps > 0;
+            sum += daqiri_cells_again(&cells->rows[i].runs[k]);
         }
     }
     return sum;
@@ -516,6 +581,8 @@ json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
     daqiri_report_real(report, "rate_percent", cells->opts->rate);
     daqiri_report_set(report, "stalled_percent", (cells->opts->stalled > 0) ?
                       json_real(cells->opts->stalled) : json_null());
+    daqiri_report_set(report, DAQIRI_LINE, (cells->line_ns > 0) ?
+                      json_real(cells->line_ns) : json_null());
     daqiri_report_int(report, "runs", (long long)cells->done);
     daqiri_report_int(report, "runs_planned", (long long)cells->all);
     rows = daqiri_report_array(report, "rows");

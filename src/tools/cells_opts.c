@@ -147,7 +147,7 @@ static const struct argp_option cells_options[] = {
     {"rate", CELLS_RATE, "PERCENT", 0,
      "By which short ones may lag behind long ones (10)", 12},
     {"stalled", CELLS_STALLED, "PERCENT", 0,
-     "Lost by a CPU: more is made once more (never)", 12},
+     "No CPU, or far ones: more is made again (never)", 12},
     {"strict", CELLS_STRICT, NULL, 0,
      "Any verdict but ok is a failure", 12},
     {"plot", CELLS_PLOT, "FILE", 0, "A picture of it: FILE.svg or FILE.png",

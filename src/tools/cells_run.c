@@ -3,6 +3,7 @@
 #include "cells.h"
 
 #include "flow_run.h"
+#include "verdict.h"
 
 #include <string.h>
 
@@ -25,12 +26,10 @@ static void run_take(daqiri_cells_run_t *run, json_t *report, int is_ok,
     run->is_ok  = is_ok;
     daqiri_report_bool(report, "ok", is_ok);
     daqiri_report_text(report, "error", is_ok ? NULL : complaint);
-    run->gbps          = run_number(report, "gbps");
-    run->rate          = run_number(report, "messages_per_s");
-    run->deviation     = run_number(report, "deviation_percent");
-    run->messages      = run_number(report, "received");
-    run->former_gbps   = 0;
-    run->former_no_cpu = 0;
+    run->gbps      = run_number(report, "gbps");
+    run->rate      = run_number(report, "messages_per_s");
+    run->deviation = run_number(report, "deviation_percent");
+    run->messages  = run_number(report, "received");
 }
 
 /* Between hosts: a connection before it, and afterwards the server's word that
@@ -60,9 +59,11 @@ static int run_between_hosts(daqiri_cells_peer_t *peer, daqiri_flow_run_t *flow,
     return ret;
 }
 
-int daqiri_cells_run(const daqiri_cells_opts_t *opts, daqiri_cells_row_t *row,
-                     daqiri_cells_peer_t *peer, void (*tick)(void *arg),
-                     void *arg)
+/* Returns 0, or -1 if it was asked to stop: the run is what it was. */
+static int run_make(const daqiri_cells_opts_t *opts,
+                    const daqiri_cells_row_t *row, daqiri_cells_run_t *run,
+                    daqiri_cells_peer_t *peer, void (*tick)(void *arg),
+                    void *arg)
 {
     const daqiri_capture_wait_t wait = {RUN_GRACE, tick, arg};
     daqiri_flow_run_t flow = {
@@ -88,29 +89,55 @@ int daqiri_cells_run(const daqiri_cells_opts_t *opts, daqiri_cells_row_t *row,
         json_decref(report);
         return -1;
     }
-    run_take(&row->runs[row->run_count], report, ret == 0, complaint);
+    run_take(run, report, ret == 0, complaint);
+    return 0;
+}
+
+int daqiri_cells_run(const daqiri_cells_opts_t *opts, daqiri_cells_row_t *row,
+                     daqiri_cells_peer_t *peer, void (*tick)(void *arg),
+                     void *arg)
+{
+    if (run_make(opts, row, &row->runs[row->run_count], peer, tick,
+                 arg) != 0) {
+        return -1;
+    }
     ++row->run_count;
     return 0;
 }
 
+/* What is kept of one that counts for nothing. */
+static json_t *run_former(const daqiri_cells_run_t *run, double no_cpu,
+                          double far)
+{
+    json_t *former = json_object();
+
+    daqiri_report_real(former, "gbps", run->gbps);
+    daqiri_report_set(former, "no_cpu_percent",
+                      (no_cpu >= 0) ? json_real(no_cpu) : json_null());
+    daqiri_report_set(former, "far_percent",
+                      (far >= 0) ? json_real(far) : json_null());
+    daqiri_report_set(former, DAQIRI_LINE, (far >= 0) ?
+                      json_real(daqiri_cells_line(run)) : json_null());
+    return former;
+}
+
 int daqiri_cells_run_again(const daqiri_cells_opts_t *opts,
-                           daqiri_cells_row_t *row, daqiri_cells_peer_t *peer,
+                           const daqiri_cells_row_t *row,
+                           daqiri_cells_run_t *run, double no_cpu, double far,
+                           daqiri_cells_peer_t *peer,
                            void (*tick)(void *arg), void *arg)
 {
-    daqiri_cells_run_t *run         = &row->runs[row->run_count - 1];
-    const daqiri_cells_run_t former = *run;
+    daqiri_cells_run_t next;
+    json_t *formers;
 
-    --row->run_count;
-    if (daqiri_cells_run(opts, row, peer, tick, arg) != 0) {
-        *run = former;
-        ++row->run_count;
+    if (run_make(opts, row, &next, peer, tick, arg) != 0) {
         return -1;
     }
-    run->former_gbps   = former.gbps;
-    run->former_no_cpu = daqiri_cells_no_cpu(&former);
-    daqiri_report_set(run->report, "instead_of",
-                      json_pack("{s:f, s:f}", "gbps", former.gbps,
-                                "no_cpu_percent", run->former_no_cpu));
-    json_decref(former.report);
+    formers = json_object_get(run->report, "instead_of");
+    formers = (formers != NULL) ? json_incref(formers) : json_array();
+    json_array_append_new(formers, run_former(run, no_cpu, far));
+    daqiri_report_set(next.report, "instead_of", formers);
+    json_decref(run->report);
+    *run = next;
     return 0;
 }

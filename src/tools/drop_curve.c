@@ -130,7 +130,7 @@ static const daqiri_column_t drop_curve_sums[] = {
     {"drops", "rows that lost messages"},
     {"pace", "rows with a pace missed by 0.05 % (targets up to 75 %)"},
     {"rate", "rows slower than longer messages"},
-    {"again", "runs made once more, for want of a CPU (-stalled)"}
+    {"again", "runs made again: no CPU, or far ones (-stalled)"}
 };
 
 static const daqiri_section_t drop_curve_table[] = {

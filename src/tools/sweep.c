@@ -124,7 +124,7 @@ static const daqiri_column_t sweep_sums[] = {
     {"collapse", "rows with a run that collapsed"},
     {"drops", "rows that lost messages"},
     {"rate", "rows slower than longer messages"},
-    {"again", "runs made once more, for want of a CPU (-stalled)"}
+    {"again", "runs made again: no CPU, or far ones (-stalled)"}
 };
 
 static const daqiri_section_t sweep_table[] = {

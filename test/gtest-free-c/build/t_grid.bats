@@ -20,11 +20,46 @@ setup()
         --paces 5 --repeats 2 --time 50ms --csv kept
     echo "$output"
     [ "$status" -le 1 ] # how fast it was may be anything
+    [[ $output == *' of 8 rows have a verdict; all of them are in kept' ]]
     cat kept
     [ "$(wc -l <kept)" -eq 9 ]
     [ "$(grep -c '^daqiri,softverbs0:1,\(64\|65536\),[28],' kept)" -eq 8 ]
     run grep -E 'missing|drops' <(tail -n +2 kept)
     [ "$status" -eq 1 ]
+}
+
+# A daqiri that has measured this, and thinks this of it.
+fake()
+{
+    mkdir -p fake/src/tools
+    printf '#!/bin/sh\necho "$@" >args\ncat rows\nexit %d\n' "$1" >fake/src/tools/daqiri
+    chmod +x fake/src/tools/daqiri
+    cat >rows
+}
+
+@test "with --csv the rows that have a verdict are printed, and the others kept" {
+    fake 1 <<'END'
+transport,device,size,gbps,verdict,why
+daqiri,softverbs0:1,8,1.5,ok,
+daqiri,softverbs0:1,64,0.5,collapse,"run 1 had 0.50 of the median, ok"
+daqiri,softverbs0:1,512,0.5,"missing, collapse",it broke
+daqiri,softverbs0:1,4096,1.5,ok,"run 1 was made once more: at worst it had 0.50, collapse"
+END
+    run -1 --separate-stderr "$grid" --build "$PWD/fake" --stalled 1 --csv kept
+    [ "${#lines[@]}" -eq 4 ]
+    [ "${lines[0]}" = transport,device,size,gbps,verdict,why ]
+    [[ ${lines[1]} == daqiri,softverbs0:1,64,* ]]
+    [[ ${lines[2]} == daqiri,softverbs0:1,512,* ]]
+    [ "${lines[3]}" = '2 of 4 rows have a verdict; all of them are in kept' ]
+    [ -z "$stderr" ]
+    cmp rows kept
+    grep -q -- '-stalled 1 .*-strict -csv$' args
+    fake 0 <<<$'size,verdict,why\n8,ok,'
+    run -0 "$grid" --build "$PWD/fake" --csv kept
+    [ "${lines[1]}" = '0 of 1 rows have a verdict; all of them are in kept' ]
+    fake 2 </dev/null # it has said why
+    run -2 "$grid" --build "$PWD/fake" --csv kept
+    [ -z "$output" ]
 }
 
 @test "nonsense in an option gets a sentence and status 2" {

@@ -251,6 +251,112 @@ START_TEST(test_witness_lost)
 }
 END_TEST
 
+START_TEST(test_witness_next)
+{
+    ck_assert(flow_witness_next(0) == 5000000);
+    ck_assert(flow_witness_next(4999999) == 5000000);
+    ck_assert(flow_witness_next(5000000) == 10000000);
+    ck_assert(flow_witness_next(14999999) == 15000000);
+}
+END_TEST
+
+/* ---- the line ---- */
+
+/* An end that looks all the time; the other one follows it. */
+typedef struct looker {
+    flow_line_t *line;
+    uint64_t    look_ns; /* atomic; 0: none yet */
+    uint64_t    seen;    /* atomic; the last one that is over */
+    int         is_over; /* atomic */
+} looker_t;
+
+static void *answer(void *arg)
+{
+    looker_t *looker = arg;
+    uint64_t look_ns;
+
+    while (!__atomic_load_n(&looker->is_over, __ATOMIC_ACQUIRE)) {
+        look_ns = __atomic_load_n(&looker->look_ns, __ATOMIC_ACQUIRE);
+        if (look_ns != looker->seen) {
+            flow_line_answer(looker->line, look_ns);
+            __atomic_store_n(&looker->seen, look_ns, __ATOMIC_RELEASE);
+        } else {
+            sched_yield();
+        }
+    }
+    return NULL;
+}
+
+/* How many of 100 looks are seen, and that none takes longer than itself. */
+static unsigned looks(looker_t *looker, uint64_t offset_ns)
+{
+    unsigned seen = 0;
+    uint64_t look_ns, took_ns;
+    unsigned i;
+
+    for (i = 0; i < 100; ++i) {
+        look_ns = daqiri_now_ns();
+        __atomic_store_n(&looker->look_ns, look_ns + offset_ns,
+                         __ATOMIC_RELEASE);
+        took_ns = flow_line_ask(looker->line, look_ns);
+        ck_assert(took_ns <= daqiri_now_ns() - look_ns);
+        seen += took_ns > 0;
+        while (__atomic_load_n(&looker->seen, __ATOMIC_ACQUIRE) !=
+               look_ns + offset_ns) {
+            sched_yield();
+        }
+    }
+    return seen;
+}
+
+START_TEST(test_line)
+{
+    looker_t looker = {.line = flow_line_make()};
+    pthread_t thread;
+    unsigned seen = 0;
+
+    ck_assert(looker.line != NULL);
+    /* nobody there, and what it left is nothing for the next one */
+    ck_assert(flow_line_ask(looker.line, daqiri_now_ns()) == 0);
+    flow_line_answer(looker.line, daqiri_now_ns());
+    ck_assert(flow_line_ask(looker.line, daqiri_now_ns()) == 0);
+    /* who is late does not wait */
+    ck_assert(flow_line_ask(looker.line, 1000) == 0);
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, answer, &looker), 0);
+    while (seen == 0) { /* a machine that is busy may miss many */
+        seen = looks(&looker, 0);
+    }
+    ck_assert_uint_eq(looks(&looker, 1), 0); /* another look's */
+    __atomic_store_n(&looker.is_over, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+/* Two ends with a witness each, on two processors. */
+START_TEST(test_line_between)
+{
+    flow_line_t *line = flow_line_make();
+
+    ck_assert(!flow_line_is_between(NULL));
+    flow_line_enter(NULL, 1, 0);
+    flow_line_leave(NULL, 1);
+    ck_assert(!flow_line_is_between(line));
+    flow_line_enter(line, 1, 0);
+    ck_assert(!flow_line_is_between(line));
+    flow_line_enter(line, 0, 0);
+    ck_assert(!flow_line_is_between(line)); /* of one processor */
+    flow_line_enter(line, 0, 1);
+    ck_assert(flow_line_is_between(line));
+    flow_line_enter(line, 1, -1); /* nobody knows which */
+    ck_assert(!flow_line_is_between(line));
+    flow_line_enter(line, 1, 5);
+    ck_assert(flow_line_is_between(line));
+    flow_line_leave(line, 0);
+    ck_assert(!flow_line_is_between(line));
+}
+END_TEST
+
 /* ---- rows ---- */
 
 static daqiri_cells_opts_t opts;
@@ -298,6 +404,30 @@ static void no_cpu(daqiri_cells_run_t *run, double seconds, int tx_ns,
     json_object_set_new(run->report, "counters",
                         json_pack("{s:{s:i}, s:{s:i}}", "tx", DAQIRI_NO_CPU,
                                   tx_ns, "rx", DAQIRI_NO_CPU, rx_ns));
+}
+
+static void line(daqiri_cells_run_t *run, int line_ns, int far_ns)
+{
+    json_t *tx = json_object_get(json_object_get(run->report, "counters"),
+                                 "tx");
+
+    json_object_set_new(tx, DAQIRI_LINE, json_integer(line_ns));
+    json_object_set_new(tx, DAQIRI_LINE_FAR, json_integer(far_ns));
+}
+
+static void instead_of(daqiri_cells_run_t *run, double gbps, double no_cpu,
+                       double far)
+{
+    json_t *formers = json_object_get(run->report, "instead_of");
+
+    if (formers == NULL) {
+        formers = json_array();
+        json_object_set_new(run->report, "instead_of", formers);
+    }
+    json_array_append_new(formers,
+                          json_pack("{s:f, s:f, s:f}", "gbps", gbps,
+                                    "no_cpu_percent", no_cpu, "far_percent",
+                                    far));
 }
 
 static void judged(daqiri_cells_t *cells, size_t row, unsigned verdict,
@@ -394,6 +524,11 @@ START_TEST(test_rows_no_cpu)
     daqiri_cells_judge(&cells);
     judged(&cells, 0, DAQIRI_CELLS_COLLAPSE,
            "run 2 had 0.40 of the median (no CPU: tx 67.8 ms, rx 54.3 ms)");
+    line(&cells.rows[0].runs[1], 461, 0);
+    cells.rows[0].why[0] = '\0';
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, DAQIRI_CELLS_COLLAPSE,
+           "(no CPU: tx 67.8 ms, rx 54.3 ms; line 461 ns)");
     cells.rows[0].why[0] = '\0';
     opts.connect_to      = "there";
     daqiri_cells_judge(&cells);
@@ -417,27 +552,77 @@ START_TEST(test_rows_again)
     no_cpu(run, 0.5, 4000000, 5000000);
     ck_assert(fabs(daqiri_cells_no_cpu(run) - 1) < 1e-9);
     opts.stalled = 0;
-    ck_assert(!daqiri_cells_is_stalled(&opts, run));
+    ck_assert(!daqiri_cells_is_stalled(&cells, run));
     opts.stalled = 0.99;
-    ck_assert(daqiri_cells_is_stalled(&opts, run));
+    ck_assert(daqiri_cells_is_stalled(&cells, run));
     run->is_ok = 0; /* that is missing, whatever the machine did */
-    ck_assert(!daqiri_cells_is_stalled(&opts, run));
+    ck_assert(!daqiri_cells_is_stalled(&cells, run));
     run->is_ok   = 1;
     opts.stalled = 1.01;
-    ck_assert(!daqiri_cells_is_stalled(&opts, run));
+    ck_assert(!daqiri_cells_is_stalled(&cells, run));
 
-    run->former_gbps   = 1.5;
-    run->former_no_cpu = 12.34;
+    ck_assert_uint_eq(daqiri_cells_again(run), 0);
+    instead_of(run, 1.5, 12.34, 0);
+    ck_assert_uint_eq(daqiri_cells_again(run), 1);
     daqiri_cells_judge(&cells);
-    judged(&cells, 0, 0, "run 2 was made once more: it had 0.75 of the median, "
-                         "and no CPU for 12.3 %");
+    ck_assert_str_eq(cells.rows[0].why, "run 2 was made once more: at worst it "
+                     "had 0.75 of the median, no CPU for 12.3 %, far ones for "
+                     "0.0 %");
+    /* the least of their rates, the most of the others; and the last one, too */
+    instead_of(run, 0.5, 1, 100);
+    instead_of(run, 1.9, 2, 3);
+    cells.rows[0].why[0] = '\0';
+    opts.stalled         = 1;
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, 0, "run 2 was made 3 times more: at worst it had 0.25 of "
+                         "the median, no CPU for 12.3 %, far ones for 100.0 %, "
+                         "and the last one is like that");
     report = daqiri_cells_report(&cells, "sweep");
     ck_assert_int_eq(json_integer_value(
-                         daqiri_report_find(report, "verdict.again")), 1);
+                         daqiri_report_find(report, "verdict.again")), 3);
     ck_assert(json_real_value(
-                  json_object_get(report, "stalled_percent")) == 1.01);
+                  json_object_get(report, "stalled_percent")) == 1);
+    ck_assert(json_is_null(json_object_get(report, "line_ns")));
     json_decref(report);
     opts.stalled = 0;
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+/* Twice as far as in the best run is far, the whole of it; else it is what the
+ * run has seen itself. */
+START_TEST(test_rows_far)
+{
+    daqiri_cells_t cells;
+    daqiri_cells_run_t *run;
+    json_t *report;
+
+    cells_start(&cells, 1);
+    ran(&cells.rows[0], 2, 100);
+    run = &cells.rows[0].runs[0];
+    ck_assert(daqiri_cells_line(run) == 0);
+    ck_assert(daqiri_cells_far(&cells, run) == -1);
+    no_cpu(run, 0.5, 0, 0);
+    ck_assert(daqiri_cells_line(run) == 0);
+    ck_assert(daqiri_cells_far(&cells, run) == -1);
+    line(run, 160, 10000000);
+    ck_assert(daqiri_cells_line(run) == 160);
+    opts.stalled = 2.1;
+    ck_assert(fabs(daqiri_cells_far(&cells, run) - 2) < 1e-9);
+    ck_assert(!daqiri_cells_is_stalled(&cells, run));
+    cells.line_ns = 81;
+    ck_assert(fabs(daqiri_cells_far(&cells, run) - 2) < 1e-9);
+    cells.line_ns = 80;
+    ck_assert(daqiri_cells_far(&cells, run) == 100);
+    ck_assert(daqiri_cells_is_stalled(&cells, run));
+    report = daqiri_cells_report(&cells, "sweep");
+    ck_assert(json_real_value(json_object_get(report, "line_ns")) == 80);
+    json_decref(report);
+    opts.stalled  = 1.9;
+    cells.line_ns = 160;
+    ck_assert(daqiri_cells_is_stalled(&cells, run));
+    opts.stalled = 0;
+    ck_assert(!daqiri_cells_is_stalled(&cells, run));
     daqiri_cells_cleanup(&cells);
 }
 END_TEST
@@ -532,9 +717,11 @@ static Suite *suite_verdict(void)
                    test_falls_behind, "figures", test_pace_missed, "counters",
                    test_explain, "counters", test_port_counters,
                    "processors", test_cpu_halves, "processors",
-                   test_witness_lost, "rows", test_rows_good, "rows",
-                   test_rows_missing, "rows", test_rows_collapse_and_drops,
-                   "rows", test_rows_no_cpu, "rows", test_rows_again, "rows",
+                   test_witness_lost, "processors", test_witness_next,
+                   "processors", test_line, "processors", test_line_between,
+                   "rows", test_rows_good, "rows", test_rows_missing, "rows",
+                   test_rows_collapse_and_drops, "rows", test_rows_no_cpu,
+                   "rows", test_rows_again, "rows", test_rows_far, "rows",
                    test_rows_rate, "rows", test_rows_pace, "rows",
                    test_rows_report, NULL);
 }
