@@ -9,6 +9,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* Rounds of runs that are made again begin so many runs' time after each other,
+ * for what is the matter may last longer than one: for a minute the processors
+ * of a virtual machine were far from each other (docs/bench.md). */
+#define CELLS_ROUND    10.0
+#define CELLS_PAUSE_NS 50000000
 
 /* ---- which rows there are ---- */
 
@@ -172,39 +179,66 @@ static int cells_measure_again(daqiri_cells_t *cells,
     return 0;
 }
 
-/* Each of them once. Returns how many that were, or -1. */
-static int cells_measure_stalled(daqiri_cells_t *cells)
+static int cells_is_due(const daqiri_cells_t *cells,
+                        const daqiri_cells_run_t *run)
+{
+    return daqiri_cells_is_stalled(cells, run) &&
+           (daqiri_cells_again(run) < DAQIRI_CELLS_AGAIN_MAX);
+}
+
+static int cells_has_due(const daqiri_cells_t *cells)
+{
+    int has = 0;
+    size_t i, k;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        for (k = 0; k < cells->rows[i].run_count; ++k) {
+            has |= cells_is_due(cells, &cells->rows[i].runs[k]);
+        }
+    }
+    return has;
+}
+
+/* Each of them once. Returns 0, or -1 if it was asked to stop. */
+static int cells_measure_due(daqiri_cells_t *cells)
 {
     daqiri_cells_row_t *row;
-    int count = 0;
     size_t i, k;
 
     for (i = 0; i < cells->row_count; ++i) {
         row = &cells->rows[i];
         for (k = 0; k < row->run_count; ++k) {
-            if (daqiri_cells_is_stalled(cells, &row->runs[k]) &&
-                (daqiri_cells_again(&row->runs[k]) < DAQIRI_CELLS_AGAIN_MAX)) {
-                if (cells_measure_again(cells, row, &row->runs[k]) != 0) {
-                    return -1;
-                }
-                ++count;
+            if (cells_is_due(cells, &row->runs[k]) &&
+                (cells_measure_again(cells, row, &row->runs[k]) != 0)) {
+                return -1;
             }
         }
     }
-    return count;
+    return 0;
+}
+
+static void cells_await(uint64_t until_ns)
+{
+    const struct timespec pause = {.tv_nsec = CELLS_PAUSE_NS};
+
+    while (!daqiri_stop_asked() && (daqiri_now_ns() < until_ns)) {
+        nanosleep(&pause, NULL);
+    }
 }
 
 /* When all have been made: by then it is known what a good run is, and what was
  * the matter has had time to pass. With those that have a pace they are of both
  * kinds, for one of the others may be the first good one. */
-static void cells_measure_all_stalled(daqiri_cells_t *cells)
+static void cells_measure_all_due(daqiri_cells_t *cells)
 {
-    int count;
+    const double round_ns = CELLS_ROUND * cells->opts->duration * 1e9;
+    uint64_t next_ns      = 0;
 
-    do {
-        count = cells_measure_stalled(cells);
-    } while (count > 0);
-    cells->is_interrupted |= count < 0;
+    while (!cells->is_interrupted && cells_has_due(cells)) {
+        cells_await(next_ns);
+        next_ns               = daqiri_now_ns() + (uint64_t)round_ns;
+        cells->is_interrupted = cells_measure_due(cells) != 0;
+    }
 }
 
 /* All rows of one kind, in turns. */
@@ -228,7 +262,7 @@ static void cells_measure_kind(daqiri_cells_t *cells, int is_paced)
             ++cells->done;
         }
     }
-    cells_measure_all_stalled(cells);
+    cells_measure_all_due(cells);
 }
 
 void daqiri_cells_measure(daqiri_cells_t *cells,

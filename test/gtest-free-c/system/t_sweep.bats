@@ -226,16 +226,16 @@ flows()
     chrt --fifo 1 true 2>/dev/null || skip 'SCHED_FIFO is not permitted'
     command -v pgrep >/dev/null || skip 'pgrep is not installed'
     with=(TEST_MARK="$BATS_TEST_TMPDIR")
-    timeout 100 env "${with[@]}" "$T_DAQIRI" drop-curve -device soft -duration 500ms -collapse 1 \
+    timeout 100 env "${with[@]}" "$T_DAQIRI" drop-curve -device soft -duration 300ms -collapse 1 \
         -transports tcp -targets none -repeats 1 -stalled 1 -json >out 2>err &
     pid=$!
     # all of them
     while kill -0 "$pid" 2>/dev/null; do
         mapfile -t pids < <(flows)
         [ "${#pids[@]}" -eq 0 ] || kill -STOP "${pids[@]}" 2>/dev/null || true
-        sleep 0.2
-        [ "${#pids[@]}" -eq 0 ] || kill -CONT "${pids[@]}" 2>/dev/null || true
         sleep 0.1
+        [ "${#pids[@]}" -eq 0 ] || kill -CONT "${pids[@]}" 2>/dev/null || true
+        sleep 0.05
     done
     status=0
     wait "$pid" || status=$?
