@@ -267,6 +267,43 @@ START_TEST(test_hurry)
 END_TEST
 
 
+/*
+ * Who is hurried asks as often as one who has just begun to, although it had
+ * come to ask seldom. Both lose what they ask first, the other two times more,
+ * and the waits between double: so the other meets its peer later. One that
+ * still asked seldom would take seconds, and the other would be first. Both have
+ * the same thread, which when it is late is so for both.
+ */
+START_TEST(test_hurried_afresh)
+{
+    static const char once[] = "drop qp=ud.0 times=5; drop qp=ud.1 times=7; "
+                               "event type=PORT_ACTIVE qp=ud.0 at=0ms times=1";
+    t_stream_t stream[2];
+    t_link_t *link[2];
+    t_end_t *end[3];
+    unsigned i;
+
+    plan_text("drop");
+    for (i = 0; i < 3; i++) {
+        end[i] = t_end_open("CONN_RETRY=5ms CONN_TIMEOUT=3600s");
+    }
+    for (i = 0; i < 2; i++) {
+        t_stream_open(&stream[i], end[2], i);
+    }
+    link[0] = t_link_open(end[0], &end[2]->address, 0);
+    T_WAIT(t_live_sum("frames_tx") >= 8); /* the next one after 640 ms */
+    t_plan_by_command(once);
+    T_WAIT(t_live_sum("events") > 0);
+    link[1] = t_link_open(end[1], &end[2]->address, 1);
+    t_send(link[1], T_SHORT, 10);
+    t_send(link[0], T_SHORT, 10);
+    T_WAIT(stream[0].got + stream[1].got > 0);
+    ck_assert_uint_eq(stream[0].got, 1);
+    T_WAIT(stream[1].got == 1);
+}
+END_TEST
+
+
 /* The last frame of a handshake is lost, and nothing is sent: that the device has
  * heard of the peer is as good. */
 START_TEST(test_established)
@@ -573,6 +610,7 @@ static Suite *suite_event(void)
 {
     Suite *suite = suite_create("event");
     TCase *tcase = t_uct_case("event");
+    TCase *hurry = t_uct_case("hurry");
     TCase *cause = t_uct_case("cause");
 
     tcase_add_loop_test(tcase, test_event, 0, EVENTS);
@@ -583,6 +621,9 @@ static Suite *suite_event(void)
     tcase_add_test(tcase, test_overrun);
     tcase_add_loop_test(tcase, test_deaf, 0, DEAF_PLANS);
     suite_add_tcase(suite, tcase);
+
+    tcase_add_test(hurry, test_hurried_afresh);
+    suite_add_tcase(suite, hurry);
 
     tcase_add_test(cause, test_first_cause);
     tcase_add_test(cause, test_why);
