@@ -135,7 +135,7 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_PEER_FORGOT] = {DQ_CLASS_PEER, 0,
         "the peer no longer knows this connection",
         "check whether the peer was started anew"},
-    [DQ_CAUSE_LEFT] = {DQ_CLASS_LOCAL, 1,
+    [DQ_CAUSE_LEFT] = {DQ_CLASS_LOCAL, 0,
         "an endpoint was destroyed while its sends were still under way",
         "check that the program flushes an endpoint before it destroys it"},
     [DQ_CAUSE_UCX_VERSION] = {DQ_CLASS_CONFIG, 0,
