@@ -57,7 +57,7 @@ static int uct_daqiri_recover_is_possible(const uct_daqiri_conn_t *conn,
     const dq_loss_limits_t limits = uct_daqiri_recover_limits(conn->iface);
 
     return (conn->redo.slots != NULL) && !conn->is_spoiled &&
-           dq_triage_new_qp_helps(cause) && (cause != DQ_CAUSE_LEFT) &&
+           dq_triage_new_qp_helps(cause) &&
            dq_loss_may_try(&conn->lost.row, &limits);
 }
 
