@@ -647,6 +647,34 @@ START_TEST(test_hopeless)
 END_TEST
 
 
+/*
+ * The next queue pair is made, and its peer never answers. It has nothing of what
+ * is in the ledger, whose last request nobody was to hear of: there is nothing to
+ * ask of it, and nothing to wait for. A request that the device refuses, since the
+ * queue pair takes none yet, is counted, and teardown looks for that.
+ */
+START_TEST(test_unanswered)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    t_expect_loss();
+    t_expect_log("the device reports a general error");
+    link = idle_open(end, &stream, "CONN_RETRY=5ms RECOVERY_TIMEOUT=100ms");
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    t_plan_by_command("complete qp=rc status=GENERAL_ERR times=1; drop");
+    t_send(link, T_SHORT, 10);
+    T_WAIT(end[0]->errors > 0);
+    ck_assert_uint_eq(t_live_sum("losses"), 1);
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+    t_link_close(link);
+    t_plan_by_command("drop qp=ud.99");
+    t_end_close_all();
+}
+END_TEST
+
+
 /* ---- Off ---- */
 
 START_TEST(test_off)
@@ -684,6 +712,7 @@ static Suite *suite_recover(void)
     TCase *messages = t_uct_case("messages");
     TCase *had      = t_uct_case("had");
     TCase *idle     = t_uct_case("idle");
+    TCase *alone    = t_uct_case("unanswered");
     TCase *storms   = t_uct_case("storms");
 
     tcase_set_timeout(messages, 3 * T_TIMEOUT);
@@ -703,6 +732,9 @@ static Suite *suite_recover(void)
     tcase_add_test(idle, test_heard);
     tcase_add_test(idle, test_hopeless);
     suite_add_tcase(suite, idle);
+
+    tcase_add_test(alone, test_unanswered);
+    suite_add_tcase(suite, alone);
 
     tcase_set_timeout(storms, 3 * T_TIMEOUT);
     tcase_add_loop_test(storms, test_storm, 2, 6);
