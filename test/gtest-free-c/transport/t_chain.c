@@ -5,7 +5,6 @@
  */
 #include "t_uct.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* So long that the timer never rings; so short that it soon does. */
@@ -239,49 +238,27 @@ enum {
     READS       = 4,
     READ_SHORT  = 2048,
     READ_LENGTH = 64 << 10,
-    KEY_MAX     = 256,
     ASK_ID      = 9
 };
 
 /* A program of A that reads B's memory, piece by piece, when it is asked. */
 typedef struct {
-    pair_t            pair;
-    uint8_t           *to, *from;
-    uct_mem_h         to_memh, from_memh;
-    uct_rkey_bundle_t key;
-    t_comp_t          comp[READS];
-    unsigned          started;
+    pair_t     pair;
+    t_region_t to, from;
+    t_comp_t   comp[READS];
+    unsigned   started;
 } reader_t;
-
-
-static uct_mem_h reader_reg(t_end_t *end, uint8_t *memory)
-{
-    uct_mem_h memh;
-
-    ck_assert_ptr_nonnull(memory);
-    ck_assert_int_eq(uct_md_mem_reg(end->md, memory, READS * READ_LENGTH,
-                                    UCT_MD_MEM_ACCESS_ALL, &memh), UCS_OK);
-    return memh;
-}
 
 
 static void reader_open(reader_t *reader)
 {
     pair_t *pair = &reader->pair;
-    uint8_t packed[KEY_MAX];
 
     pair_open(pair, HOLD_LONG);
-    reader->started   = 0;
-    reader->to        = calloc(READS, READ_LENGTH);
-    reader->from      = calloc(READS, READ_LENGTH);
-    reader->to_memh   = reader_reg(pair->a, reader->to);
-    reader->from_memh = reader_reg(pair->b, reader->from);
-    memset(reader->from, 0x5a, READS * READ_LENGTH);
-    ck_assert_uint_le(pair->b->md_attr.rkey_packed_size, KEY_MAX);
-    ck_assert_int_eq(uct_md_mkey_pack(pair->b->md, reader->from_memh, packed),
-                     UCS_OK);
-    ck_assert_int_eq(uct_rkey_unpack(pair->a->component, packed,
-                                     &reader->key), UCS_OK);
+    reader->started = 0;
+    t_region_open(&reader->to, pair->a, NULL, READS * READ_LENGTH);
+    t_region_open(&reader->from, pair->b, NULL, READS * READ_LENGTH);
+    memset(reader->from.mem, 0x5a, reader->from.length);
 }
 
 
@@ -297,14 +274,14 @@ static void reader_read(reader_t *reader)
     const size_t offset = reader->started * READ_LENGTH;
     const size_t length = reader_length(reader->started);
     t_comp_t *comp      = &reader->comp[reader->started++];
-    uct_iov_t iov       = {.buffer = reader->to + offset,
+    uct_iov_t iov       = {.buffer = reader->to.mem + offset,
                            .length = length,
-                           .memh   = reader->to_memh, .count = 1};
+                           .memh   = reader->to.memh, .count = 1};
 
     t_comp_init(comp);
     ck_assert_int_eq(uct_ep_get_zcopy(reader->pair.link->ep, &iov, 1,
-                                      (uintptr_t)reader->from + offset,
-                                      reader->key.rkey, &comp->super),
+                                      (uintptr_t)reader->from.mem + offset,
+                                      reader->from.key.rkey, &comp->super),
                      UCS_INPROGRESS);
 }
 
@@ -334,17 +311,12 @@ static void reader_close(reader_t *reader)
         offset = i * READ_LENGTH;
         T_WAIT(reader->comp[i].calls == 1);
         ck_assert_int_eq(reader->comp[i].super.status, UCS_OK);
-        ck_assert_int_eq(memcmp(reader->to + offset, reader->from + offset,
+        ck_assert_int_eq(memcmp(reader->to.mem + offset,
+                                reader->from.mem + offset,
                                 reader_length(i)), 0);
     }
-    ck_assert_int_eq(uct_rkey_release(reader->pair.a->component,
-                                      &reader->key), UCS_OK);
-    ck_assert_int_eq(uct_md_mem_dereg(reader->pair.a->md, reader->to_memh),
-                     UCS_OK);
-    ck_assert_int_eq(uct_md_mem_dereg(reader->pair.b->md, reader->from_memh),
-                     UCS_OK);
-    free(reader->to);
-    free(reader->from);
+    t_region_close(&reader->to);
+    t_region_close(&reader->from);
 }
 
 
@@ -381,7 +353,7 @@ START_TEST(test_read_goes_at_once)
     while (reader.started < 3) {
         reader_read(&reader);
     }
-    last                      = &reader.to[2 * READ_LENGTH + READ_SHORT - 1];
+    last                      = &reader.to.mem[2 * READ_LENGTH + READ_SHORT - 1];
     reader.pair.a->is_stopped = 1;
     T_WAIT(*last == 0x5a);
     reader.pair.a->is_stopped = 0;

@@ -10,22 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE = 64 << 10, KEY_MAX = 256, ROUNDS = 40, MESSAGES = 2 };
+enum { SIZE = 64 << 10, ROUNDS = 40, MESSAGES = 2 };
 
 /* Ranks and numbers of a team. */
 enum { SURVIVOR, VICTIM };
 enum { IS_OVER };
 
 typedef struct {
-    uint8_t           *mem;
-    uct_mem_h         memh;
-    uct_rkey_bundle_t key;
-} region_t;
-
-typedef struct {
     t_end_t    *a, *b;
     t_stream_t stream;
-    region_t   local, remote;
+    t_region_t local, remote;
 } pair_t;
 
 static unsigned variant;
@@ -39,45 +33,21 @@ static unsigned rounds(void)
 }
 
 
-static void region_open(region_t *region, t_end_t *end)
-{
-    uint8_t packed[KEY_MAX];
-
-    region->mem = calloc(1, SIZE);
-    ck_assert_ptr_nonnull(region->mem);
-    ck_assert_int_eq(uct_md_mem_reg(end->md, region->mem, SIZE,
-                                    UCT_MD_MEM_ACCESS_ALL, &region->memh),
-                     UCS_OK);
-    ck_assert_int_eq(uct_md_mkey_pack(end->md, region->memh, packed), UCS_OK);
-    ck_assert_int_eq(uct_rkey_unpack(end->component, packed, &region->key),
-                     UCS_OK);
-}
-
-
-static void region_close(region_t *region, t_end_t *end)
-{
-    ck_assert_int_eq(uct_rkey_release(end->component, &region->key), UCS_OK);
-    ck_assert_int_eq(uct_md_mem_dereg(end->md, region->memh), UCS_OK);
-    memset(region->mem, 0xdd, SIZE);
-    free(region->mem);
-}
-
-
 static void pair_open(pair_t *pair)
 {
     pair->a = t_end_open("");
     pair->b = t_end_open("");
     t_stream_open(&pair->stream, pair->b, 1);
-    region_open(&pair->local, pair->a);
-    region_open(&pair->remote, pair->b);
+    t_region_open(&pair->local, pair->a, NULL, SIZE);
+    t_region_open(&pair->remote, pair->b, NULL, SIZE);
     memset(pair->local.mem, 0x5a, SIZE);
 }
 
 
 static void pair_close(pair_t *pair)
 {
-    region_close(&pair->local, pair->a);
-    region_close(&pair->remote, pair->b);
+    t_region_close(&pair->local);
+    t_region_close(&pair->remote);
 }
 
 
@@ -319,9 +289,9 @@ START_TEST(test_endpoint_goes)
         }
         t_link_close(link);
         ck_assert_uint_eq(comp.calls, 1);
-        region_close(&pair.local, pair.a);
+        t_region_close(&pair.local);
         T_WAIT(pair.stream.got == 2);
-        region_close(&pair.remote, pair.b);
+        t_region_close(&pair.remote);
         t_end_close_all();
     }
 }
@@ -420,7 +390,7 @@ static void nobody_answers(t_team_t *team)
         return;
     }
 
-    region_open(&pair.local, end);
+    t_region_open(&pair.local, end, NULL, SIZE);
     pair.remote = pair.local; /* a key that nobody will look at */
     address     = t_team_get_address(team, VICTIM);
     ck_assert_int_eq(kill(team->shared->pid[VICTIM], SIGKILL), 0);
@@ -444,7 +414,7 @@ static void nobody_answers(t_team_t *team)
     ck_assert_uint_eq(link->zcopies, 0);
     ck_assert_uint_eq(end->errors, 1);
     t_link_close(link);
-    region_close(&pair.local, end);
+    t_region_close(&pair.local);
 }
 
 START_TEST(test_nobody_answers)

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LENGTH = 64 << 10, KEY_MAX = 256 };
+enum { LENGTH = 64 << 10 };
 
 typedef struct {
     t_end_t  *a, *b;
@@ -37,47 +37,20 @@ static void pair_close(pair_t *pair)
 }
 
 
-static uct_mem_h reg(t_end_t *end, void *address, size_t length)
-{
-    uct_mem_h memh;
-
-    ck_assert_int_eq(uct_md_mem_reg(end->md, address, length,
-                                    UCT_MD_MEM_ACCESS_ALL, &memh), UCS_OK);
-    return memh;
-}
-
-
-static void dereg(t_end_t *end, uct_mem_h memh)
-{
-    ck_assert_int_eq(uct_md_mem_dereg(end->md, memh), UCS_OK);
-}
-
-
-static uct_rkey_t unpack(const pair_t *pair, uct_mem_h memh,
-                         uct_rkey_bundle_t *key)
-{
-    uint8_t packed[KEY_MAX];
-
-    ck_assert_int_eq(uct_md_mkey_pack(pair->b->md, memh, packed), UCS_OK);
-    ck_assert_int_eq(uct_rkey_unpack(pair->a->component, packed, key), UCS_OK);
-    return key->rkey;
-}
-
-
 START_TEST(test_kept)
 {
-    uct_mem_h first, again, part;
+    t_region_t first, again, part;
     pair_t pair;
 
     pair_open(&pair);
-    first = reg(pair.a, pair.mem, LENGTH);
-    dereg(pair.a, first);
-    again = reg(pair.a, pair.mem, LENGTH);
-    part  = reg(pair.a, pair.mem + 5000, 100);
-    ck_assert_ptr_eq(again, first);
-    ck_assert_ptr_eq(part, first);
-    dereg(pair.a, part);
-    dereg(pair.a, again);
+    t_region_open(&first, pair.a, pair.mem, LENGTH);
+    t_region_close(&first);
+    t_region_open(&again, pair.a, pair.mem, LENGTH);
+    t_region_open(&part, pair.a, pair.mem + 5000, 100);
+    ck_assert_ptr_eq(again.memh, first.memh);
+    ck_assert_ptr_eq(part.memh, first.memh);
+    t_region_close(&part);
+    t_region_close(&again);
     pair_close(&pair);
 }
 END_TEST
@@ -87,48 +60,45 @@ END_TEST
  * begins: to register one leaves those before it as they are. */
 START_TEST(test_neighbours)
 {
-    uct_mem_h first, second, again;
+    t_region_t first, second, again;
     pair_t pair;
 
     pair_open(&pair);
-    first  = reg(pair.a, pair.mem + 16, 4096);
-    second = reg(pair.a, pair.mem + 16 + 4096, 4096);
-    again  = reg(pair.a, pair.mem + 16, 4096);
-    ck_assert_ptr_ne(second, first);
-    ck_assert_ptr_eq(again, first);
-    dereg(pair.a, again);
-    dereg(pair.a, second);
-    dereg(pair.a, first);
+    t_region_open(&first, pair.a, pair.mem + 16, 4096);
+    t_region_open(&second, pair.a, pair.mem + 16 + 4096, 4096);
+    t_region_open(&again, pair.a, pair.mem + 16, 4096);
+    ck_assert_ptr_ne(second.memh, first.memh);
+    ck_assert_ptr_eq(again.memh, first.memh);
+    t_region_close(&again);
+    t_region_close(&second);
+    t_region_close(&first);
     pair_close(&pair);
 }
 END_TEST
 
 
 /* A peer reads what is there now. */
-static void check_read(pair_t *pair, uct_mem_h local, uint8_t *to,
-                       uct_mem_h remote, uint8_t byte)
+static void check_read(pair_t *pair, const t_region_t *to,
+                       const t_region_t *remote, uint8_t byte)
 {
-    uct_rkey_bundle_t key;
-    uct_rkey_t rkey = unpack(pair, remote, &key);
-    uct_iov_t iov   = {.buffer = to, .length = LENGTH, .memh = local,
-                       .count = 1};
+    uct_iov_t iov = {.buffer = to->mem, .length = LENGTH, .memh = to->memh,
+                     .count = 1};
     ucs_status_t status;
     t_comp_t comp;
 
     t_comp_init(&comp);
-    memset(to, ~byte, LENGTH);
+    memset(to->mem, ~byte, LENGTH);
     while ((status = uct_ep_get_zcopy(pair->link->ep, &iov, 1,
-                                      (uintptr_t)pair->mem, rkey,
+                                      (uintptr_t)remote->mem, remote->key.rkey,
                                       &comp.super)) == UCS_ERR_NO_RESOURCE) {
         t_progress_or_yield();
     }
     ck_assert_int_eq(status, UCS_INPROGRESS);
     T_WAIT(comp.calls == 1);
     ck_assert_int_eq(comp.super.status, UCS_OK);
-    ck_assert_uint_eq(to[0], byte);
-    ck_assert_uint_eq(to[LENGTH / 2], byte);
-    ck_assert_uint_eq(to[LENGTH - 1], byte);
-    ck_assert_int_eq(uct_rkey_release(pair->a->component, &key), UCS_OK);
+    ck_assert_uint_eq(to->mem[0], byte);
+    ck_assert_uint_eq(to->mem[LENGTH / 2], byte);
+    ck_assert_uint_eq(to->mem[LENGTH - 1], byte);
 }
 
 
@@ -158,23 +128,20 @@ static void replace(pair_t *pair, unsigned how)
 START_TEST(test_replaced)
 {
     const unsigned count = t_some(10000);
-    uint8_t *to          = malloc(LENGTH);
-    uct_mem_h local, remote;
+    t_region_t local, remote;
     pair_t pair;
     unsigned i;
 
-    ck_assert_ptr_nonnull(to);
     pair_open(&pair);
-    local = reg(pair.a, to, LENGTH);
+    t_region_open(&local, pair.a, NULL, LENGTH);
     for (i = 0; i < count; i++) {
         memset(pair.mem, i, LENGTH);
-        remote = reg(pair.b, pair.mem, LENGTH);
-        check_read(&pair, local, to, remote, i);
-        dereg(pair.b, remote);
+        t_region_open(&remote, pair.b, pair.mem, LENGTH);
+        check_read(&pair, &local, &remote, i);
+        t_region_close(&remote);
         replace(&pair, _i);
     }
-    dereg(pair.a, local);
-    free(to);
+    t_region_close(&local);
     pair_close(&pair);
 }
 END_TEST
@@ -185,24 +152,22 @@ END_TEST
 START_TEST(test_heap_replaced)
 {
     const unsigned count = t_some(10000);
-    uint8_t *to          = malloc(LENGTH);
     unsigned replaced    = 0;
-    uct_mem_h local, remote;
+    t_region_t local, remote;
     pair_t pair;
     uint8_t *mem;
     unsigned i;
 
-    ck_assert_ptr_nonnull(to);
     pair_open(&pair);
-    mem   = pair.mem;
-    local = reg(pair.a, to, LENGTH);
+    mem = pair.mem;
+    t_region_open(&local, pair.a, NULL, LENGTH);
     for (i = 0; i < count; i++) {
         pair.mem = sbrk(LENGTH);
         ck_assert_ptr_ne(pair.mem, (void*)-1);
         memset(pair.mem, i, LENGTH);
-        remote = reg(pair.b, pair.mem, LENGTH);
-        check_read(&pair, local, to, remote, i);
-        dereg(pair.b, remote);
+        t_region_open(&remote, pair.b, pair.mem, LENGTH);
+        check_read(&pair, &local, &remote, i);
+        t_region_close(&remote);
         if (sbrk(0) == pair.mem + LENGTH) {
             ck_assert_ptr_ne(sbrk(-LENGTH), (void*)-1);
             replaced++;
@@ -210,8 +175,7 @@ START_TEST(test_heap_replaced)
     }
     ck_assert_uint_gt(replaced, count / 2);
     pair.mem = mem;
-    dereg(pair.a, local);
-    free(to);
+    t_region_close(&local);
     pair_close(&pair);
 }
 END_TEST
@@ -219,16 +183,16 @@ END_TEST
 
 START_TEST(test_off)
 {
-    uct_mem_h first, again;
+    t_region_t first, again;
     pair_t pair;
 
     ck_assert_int_eq(setenv("UCX_DAQIRI_MD_REG_CACHE", "off", 1), 0);
     pair_open(&pair);
-    first = reg(pair.a, pair.mem, LENGTH);
-    again = reg(pair.a, pair.mem, LENGTH);
-    ck_assert_ptr_ne(again, first);
-    dereg(pair.a, first);
-    dereg(pair.a, again);
+    t_region_open(&first, pair.a, pair.mem, LENGTH);
+    t_region_open(&again, pair.a, pair.mem, LENGTH);
+    ck_assert_ptr_ne(again.memh, first.memh);
+    t_region_close(&first);
+    t_region_close(&again);
     pair_close(&pair);
 }
 END_TEST

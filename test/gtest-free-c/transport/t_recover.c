@@ -333,65 +333,32 @@ END_TEST
 
 /* ---- Only one side does something ---- */
 
-/* Memory of one end that the other reads. */
-typedef struct {
-    uct_md_h         md;
-    uct_mem_h        memh;
-    uct_rkey_bundle_t rkey;
-    uint64_t         there, here;
-} window_t;
-
-
-static void window_open(window_t *window, t_end_t *owner, t_end_t *reader)
-{
-    uint8_t packed[64];
-
-    ck_assert_uint_le(owner->md_attr.rkey_packed_size, sizeof(packed));
-    *window = (window_t){.md = owner->md};
-    ck_assert_int_eq(uct_md_mem_reg(owner->md, &window->there,
-                                    sizeof(window->there),
-                                    UCT_MD_MEM_ACCESS_ALL, &window->memh),
-                     UCS_OK);
-    ck_assert_int_eq(uct_md_mkey_pack(owner->md, window->memh, packed),
-                     UCS_OK);
-    ck_assert_int_eq(uct_rkey_unpack(reader->component, packed, &window->rkey),
-                     UCS_OK);
-}
-
-
-static void window_close(window_t *window, t_end_t *reader)
-{
-    ck_assert_int_eq(uct_rkey_release(reader->component, &window->rkey),
-                     UCS_OK);
-    ck_assert_int_eq(uct_md_mem_dereg(window->md, window->memh), UCS_OK);
-}
-
-
 static void read_unpack(void *arg, const void *data, size_t length)
 {
     memcpy(arg, data, length);
 }
 
 
-/* One READ, through the queue pair that there is or the next one. */
-static void window_read(window_t *window, t_link_t *link)
+/* One READ of a number, through the queue pair that there is or the next one. */
+static void region_read(t_region_t *region, t_link_t *link)
 {
+    uint64_t *there = (void*)region->mem;
+    uint64_t here   = 0;
     ucs_status_t status;
     t_comp_t comp;
 
-    window->there++;
+    (*there)++;
     do {
         t_comp_init(&comp);
-        status = uct_ep_get_bcopy(link->ep, read_unpack, &window->here,
-                                  sizeof(window->here),
-                                  (uintptr_t)&window->there,
-                                  window->rkey.rkey, &comp.super);
+        status = uct_ep_get_bcopy(link->ep, read_unpack, &here, sizeof(here),
+                                  (uintptr_t)there, region->key.rkey,
+                                  &comp.super);
         t_progress_or_yield();
     } while (status == UCS_ERR_NO_RESOURCE);
     ck_assert_int_eq(status, UCS_INPROGRESS);
     T_WAIT(comp.calls > 0);
     ck_assert_int_eq(comp.super.status, UCS_OK);
-    ck_assert_uint_eq(window->here, window->there);
+    ck_assert_uint_eq(here, *there);
 }
 
 
@@ -403,7 +370,7 @@ static void window_read(window_t *window, t_link_t *link)
 START_TEST(test_passive)
 {
     unsigned round;
-    window_t window;
+    t_region_t region;
     t_link_t *link;
     t_end_t *end[2];
     t_rng_t rng;
@@ -415,14 +382,14 @@ START_TEST(test_passive)
     end[1] = t_end_open(options);
     link   = t_link_open(end[0], &end[1]->address, 1);
     (void)t_link_open(end[1], &end[0]->address, 1); /* for its errors */
-    window_open(&window, end[1], end[0]);
+    t_region_open(&region, end[1], NULL, sizeof(uint64_t));
     for (round = 0; round < 50; round++) {
-        window_read(&window, link);
+        region_read(&region, link);
         kill_one(&rng);
-        window_read(&window, link);
+        region_read(&region, link);
     }
     ck_assert_uint_eq(end[0]->errors + end[1]->errors, 0);
-    window_close(&window, end[0]);
+    t_region_close(&region);
     t_end_close_all();
     check_recovered();
     ck_assert_uint_ge(t_stats_sum("losses"), 100);
@@ -438,7 +405,7 @@ END_TEST
 START_TEST(test_seldom)
 {
     unsigned round, i;
-    window_t window;
+    t_region_t region;
     t_link_t *link;
     t_end_t *end[2];
     t_rng_t rng;
@@ -453,16 +420,16 @@ START_TEST(test_seldom)
     }
     link = t_link_open(end[0], &end[1]->address, 1);
     (void)t_link_open(end[1], &end[0]->address, 1); /* for its errors */
-    window_open(&window, end[1], end[0]);
+    t_region_open(&region, end[1], NULL, sizeof(uint64_t));
     T_WAIT(count_up() == 2);
     for (round = 0; round < 2; round++) {
         kill_one(&rng);
-        window_read(&window, link);
+        region_read(&region, link);
         then = t_seconds();
         T_WAIT(t_seconds() > then + 2.1);
     }
     ck_assert_uint_eq(end[0]->errors + end[1]->errors, 0);
-    window_close(&window, end[0]);
+    t_region_close(&region);
     t_end_close_all();
     check_recovered();
     ck_assert_uint_ge(t_stats_sum("losses"), 4);

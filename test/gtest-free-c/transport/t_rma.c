@@ -11,18 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { SIZE = 3 << 20, GUARD = 64, KEY_MAX = 256, OPS = 2000, PIECES_MAX = 32 };
+enum { SIZE = 3 << 20, GUARD = 64, OPS = 2000, PIECES_MAX = 32 };
 
 /* Numbers that a team shares: an address, a packed key, where we are. */
 enum { ADDRESS, IS_WRITTEN, IS_CHECKED, KEY };
-
-/* Registered memory, and the key to it as a peer has it. */
-typedef struct {
-    uint8_t          *mem;
-    uct_mem_h        memh;
-    uint8_t          packed[KEY_MAX];
-    uct_rkey_bundle_t key;
-} region_t;
 
 /* Operations of one link, and how they came out. */
 typedef struct {
@@ -35,33 +27,10 @@ typedef struct {
     t_end_t    *a, *b;
     t_link_t   *link;
     t_stream_t stream;
-    region_t   local, remote;
+    t_region_t local, remote;
     unsigned   started, over;
     ucs_status_t status; /* of the last that failed                          */
 } pair_t;
-
-
-static void region_open(region_t *region, t_end_t *end)
-{
-    region->mem = malloc(SIZE);
-    ck_assert_ptr_nonnull(region->mem);
-    ck_assert_int_eq(uct_md_mem_reg(end->md, region->mem, SIZE,
-                                    UCT_MD_MEM_ACCESS_ALL, &region->memh),
-                     UCS_OK);
-    ck_assert_uint_le(end->md_attr.rkey_packed_size, KEY_MAX);
-    ck_assert_int_eq(uct_md_mkey_pack(end->md, region->memh, region->packed),
-                     UCS_OK);
-    ck_assert_int_eq(uct_rkey_unpack(end->component, region->packed,
-                                     &region->key), UCS_OK);
-}
-
-
-static void region_close(region_t *region, t_end_t *end)
-{
-    ck_assert_int_eq(uct_rkey_release(end->component, &region->key), UCS_OK);
-    ck_assert_int_eq(uct_md_mem_dereg(end->md, region->memh), UCS_OK);
-    free(region->mem);
-}
 
 
 static void pair_open(pair_t *pair, const char *options, int is_loop)
@@ -71,16 +40,16 @@ static void pair_open(pair_t *pair, const char *options, int is_loop)
     pair->b    = is_loop ? pair->a : t_end_open(options);
     pair->link = t_link_open(pair->a, &pair->b->address, 1);
     t_stream_open(&pair->stream, pair->b, 1);
-    region_open(&pair->local, pair->a);
-    region_open(&pair->remote, pair->b);
+    t_region_open(&pair->local, pair->a, NULL, SIZE);
+    t_region_open(&pair->remote, pair->b, NULL, SIZE);
 }
 
 
 static void pair_close(pair_t *pair)
 {
     T_WAIT(pair->over == pair->started);
-    region_close(&pair->local, pair->a);
-    region_close(&pair->remote, pair->b);
+    t_region_close(&pair->local);
+    t_region_close(&pair->remote);
 }
 
 
@@ -492,14 +461,14 @@ static void one_computes(t_team_t *team)
 {
     volatile uint64_t *number = team->shared->number;
     t_end_t *end              = t_end_open("");
-    region_t region;
+    t_region_t region;
     pair_t pair;
     t_rng_t rng;
 
     t_rng_init(&rng, 0x4400);
-    region_open(&region, end);
+    t_region_open(&region, end, NULL, SIZE);
     if (team->rank == 1) {
-        memcpy((void*)&number[KEY], region.packed, KEY_MAX);
+        memcpy((void*)&number[KEY], region.packed, T_KEY_MAX);
         number[ADDRESS] = (uintptr_t)region.mem;
         t_team_put_address(team, end);
         while (!number[IS_WRITTEN]) {
@@ -507,7 +476,7 @@ static void one_computes(t_team_t *team)
         }
         ck_assert_uint_eq(t_checksum(region.mem, SIZE), number[IS_CHECKED]);
         t_team_barrier(team);
-        region_close(&region, end);
+        t_region_close(&region);
         return;
     }
 
@@ -515,7 +484,7 @@ static void one_computes(t_team_t *team)
     pair.link       = t_link_open(end, t_team_get_address(team, 1), 1);
     pair.local      = region;
     pair.remote.mem = (uint8_t*)(uintptr_t)number[ADDRESS];
-    memcpy(pair.remote.packed, (void*)&number[KEY], KEY_MAX);
+    memcpy(pair.remote.packed, (void*)&number[KEY], T_KEY_MAX);
     ck_assert_int_eq(uct_rkey_unpack(end->component, pair.remote.packed,
                                      &pair.remote.key), UCS_OK);
     t_rng_fill(&rng, region.mem, SIZE);
@@ -530,7 +499,7 @@ static void one_computes(t_team_t *team)
     t_team_barrier(team);
     ck_assert_int_eq(uct_rkey_release(end->component, &pair.remote.key),
                      UCS_OK);
-    region_close(&region, end);
+    t_region_close(&region);
 }
 
 START_TEST(test_one_computes)
@@ -549,12 +518,12 @@ static void one_is_killed(t_team_t *team)
     t_end_t *end = t_end_open("TIMEOUT=32ms RETRY_COUNT=3 "
                               "RECOVERY_TIMEOUT=500ms");
     ucs_status_t status;
-    region_t region;
+    t_region_t region;
     pair_t pair;
 
-    region_open(&region, end);
+    t_region_open(&region, end, NULL, SIZE);
     if (team->rank == 1) {
-        memcpy((void*)&number[KEY], region.packed, KEY_MAX);
+        memcpy((void*)&number[KEY], region.packed, T_KEY_MAX);
         number[ADDRESS] = (uintptr_t)region.mem;
         t_team_put_address(team, end);
         T_WAIT(0);
@@ -564,7 +533,7 @@ static void one_is_killed(t_team_t *team)
     pair.link       = t_link_open(end, t_team_get_address(team, 1), 1);
     pair.local      = region;
     pair.remote.mem = (uint8_t*)(uintptr_t)number[ADDRESS];
-    memcpy(pair.remote.packed, (void*)&number[KEY], KEY_MAX);
+    memcpy(pair.remote.packed, (void*)&number[KEY], T_KEY_MAX);
     ck_assert_int_eq(uct_rkey_unpack(end->component, pair.remote.packed,
                                      &pair.remote.key), UCS_OK);
     do {
@@ -579,7 +548,7 @@ static void one_is_killed(t_team_t *team)
     ck_assert_int_ne(pair.status, UCS_OK);
     ck_assert_int_eq(uct_rkey_release(end->component, &pair.remote.key),
                      UCS_OK);
-    region_close(&region, end);
+    t_region_close(&region);
 }
 
 START_TEST(test_one_is_killed)

@@ -1301,6 +1301,39 @@ void t_comp_init(t_comp_t *comp)
 }
 
 
+void t_region_open(t_region_t *region, t_end_t *end, void *mem, size_t length)
+{
+    *region = (t_region_t){.end      = end,
+                           .mem      = mem,
+                           .length   = length,
+                           .is_given = mem != NULL};
+    if (mem == NULL) {
+        region->mem = calloc(1, length);
+        ck_assert_ptr_nonnull(region->mem);
+    }
+    ck_assert_int_eq(uct_md_mem_reg(end->md, region->mem, length,
+                                    UCT_MD_MEM_ACCESS_ALL, &region->memh),
+                     UCS_OK);
+    ck_assert_uint_le(end->md_attr.rkey_packed_size, T_KEY_MAX);
+    ck_assert_int_eq(uct_md_mkey_pack(end->md, region->memh, region->packed),
+                     UCS_OK);
+    ck_assert_int_eq(uct_rkey_unpack(end->component, region->packed,
+                                     &region->key), UCS_OK);
+}
+
+
+void t_region_close(t_region_t *region)
+{
+    ck_assert_int_eq(uct_rkey_release(region->end->component, &region->key),
+                     UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(region->end->md, region->memh), UCS_OK);
+    if (!region->is_given) {
+        memset(region->mem, 0xdd, region->length);
+        free(region->mem);
+    }
+}
+
+
 ucs_status_t t_ep_flush(t_link_t *link)
 {
     ucs_status_t status;

@@ -37,6 +37,7 @@ enum {
     T_TEAM_MAX    = 16,
     T_ADDRESS_MAX = 256,
     T_NUMBERS     = 64,
+    T_KEY_MAX     = 256,
     T_LENGTH_MAX  = 2 << 20 /* of a message                                  */
 };
 
@@ -101,6 +102,17 @@ typedef struct t_link {
     ucs_status_t  zcopy_status; /* of the last completion                    */
     struct t_link *next;
 } t_link_t;
+
+/* Memory that an end has registered, and the key to it as its peers have it. */
+typedef struct {
+    t_end_t           *end;
+    uint8_t           *mem;
+    size_t            length;
+    int               is_given; /* the memory is the caller's                */
+    uct_mem_h         memh;
+    uint8_t           packed[T_KEY_MAX];
+    uct_rkey_bundle_t key;
+} t_region_t;
 
 /* Counts its calls; more than one is a failure. */
 typedef struct {
@@ -247,6 +259,13 @@ void t_comp_init(t_comp_t *comp);
  * promised one, came once. */
 ucs_status_t t_ep_flush(t_link_t *link);
 void t_iface_flush(t_end_t *end);
+
+/* ---- Memory ---- */
+
+/* @a mem: NULL for memory of the region's own, which begins as zeros and ends as
+ * something else, should anybody still use it. */
+void t_region_open(t_region_t *region, t_end_t *end, void *mem, size_t length);
+void t_region_close(t_region_t *region);
 
 /* ---- Teams ---- */
 
