@@ -18,19 +18,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MESSAGES = 40 };
-
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec * 1e-9;
-}
 
 
 /* What devices that are opened from now on do wrong. */
@@ -116,7 +106,7 @@ START_TEST(test_stuck)
     plan((_i % 2) ? "delay time=3600s qp=rc n=3 times=1"
                   : "delay time=3600s qp=rc n=30 times=1");
     pair_open(&pair, "STUCK_TIMEOUT=200ms CONN_RETRY=5ms SQ_DEPTH=64");
-    began = now();
+    began = t_seconds();
     for (i = 0; i < MESSAGES; i++) {
         t_send(pair.link, (_i < 2) ? T_BCOPY : T_ZCOPY, 1000);
         if (_i % 2) {
@@ -124,7 +114,7 @@ START_TEST(test_stuck)
         }
     }
     T_WAIT((pair.stream.got == pair.link->sent) && (pair.link->zcopies == 0));
-    ck_assert(now() - began >= bound);
+    ck_assert(t_seconds() - began >= bound);
     ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
     ck_assert_uint_eq(pair.end[0]->errors, 0);
     t_end_close_all();
@@ -150,10 +140,10 @@ START_TEST(test_stuck_twice)
     pair_open(&pair, "STUCK_TIMEOUT=500ms CONN_RETRY=5ms");
     map = map_stats(pair.end[0], 0);
     t_plan_by_command("delay time=3600s qp=rc");
-    began = now();
+    began = t_seconds();
     t_send(pair.link, T_ZCOPY, 1000);
     T_WAIT(value(map, "stuck") >= 2);
-    ck_assert(now() - began >= 2 * bound);
+    ck_assert(t_seconds() - began >= 2 * bound);
     t_plan_by_command("delay time=1ms qp=rc n=1000000 times=1");
     T_WAIT((pair.stream.got == pair.link->sent) && (pair.link->zcopies == 0));
     ck_assert_uint_eq(pair.end[0]->errors, 0);
@@ -256,7 +246,7 @@ static void be_stopped(t_team_t *team)
     } else {
         T_WAIT(team->shared->number[0]);
         ck_assert_int_eq(kill(team->shared->pid[0], SIGSTOP), 0);
-        for (until = now() + 3; now() < until;) {
+        for (until = t_seconds() + 3; t_seconds() < until;) {
             t_progress_or_yield();
         }
         ck_assert_int_eq(kill(team->shared->pid[0], SIGCONT), 0);
@@ -300,7 +290,7 @@ START_TEST(test_say_no_credit)
             t_progress_or_yield();
         }
         /*  the same standstill: some looks later nothing more is said */
-        for (double until = now() + 0.5; now() < until;) {
+        for (double until = t_seconds() + 0.5; t_seconds() < until;) {
             ck_assert_int_eq(t_try_send(pair.link, T_BCOPY, 100),
                              UCS_ERR_NO_RESOURCE);
             t_progress_or_yield();
@@ -312,7 +302,7 @@ START_TEST(test_say_no_credit)
         T_WAIT(pair.stream.got == pair.link->sent);
     }
     /* nobody wants anything, who once was refused */
-    for (double until = now() + 0.5; now() < until;) {
+    for (double until = t_seconds() + 0.5; t_seconds() < until;) {
         t_progress_or_yield();
     }
     /* the last one is for a grant of its own */
@@ -529,7 +519,7 @@ START_TEST(test_not_asked)
 
     t_only_daqiri("asks quiet peers");
     pair_open(&pair, "SQ_STALL_TIMEOUT=20ms");
-    for (until = now() + 0.3; now() < until;) {
+    for (until = t_seconds() + 0.3; t_seconds() < until;) {
         t_progress_or_yield();
     }
     t_end_close_all();
@@ -552,10 +542,10 @@ START_TEST(test_link_down)
     plan(""); /* no plan yet, and no log of the next one */
     pair_open(&pair, "KEEPALIVE=50ms TIMEOUT=8ms RETRY_COUNT=2 "
                      "RECOVERY_TIMEOUT=300ms CONN_RETRY=5ms");
-    began = now();
+    began = t_seconds();
     t_plan_by_command("link down=3600s qp=rc at=0ms times=1");
     T_WAIT(pair.end[0]->errors == 1);
-    ck_assert(now() - began >= 0.3);
+    ck_assert(t_seconds() - began >= 0.3);
     ck_assert_int_eq(pair.end[0]->error, UCS_ERR_ENDPOINT_TIMEOUT);
     t_link_close(pair.link);
     t_end_close_all();
