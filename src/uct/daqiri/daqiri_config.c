@@ -246,9 +246,9 @@ static double uct_daqiri_or_auto(ucs_time_t value)
 }
 
 
-static size_t uct_daqiri_size_or_auto(size_t value)
+static size_t uct_daqiri_bytes_or_auto(size_t value, size_t otherwise)
 {
-    return (value == UCS_MEMUNITS_AUTO) ? UCT_DAQIRI_SEG_SIZE : value;
+    return (value == UCS_MEMUNITS_AUTO) ? otherwise : value;
 }
 
 
@@ -283,8 +283,8 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"RX_WINDOW", config->rx_window, 4, 32768, ""},
         {"TX_BUFFERS", config->tx_buffers, 64, 1048576, ""},
         {"TX_HOLD", config->tx_hold, 1e-6, 60, "s"},
-        {"SEG_SIZE", uct_daqiri_size_or_auto(config->seg_size), 256, UCS_MBYTE,
-         " bytes"},
+        {"SEG_SIZE", uct_daqiri_bytes_or_auto(config->seg_size, UCS_KBYTE),
+         256, UCS_MBYTE, " bytes"},
         {"MAX_INLINE", config->max_inline, 0, 4096, ""},
         {"MAX_SGE", config->max_sge, 2, UCT_DAQIRI_SGE_MAX, ""},
         {"POLL_BATCH", config->poll_batch, 1, UCT_DAQIRI_BATCH_MAX, ""},
