@@ -62,20 +62,24 @@ static inline void dq_msg_pack(dq_msg_hdr_t *hdr, dq_msg_kind_t kind,
 /* Out of line: names what is wrong with it, or finds a rarer kind. */
 dq_wire_status_t dq_msg_parse_slow(const void *buf, size_t length);
 
-static inline dq_wire_status_t dq_msg_parse(const void *buf, size_t length)
+/* Is it an active message, as most are, and in order? */
+static inline int dq_msg_is_am(const void *buf, size_t length)
 {
     uint32_t word;
 
     if (DQ_UNLIKELY(length < sizeof(dq_msg_hdr_t))) {
-        return DQ_WIRE_SHORT;
+        return 0;
     }
 
     /* kind, id and reserved at once: ids below 32 leave these bits zero */
     memcpy(&word, buf, sizeof(word));
-    if (DQ_LIKELY((word & ~((DQ_WIRE_AM_ID_MAX - 1u) << 8)) == DQ_MSG_AM)) {
-        return DQ_WIRE_OK;
-    }
-    return dq_msg_parse_slow(buf, length);
+    return (word & ~((DQ_WIRE_AM_ID_MAX - 1u) << 8)) == DQ_MSG_AM;
+}
+
+static inline dq_wire_status_t dq_msg_parse(const void *buf, size_t length)
+{
+    return DQ_LIKELY(dq_msg_is_am(buf, length))
+                   ? DQ_WIRE_OK : dq_msg_parse_slow(buf, length);
 }
 
 /* ---- Frames of the handshake, one per UD datagram ---- */

@@ -58,6 +58,9 @@ enum {
     /* progress calls from one look at the send CQ to the next, while nothing
      * in it could be a success */
     UCT_DAQIRI_TX_LOOK_EVERY = 64,
+    /* UCT's short messages, header and payload: a page, and what UCP puts around
+     * it. Below that a copy costs no more than a registration that is known */
+    UCT_DAQIRI_SHORT_MAX   = 4096 + 64,
     UCT_DAQIRI_QPN_BITS    = 24,      /* IBA 9.2                             */
     UCT_DAQIRI_QPN_LOW     = 12,
     UCT_DAQIRI_QPN_LEAF    = 1 << UCT_DAQIRI_QPN_LOW,
@@ -300,6 +303,13 @@ enum {
     UCT_DAQIRI_WAITING  /* it has none, until EVT_QP                         */
 };
 
+/* Which way a request of the conn takes to its QP; uct_daqiri_tx_set_way(). */
+enum {
+    UCT_DAQIRI_WAY_LATER,  /* it has to wait: it is early, or behind a hole  */
+    UCT_DAQIRI_WAY_DIRECT,
+    UCT_DAQIRI_WAY_CHAIN   /* through iface->tx.chain, or alone              */
+};
+
 /* How far a grant that is due has come; daqiri_rx.c. */
 enum {
     UCT_DAQIRI_OWING_NEW = 1, /* since this progress call                    */
@@ -314,7 +324,7 @@ struct uct_daqiri_conn {
     uint32_t           op_count;   /* of them, not empty                     */
     struct ibv_qp      *qp;        /* from EVT_QP on                         */
     uct_daqiri_iface_t *iface;
-    int                is_direct;  /* was_up, and its iface has no chain     */
+    int                way;        /* of its posts: UCT_DAQIRI_WAY_*         */
     dq_redo_log_t      redo;       /* daqiri_redo.h; no slots: no recovery   */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
     uint32_t           chain_turn; /* in which it has posted last            */
@@ -852,6 +862,10 @@ int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
  * stay in the ledger, to be offered again; or the QP is given up. Only the first
  * call counts. */
 void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error);
+/* The device has none of the conn's requests from this one on. */
+void uct_daqiri_tx_set_hole(uct_daqiri_conn_t *conn, uint32_t id);
+/* After a change of was_up, is_holed or iface->tx.chain. */
+void uct_daqiri_tx_set_way(uct_daqiri_conn_t *conn);
 /* The device refused what the ledger let through. Gives the send buffer back,
  * if there is one, and the QP up. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,

@@ -48,12 +48,10 @@ int uct_daqiri_again_keep_redo(uct_daqiri_conn_t *conn, uint32_t id,
     }
     dq_again_begin(&conn->again.state, &limits, ucs_get_time(),
                    conn->sq.retired);
-    conn->is_holed    = 1;
-    conn->hole        = id;
-    conn->is_direct   = 0; /* the next ones go behind it */
     conn->again.is_on = 1;
     conn->again.ahead = ahead;
     conn->again.fresh = fresh;
+    uct_daqiri_tx_set_hole(conn, id); /* the next ones go behind it */
     iface->chores     = 1;
     iface->count->tails_kept++;
     ucs_list_add_tail(&iface->tx.again, &conn->again.link);
@@ -80,8 +78,8 @@ void uct_daqiri_again_stop(uct_daqiri_conn_t *conn)
 static void uct_daqiri_again_end(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_again_stop(conn);
-    conn->is_holed  = 0;
-    conn->is_direct = conn->iface->tx.chain == NULL;
+    conn->is_holed = 0;
+    uct_daqiri_tx_set_way(conn);
     conn->iface->count->tails_posted++;
 }
 

@@ -345,6 +345,7 @@ ucs_status_t uct_daqiri_chain_init(uct_daqiri_iface_t *iface,
 void uct_daqiri_chain_close(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_chain_t *chain = iface->tx.chain;
+    uct_daqiri_conn_t *conn;
 
     if (chain == NULL) {
         return;
@@ -352,6 +353,9 @@ void uct_daqiri_chain_close(uct_daqiri_iface_t *iface)
     ucs_async_remove_handler(chain->timer_fd, 1);
     uct_daqiri_chain_ring(iface);
     iface->tx.chain = NULL;
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_tx_set_way(conn);
+    }
     close(chain->timer_fd);
     pthread_mutex_destroy(&chain->lock);
     ucs_free(chain);

@@ -84,12 +84,12 @@ static inline int uct_daqiri_chain_has_failed(uct_daqiri_chain_t *chain)
 }
 
 /* Whether a request of this conn goes out at once, not chained to any other: the
- * first one since the last progress call, and nothing is held. */
+ * first one since the last progress call, which was @a turn, and nothing is held. */
 static UCS_F_ALWAYS_INLINE int
 uct_daqiri_chain_is_alone(uct_daqiri_chain_t *chain,
-                          const uct_daqiri_conn_t *conn)
+                          const uct_daqiri_conn_t *conn, uint32_t turn)
 {
-    return (conn->chain_turn != chain->iface->turn) && !chain->is_inside &&
+    return (conn->chain_turn != turn) && !chain->is_inside &&
            !uct_daqiri_chain_holds(chain) &&
            !uct_daqiri_chain_has_failed(chain);
 }

@@ -181,9 +181,9 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
         return;
     }
     conn->was_up         = 1;
-    conn->is_direct      = conn->iface->tx.chain == NULL;
     conn->iface->tx.wake = 1;
     conn->has_hw         = 1;
+    uct_daqiri_tx_set_way(conn);
     if (conn->sq.gate == DQ_GATE_LOST) {
         uct_daqiri_recover_up(conn);
         return;

@@ -234,8 +234,7 @@ void uct_daqiri_early_drop(uct_daqiri_conn_t *conn)
 
     pthread_mutex_lock(&conn->early_lock);
     if ((uct_daqiri_early_free(conn, &hole) != 0) && !conn->is_holed) {
-        conn->is_holed = 1;
-        conn->hole     = hole;
+        uct_daqiri_tx_set_hole(conn, hole);
     }
     pthread_mutex_unlock(&conn->early_lock);
 }

@@ -121,6 +121,53 @@ static inline void uct_daqiri_ep_copy(void *to, const void *from,
 }
 
 
+/* A send buffer, for header and data of one admitted message. Returns where the
+ * header goes, and says so in *tx and *sge, whose length is the caller's; or
+ * NULL. */
+static UCS_F_ALWAYS_INLINE dq_msg_hdr_t *
+uct_daqiri_ep_take_buffer(uct_daqiri_iface_t *iface, uct_daqiri_tx_t *tx,
+                          struct ibv_sge *sge)
+{
+    const uct_daqiri_buf_t *buf;
+
+    tx->op.desc = uct_daqiri_tx_desc(iface, &tx->signal);
+    if (ucs_unlikely(tx->op.desc == UCT_DAQIRI_NO_DESC)) {
+        return NULL;
+    }
+    buf       = &iface->tx.pool.bufs[tx->op.desc];
+    sge->addr = (uintptr_t)buf->buf - sizeof(dq_msg_hdr_t);
+    sge->lkey = buf->lkey;
+    return (dq_msg_hdr_t*)buf->buf - 1;
+}
+
+
+/* A short message that is too long for the work request itself. UCP takes the
+ * short way through its own code all the same. */
+static ucs_status_t
+uct_daqiri_ep_am_copied(uct_daqiri_conn_t *conn, uint8_t id, uint64_t header,
+                        const void *payload, unsigned length)
+{
+    uct_daqiri_tx_t tx = {.flags = 0};
+    uct_daqiri_short_hdr_t *hdr;
+    struct ibv_sge sge;
+    ucs_status_t status;
+
+    hdr = (void*)uct_daqiri_ep_take_buffer(conn->iface, &tx, &sge);
+    if (ucs_unlikely(hdr == NULL)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    hdr->am = header;
+    uct_daqiri_ep_copy(hdr + 1, payload, length);
+    sge.length = sizeof(*hdr) + length;
+    status     = uct_daqiri_ep_post_am(conn, &hdr->msg, id, &tx, &sge, 1);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_daqiri_ep_count(conn, &conn->iface->count->am_short,
+                            length + sizeof(header));
+    }
+    return status;
+}
+
+
 ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
                                     uint64_t header, const void *payload,
                                     unsigned length)
@@ -150,6 +197,9 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
+    if (sizeof(*hdr) + length > iface->config.max_inline) {
+        return uct_daqiri_ep_am_copied(conn, id, header, payload, length);
+    }
 
     if (ucs_likely(conn->redo.slots != NULL)) {
         hdr = uct_daqiri_redo_inline(conn, sizeof(*hdr) + length, &sge);
@@ -171,6 +221,19 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
 }
 
 
+/* The pieces one after the other, where the device takes them as they are. */
+static void uct_daqiri_ep_copy_pieces(void *to, const struct ibv_sge *sge,
+                                      int num_sge)
+{
+    int i;
+
+    for (i = 0; i < num_sge; i++) {
+        memcpy(to, (const void*)(uintptr_t)sge[i].addr, sge[i].length);
+        to = UCS_PTR_BYTE_OFFSET(to, sge[i].length);
+    }
+}
+
+
 ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
                                         const uct_iov_t *iov, size_t iovcnt)
 {
@@ -182,7 +245,8 @@ ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
         .flags = IBV_SEND_INLINE,
         .op    = {.desc = UCT_DAQIRI_NO_DESC},
     };
-    dq_msg_hdr_t hdr;
+    dq_msg_hdr_t inlined;
+    dq_msg_hdr_t *hdr = &inlined;
     ucs_status_t status;
     size_t length;
     int num_sge;
@@ -203,9 +267,19 @@ ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
         return status;
     }
 
-    sge[0].addr   = (uintptr_t)&hdr;
-    sge[0].length = sizeof(hdr);
-    status = uct_daqiri_ep_post_am(conn, &hdr, id, &tx, sge, num_sge);
+    sge[0].addr   = (uintptr_t)hdr;
+    sge[0].length = sizeof(*hdr);
+    if (sizeof(*hdr) + length > iface->config.max_inline) {
+        hdr = uct_daqiri_ep_take_buffer(iface, &tx, &sge[0]);
+        if (ucs_unlikely(hdr == NULL)) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        uct_daqiri_ep_copy_pieces(hdr + 1, &sge[1], num_sge - 1);
+        sge[0].length = sizeof(*hdr) + length;
+        tx.flags      = 0;
+        num_sge       = 1;
+    }
+    status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, num_sge);
     if (ucs_likely(status == UCS_OK)) {
         uct_daqiri_ep_count(conn, &iface->count->am_short, length);
     }
@@ -221,7 +295,6 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     uct_daqiri_conn_t *conn   = ep->conn;
     uct_daqiri_iface_t *iface = conn->iface;
     uct_daqiri_tx_t tx        = {.flags = 0};
-    const uct_daqiri_buf_t *buf;
     struct ibv_sge sge;
     ucs_status_t status;
     dq_msg_hdr_t *hdr;
@@ -235,20 +308,14 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    tx.op.desc = uct_daqiri_tx_desc(iface, &tx.signal);
-    if (ucs_unlikely(tx.op.desc == UCT_DAQIRI_NO_DESC)) {
+    hdr = uct_daqiri_ep_take_buffer(iface, &tx, &sge);
+    if (ucs_unlikely(hdr == NULL)) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    buf    = &iface->tx.pool.bufs[tx.op.desc];
-    hdr    = (dq_msg_hdr_t*)buf->buf - 1;
-    length = pack_cb(buf->buf, arg);
-    sge    = (struct ibv_sge){
-        .addr   = (uintptr_t)hdr,
-        .length = sizeof(*hdr) + length,
-        .lkey   = buf->lkey,
-    };
-    status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, &sge, 1);
+    length     = pack_cb(hdr + 1, arg);
+    sge.length = sizeof(*hdr) + length;
+    status     = uct_daqiri_ep_post_am(conn, hdr, id, &tx, &sge, 1);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
@@ -288,7 +355,6 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     uct_daqiri_iface_t *iface = conn->iface;
     uct_daqiri_tx_t tx        = {.op = {.comp = comp, .ep = ep}};
     struct ibv_sge sge[UCT_DAQIRI_SGE_MAX];
-    const uct_daqiri_buf_t *buf;
     ucs_status_t status;
     dq_msg_hdr_t *hdr;
     size_t total = 0;
@@ -307,19 +373,15 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    tx.op.desc = uct_daqiri_tx_desc(iface, &tx.signal);
-    if (ucs_unlikely(tx.op.desc == UCT_DAQIRI_NO_DESC)) {
+    hdr = uct_daqiri_ep_take_buffer(iface, &tx, &sge[0]);
+    if (ucs_unlikely(hdr == NULL)) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    buf           = &iface->tx.pool.bufs[tx.op.desc];
-    hdr           = (dq_msg_hdr_t*)buf->buf - 1;
     tx.signal    |= comp != NULL; /* somebody waits for it */
-    sge[0].addr   = (uintptr_t)hdr;
     sge[0].length = sizeof(*hdr) + header_length;
-    sge[0].lkey   = buf->lkey;
     if (header_length > 0) { /* it may be NULL otherwise */
-        memcpy(buf->buf, header, header_length);
+        memcpy(hdr + 1, header, header_length);
     }
     status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, num_sge);
     if (ucs_unlikely(status != UCS_OK)) {

@@ -340,11 +340,9 @@ static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
     ibv_destroy_qp(qp);
 
     iface->config.max_inline = max_inline;
-    iface->config.max_short  = (max_inline < sizeof(dq_msg_hdr_t))
-                                       ? 0
-                                       : ucs_min(max_inline,
-                                                 iface->config.seg_size) -
-                                         sizeof(dq_msg_hdr_t);
+    iface->config.max_short  = ucs_min((size_t)UCT_DAQIRI_SHORT_MAX,
+                                       iface->config.seg_size -
+                                               sizeof(dq_msg_hdr_t));
     return UCS_OK;
 }
 

@@ -12,15 +12,13 @@ static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
 
     attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE |
                       UCT_IFACE_FLAG_CONNECT_TO_EP |
-                      UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY |
+                      UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
+                      UCT_IFACE_FLAG_AM_ZCOPY |
                       UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CB_SYNC |
                       UCT_IFACE_FLAG_EP_CHECK |
                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
                       UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
                       UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
-    if (iface->config.max_short >= sizeof(uint64_t)) {
-        attr->cap.flags |= UCT_IFACE_FLAG_AM_SHORT;
-    }
 
     attr->cap.am.max_short       = iface->config.max_short;
     attr->cap.am.max_bcopy       = max;

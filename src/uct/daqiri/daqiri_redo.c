@@ -179,8 +179,7 @@ dq_cause_t uct_daqiri_redo_all(uct_daqiri_conn_t *conn,
             continue;
         }
         if (!uct_daqiri_again_keep_redo(conn, id, plan.ahead, end, ret)) {
-            conn->is_holed = 1;
-            conn->hole     = id;
+            uct_daqiri_tx_set_hole(conn, id);
             return DQ_CAUSE_POST;
         }
         break;

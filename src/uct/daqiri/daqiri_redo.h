@@ -2,8 +2,9 @@
 /*
  * What is remembered of each posted request, so that it can be posted again on
  * another QP: by ledger slot, until the ledger retires it. Inline data has no
- * other place to be, so the device is given it from here; of everything else the
- * memory belongs to the request until it completes, and addresses do.
+ * other place to be, so it is here, most of it before the device is given it; of
+ * everything else the memory belongs to the request until it completes, and
+ * addresses do.
  *
  * Threads: progress.
  */

@@ -373,24 +373,38 @@ static void uct_daqiri_rx_drop(uct_daqiri_iface_t *iface, uint32_t index,
 }
 
 
-static void uct_daqiri_rx_on_message(uct_daqiri_iface_t *iface,
-                                     uct_daqiri_conn_t *conn,
-                                     const struct ibv_wc *wc)
+/* A grant, or nothing that we know. */
+static void uct_daqiri_rx_on_other(uct_daqiri_conn_t *conn,
+                                   const dq_msg_hdr_t *hdr,
+                                   const struct ibv_wc *wc)
 {
-    void *data              = iface->rx.pool.bufs[wc->wr_id].buf;
-    const dq_msg_hdr_t *hdr = (const dq_msg_hdr_t*)data - 1;
-    dq_wire_status_t parsed = dq_msg_parse(hdr, wc->byte_len);
+    uct_daqiri_iface_t *iface = conn->iface;
+    dq_wire_status_t parsed   = dq_msg_parse(hdr, wc->byte_len);
 
-    if (ucs_unlikely(parsed != DQ_WIRE_OK)) {
+    if (parsed != DQ_WIRE_OK) {
         uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->rx_dropped[parsed]);
         return;
     }
     if (wc->wc_flags & IBV_WC_WITH_IMM) {
         uct_daqiri_rx_credit(conn, ntohl(wc->imm_data));
     }
-    if (hdr->kind == DQ_MSG_GRANT) {
-        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->credit_frames_rx);
+    uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->credit_frames_rx);
+}
+
+
+static void uct_daqiri_rx_on_message(uct_daqiri_iface_t *iface,
+                                     uct_daqiri_conn_t *conn,
+                                     const struct ibv_wc *wc)
+{
+    void *data              = iface->rx.pool.bufs[wc->wr_id].buf;
+    const dq_msg_hdr_t *hdr = (const dq_msg_hdr_t*)data - 1;
+
+    if (ucs_unlikely(!dq_msg_is_am(hdr, wc->byte_len))) {
+        uct_daqiri_rx_on_other(conn, hdr, wc);
         return;
+    }
+    if (wc->wc_flags & IBV_WC_WITH_IMM) {
+        uct_daqiri_rx_credit(conn, ntohl(wc->imm_data));
     }
     if (ucs_unlikely(hdr->seq != conn->rx_seq)) {
         uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->rx_out_of_order);

@@ -42,6 +42,25 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
 }
 
 
+void uct_daqiri_tx_set_way(uct_daqiri_conn_t *conn)
+{
+    if (!conn->was_up || conn->is_holed) {
+        conn->way = UCT_DAQIRI_WAY_LATER;
+    } else {
+        conn->way = (conn->iface->tx.chain != NULL) ? UCT_DAQIRI_WAY_CHAIN
+                                                    : UCT_DAQIRI_WAY_DIRECT;
+    }
+}
+
+
+void uct_daqiri_tx_set_hole(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    conn->is_holed = 1;
+    conn->hole     = id;
+    uct_daqiri_tx_set_way(conn);
+}
+
+
 int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_pool_t *pool = &iface->tx.pool;
@@ -88,8 +107,7 @@ void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error)
         return;
     }
     if (!conn->is_holed) {
-        conn->is_holed = 1;
-        conn->hole     = id;
+        uct_daqiri_tx_set_hole(conn, id);
     }
     if (conn->is_ending) {
         return; /* it is lost, or dead, already: that has a cause */

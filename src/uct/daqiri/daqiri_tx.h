@@ -51,25 +51,20 @@ uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
 }
 
 
-/* Hands a request to the device, or to who keeps it for a while. 0, or errno. */
-static UCS_F_ALWAYS_INLINE int
-uct_daqiri_tx_hand(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
-                   struct ibv_send_wr *wr)
+/* Goes out now, by itself: not held back, not behind a hole, not in a chain. */
+static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_is_alone(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_chain_t *chain;
-    struct ibv_send_wr *bad_wr;
+    uct_daqiri_iface_t *iface = conn->iface;
 
-    if (ucs_likely(conn->is_direct)) {
-        return ibv_post_send(conn->qp, wr, &bad_wr);
+    if (ucs_likely(conn->way == UCT_DAQIRI_WAY_DIRECT)) {
+        return 1;
     }
-
-    chain = conn->iface->tx.chain; /* at close there is none any more */
-    if ((chain != NULL) && conn->was_up && !conn->is_holed &&
-        uct_daqiri_chain_is_alone(chain, conn)) {
-        conn->chain_turn = chain->iface->turn;
-        return ibv_post_send(conn->qp, wr, &bad_wr);
+    if ((conn->way != UCT_DAQIRI_WAY_CHAIN) ||
+        !uct_daqiri_chain_is_alone(iface->tx.chain, conn, iface->turn)) {
+        return 0;
     }
-    return uct_daqiri_tx_post_later(conn, wr, tx->op.ep, tx->op.desc);
+    conn->chain_turn = iface->turn;
+    return 1;
 }
 
 
@@ -80,8 +75,10 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                    struct ibv_sge *sge, int num_sge)
 {
     struct ibv_send_wr wr; /* only what the opcode reads is filled in */
+    struct ibv_send_wr *bad_wr;
     dq_ticket_t ticket;
-    int ret;
+    int is_alone;
+    int ret = 0;
 
     ticket = dq_sq_post(&conn->sq, &conn->iface->tx.ledger, tx->wr_class,
                         tx->signal);
@@ -106,11 +103,17 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         wr.imm_data = htonl(tx->imm);
     }
 
+    is_alone = uct_daqiri_tx_is_alone(conn);
+    if (ucs_likely(is_alone)) {
+        ret = ibv_post_send(conn->qp, &wr, &bad_wr);
+    }
+    /* after the doorbell, so that the peer need not wait for it */
     if (ucs_likely(conn->redo.slots != NULL)) {
         uct_daqiri_redo_note(conn, tx, &wr);
     }
-
-    ret = uct_daqiri_tx_hand(conn, tx, &wr);
+    if (!is_alone) {
+        ret = uct_daqiri_tx_post_later(conn, &wr, tx->op.ep, tx->op.desc);
+    }
     if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, &wr, ret)) {
         return uct_daqiri_tx_refused(conn, tx->wr_class, tx->op.desc, ret);
     }

@@ -41,7 +41,8 @@ static unsigned lengths(const t_end_t *end, size_t *length)
 {
     const size_t around[] = {
         0, 1, 8, 64, 128, 256, 4096, end->attr.cap.am.max_short,
-        end->attr.cap.am.max_bcopy, end->attr.cap.am.max_zcopy
+        end->attr.cap.am.max_bcopy, end->attr.cap.am.max_zcopy,
+        end->attr.cap.put.max_short - 8 /* inline, with our header */
     };
     unsigned count = 0;
     size_t i;
@@ -78,6 +79,41 @@ START_TEST(test_lengths)
     }
     pair_wait(&pair);
     ck_assert_uint_gt(went, 3);
+}
+END_TEST
+
+
+/* UCP has its shortest way for what is short, so a page of its user's is, with
+ * what UCP adds: on the wire it may be too long for a work request. */
+START_TEST(test_a_page_is_short)
+{
+    static const char *const options[] = {"", "MAX_INLINE=0"};
+    static const size_t lengths[]      = {8, 120, 121, 512, 4096 + 8};
+    uint64_t sent;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end;
+    unsigned i, k;
+
+    t_only_daqiri("has these limits");
+    end  = t_end_open(options[_i]);
+    link = t_link_open(end, &end->address, ID);
+    t_stream_open(&stream, end, ID);
+    ck_assert(end->attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT);
+    for (i = 0; i < 5; i++) {
+        for (k = 0; k < 20; k++) {
+            ck_assert(t_can_send(link, T_SHORT, lengths[i]));
+            t_send(link, T_SHORT, lengths[i]);
+            link->pieces = 1 + (k % 3);
+            t_send(link, T_SHORT_IOV, lengths[i]);
+            link->pieces = 1;
+        }
+    }
+    T_WAIT(stream.got == link->sent);
+    ck_assert_uint_eq(stream.bytes, link->bytes);
+    sent = link->sent;
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("am_short"), sent);
 }
 END_TEST
 
@@ -342,6 +378,7 @@ static Suite *suite_am(void)
     TCase *placed  = t_uct_case("placed");
 
     tcase_add_loop_test(arrives, test_lengths, 0, 2 * T_HOW_LAST);
+    tcase_add_loop_test(arrives, test_a_page_is_short, 0, 2);
     tcase_add_loop_test(arrives, test_mixed, 0, 2);
     tcase_add_test(arrives, test_zcopy_shapes);
     tcase_add_test(arrives, test_short_iov_shapes);
