@@ -5,6 +5,7 @@
 #include "daqiri.h"
 #include "plot.h"
 #include "sizes.h"
+#include "verdict.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,14 +20,21 @@
 
 /* ---- which rows there are ---- */
 
-static void cells_add(daqiri_cells_t *cells, const daqiri_cells_row_t *row)
+static void *cells_realloc(const daqiri_cells_t *cells, void *memory,
+                           size_t count, size_t size)
 {
-    cells->rows = realloc(cells->rows,
-                          (cells->row_count + 1) * sizeof(*cells->rows));
-    if (cells->rows == NULL) {
+    memory = reallocarray(memory, count, size);
+    if (memory == NULL) {
         fprintf(stderr, "%s: no memory\n", cells->opts->speaker);
         exit(DAQIRI_EXIT_FAILED);
     }
+    return memory;
+}
+
+static void cells_add(daqiri_cells_t *cells, const daqiri_cells_row_t *row)
+{
+    cells->rows = cells_realloc(cells, cells->rows, cells->row_count + 1,
+                                sizeof(*cells->rows));
     cells->rows[cells->row_count++] = *row;
 }
 
@@ -138,15 +146,24 @@ static void cells_set_targets(daqiri_cells_t *cells)
     }
 }
 
-static void cells_take_line(daqiri_cells_t *cells,
-                            const daqiri_cells_run_t *run)
+/* As it was in most of the runs, once for all: what is made again shall be like
+ * what need not be. */
+static void cells_set_line(daqiri_cells_t *cells)
 {
-    const double line_ns = daqiri_cells_line(run);
+    double *lines = cells_realloc(cells, NULL,
+                                  cells->row_count * cells->opts->repeats + 1,
+                                  sizeof(*lines));
+    size_t count  = 0;
+    size_t i, k;
 
-    if ((line_ns > 0) &&
-        ((cells->line_ns == 0) || (line_ns < cells->line_ns))) {
-        cells->line_ns = line_ns;
+    for (i = 0; i < cells->row_count; ++i) {
+        for (k = 0; k < cells->rows[i].run_count; ++k) {
+            lines[count] = daqiri_cells_line(&cells->rows[i].runs[k]);
+            count       += lines[count] > 0;
+        }
     }
+    cells->line_ns = daqiri_median(lines, count);
+    free(lines);
 }
 
 /* Returns 0, or -1 if it was asked to stop. */
@@ -158,7 +175,6 @@ static int cells_measure_run(daqiri_cells_t *cells, daqiri_cells_row_t *row)
                          &tick) != 0) {
         return -1;
     }
-    cells_take_line(cells, &row->runs[row->run_count - 1]);
     return 0;
 }
 
@@ -175,7 +191,6 @@ static int cells_measure_again(daqiri_cells_t *cells,
                                 cells_show_progress, &tick) != 0)) {
         return -1;
     }
-    cells_take_line(cells, run);
     return 0;
 }
 
@@ -261,6 +276,9 @@ static void cells_measure_kind(daqiri_cells_t *cells, int is_paced)
             }
             ++cells->done;
         }
+    }
+    if (cells->line_ns == 0) {
+        cells_set_line(cells);
     }
     cells_measure_all_due(cells);
 }

@@ -116,7 +116,7 @@ typedef struct daqiri_cells {
     daqiri_cells_row_t *rows;
     size_t   row_count;
     size_t   done, all;       /* runs; one that is made again is one */
-    double   line_ns;         /* the least of all runs; 0: not known */
+    double   line_ns;         /* as it usually is; 0: not known */
     int      is_interrupted;
     daqiri_progress_t progress;
 } daqiri_cells_t;

@@ -113,7 +113,8 @@ double daqiri_cells_line(const daqiri_cells_run_t *run)
     return judge_line(run, DAQIRI_LINE);
 }
 
-/* A run knows what was twice its own median; the median itself may be far. */
+/* A run knows what was twice its own median; the median itself may be another
+ * than usual. */
 double daqiri_cells_far(const daqiri_cells_t *cells,
                         const daqiri_cells_run_t *run)
 {
@@ -124,7 +125,9 @@ double daqiri_cells_far(const daqiri_cells_t *cells,
     if ((line_ns <= 0) || (seconds <= 0)) {
         return -1;
     }
-    return ((cells->line_ns > 0) && (line_ns >= DAQIRI_FAR * cells->line_ns)) ?
+    return ((cells->line_ns > 0) &&
+            ((line_ns > DAQIRI_LINES_ALIKE * cells->line_ns) ||
+             (line_ns * DAQIRI_LINES_ALIKE < cells->line_ns))) ?
            100 : judge_line(run, DAQIRI_LINE_FAR) * 1e-9 / seconds * 100;
 }
 
