@@ -58,8 +58,8 @@ enum {
     /* progress calls from one look at the send CQ to the next, while nothing
      * in it could be a success */
     UCT_DAQIRI_TX_LOOK_EVERY = 64,
-    /* UCT's short messages, header and payload: a page, and what UCP puts around
-     * it. Below that a copy costs no more than a registration that is known */
+    /* UCT's short messages, header and payload, at most: a page, and what UCP
+     * puts around it */
     UCT_DAQIRI_SHORT_MAX   = 4096 + 64,
     UCT_DAQIRI_QPN_BITS    = 24,      /* IBA 9.2                             */
     UCT_DAQIRI_QPN_LOW     = 12,
@@ -96,6 +96,9 @@ typedef struct {
  * This makes it change over where the two take the same time, near 4 KiB
  * (contrib/bench-protocols). */
 #define UCT_DAQIRI_REG_COST_SOFT 500e-9
+
+/* UCP believes that it copies so fast, bytes/s (UCX_BCOPY_BW=auto). */
+#define UCT_DAQIRI_COPY_BW 5.8e9
 
 typedef struct {
     uct_md_t               super;

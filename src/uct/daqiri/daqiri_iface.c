@@ -325,6 +325,27 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
 }
 
 
+/* UCP takes the short way before it asks what a registration costs. So what it
+ * would rather register than copy, by its own formula (ucp_ep.c), is not short
+ * unless it goes inline. */
+static size_t uct_daqiri_iface_max_short(uct_daqiri_iface_t *iface)
+{
+    const ucs_linear_func_t *cost = &uct_daqiri_iface_md(iface)->reg_cost;
+    double saved   = 1 / UCT_DAQIRI_COPY_BW - cost->m -
+                     1 / uct_daqiri_port_bandwidth(iface); /* s of each byte */
+    size_t longest = ucs_min((size_t)UCT_DAQIRI_SHORT_MAX,
+                             iface->config.seg_size - sizeof(dq_msg_hdr_t));
+    size_t inlined = (iface->config.max_inline < sizeof(dq_msg_hdr_t))
+                             ? 0
+                             : iface->config.max_inline - sizeof(dq_msg_hdr_t);
+
+    if ((saved > 0) && (cost->c < longest * saved)) {
+        longest = ucs_min(longest, ucs_max(inlined, (size_t)(cost->c / saved)));
+    }
+    return longest;
+}
+
+
 /* How much the device sends inline, it tells only with a QP. */
 static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
 {
@@ -340,9 +361,7 @@ static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
     ibv_destroy_qp(qp);
 
     iface->config.max_inline = max_inline;
-    iface->config.max_short  = ucs_min((size_t)UCT_DAQIRI_SHORT_MAX,
-                                       iface->config.seg_size -
-                                               sizeof(dq_msg_hdr_t));
+    iface->config.max_short  = uct_daqiri_iface_max_short(iface);
     return UCS_OK;
 }
 

@@ -189,6 +189,7 @@ thresholds()
         UCX_BCOPY_BW=5800MBps "$@" ucx_info -e -u tra -w
     echo "$output"
     [ "$status" -eq 0 ]
+    short=$(sed -n 's/.*tag_send: .*short>[.]*\([0-9]*\)[.]*<egr.*/\1/p' <<<"$output")
     zcopy=$(sed -n 's/.*tag_send: .*bcopy>[.]*\([0-9]*\)[.]*<egr.zcopy.*/\1/p' <<<"$output")
     rndv=$(sed -n 's/.*tag_send: .*zcopy>[.]*\([0-9]*\)[.]*<rndv.*/\1/p' <<<"$output")
     get=$(sed -n 's/.*get\[0\]: .*bcopy>[.]*\([0-9]*\)[.]*<zcopy.*/\1/p' <<<"$output")
@@ -200,6 +201,19 @@ thresholds()
     [ "$zcopy" -le 4500 ]
     [ "$get" -ge 2500 ]
     [ "$get" -le 4500 ]
+    [ "$short" -ge 2500 ]
+    [ "$short" -lt "$zcopy" ]
+}
+
+@test "what UCP would rather copy is short up to a page" {
+    thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=10us
+    [ "$short" -eq $((4096 + 64 - 8 + 1)) ]
+    thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=10us UCX_ZCOPY_THRESH=2000
+    [ "$short" -eq 2000 ]
+    thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=10us UCX_DAQIRI_SEG_SIZE=1024
+    [ "$short" -eq $((1024 - 8 - 8 + 1)) ]
+    thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=1ns
+    [ "$short" -le 256 ] # what goes inline
 }
 
 @test "rendezvous begins behind one segment at the earliest, and before 20 KiB, whatever a READ costs here" {
@@ -225,6 +239,7 @@ thresholds()
 
 @test "what the user says of the registration cache goes before" {
     thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=180ns
+    [ "$short" -le 1500 ]
     [ "$zcopy" -le 2000 ]
     [ "$get" -le 2000 ]
 }
