@@ -123,7 +123,6 @@ START_TEST(test_limits_follow)
     ck_assert_uint_eq(small->attr.cap.am.max_bcopy, 512 - 8);
     ck_assert_uint_eq(small->attr.cap.am.max_zcopy, 512 - 8);
     ck_assert_uint_eq(small->attr.cap.am.max_short, 512 - 8);
-    ck_assert_uint_eq(small->attr.cap.put.max_short, 0);
     ck_assert_uint_eq(small->attr.cap.am.max_iov, 2);
     ck_assert_uint_eq(large->attr.cap.am.max_bcopy, 65536 - 8);
     ck_assert_uint_gt(large->attr.cap.am.max_short, 2048);
