@@ -171,11 +171,8 @@ static int cells_measure_run(daqiri_cells_t *cells, daqiri_cells_row_t *row)
 {
     cells_tick_t tick = {cells, row, 0};
 
-    if (daqiri_cells_run(cells->opts, row, &cells->peer, cells_show_progress,
-                         &tick) != 0) {
-        return -1;
-    }
-    return 0;
+    return daqiri_cells_run(cells->opts, row, &cells->peer,
+                            cells_show_progress, &tick);
 }
 
 /* Returns 0, or -1 if it was asked to stop. */
@@ -185,13 +182,13 @@ static int cells_measure_again(daqiri_cells_t *cells,
 {
     cells_tick_t tick = {cells, row, 1};
 
-    if (daqiri_stop_asked() ||
-        (daqiri_cells_run_again(cells->opts, row, run, daqiri_cells_no_cpu(run),
-                                daqiri_cells_far(cells, run), &cells->peer,
-                                cells_show_progress, &tick) != 0)) {
+    if (daqiri_stop_asked()) {
         return -1;
     }
-    return 0;
+    return daqiri_cells_run_again(cells->opts, row, run,
+                                  daqiri_cells_no_cpu(run),
+                                  daqiri_cells_far(cells, run), &cells->peer,
+                                  cells_show_progress, &tick);
 }
 
 static int cells_is_due(const daqiri_cells_t *cells,
@@ -241,9 +238,8 @@ static void cells_await(uint64_t until_ns)
     }
 }
 
-/* When all have been made: by then it is known what a good run is, and what was
- * the matter has had time to pass. With those that have a pace they are of both
- * kinds, for one of the others may be the first good one. */
+/* When all of a kind have been made: by then it is known how far the processors
+ * usually are, and what was the matter has had time to pass. */
 static void cells_measure_all_due(daqiri_cells_t *cells)
 {
     const double round_ns = CELLS_ROUND * cells->opts->duration * 1e9;

@@ -205,9 +205,9 @@ double daqiri_cells_no_cpu(const daqiri_cells_run_t *run);
  * other and back, the median of a run; 0 if nobody has looked. */
 double daqiri_cells_line(const daqiri_cells_run_t *run);
 
-/* Of that time the part in which the two processors were far from each other,
- * in percent: a line takes twice as long as in the best of all runs, or longer.
- * -1 if nobody has looked. */
+/* Of that time the part in which the two processors were not as far from each
+ * other as usual, in percent: all of it if the run's line is not like that of
+ * most runs, else what took twice the run's own. -1 if nobody has looked. */
 double daqiri_cells_far(const daqiri_cells_t *cells,
                         const daqiri_cells_run_t *run);
 
