@@ -209,9 +209,13 @@ void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc)
 
 /* A peer grants what we have used: before the conn is up that is nothing, and
  * more than its whole window it cannot have meant. */
-static void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn, uint32_t count)
+static void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn,
+                                 const struct ibv_wc *wc)
 {
-    if (ucs_unlikely(dq_sq_credit(&conn->sq, count) != 0)) {
+    if (!(wc->wc_flags & IBV_WC_WITH_IMM)) {
+        return;
+    }
+    if (ucs_unlikely(dq_sq_credit(&conn->sq, ntohl(wc->imm_data)) != 0)) {
         conn->iface->count->rx_dropped[DQ_WIRE_BAD_FIELD]++;
         return;
     }
@@ -385,9 +389,7 @@ static void uct_daqiri_rx_on_other(uct_daqiri_conn_t *conn,
         uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->rx_dropped[parsed]);
         return;
     }
-    if (wc->wc_flags & IBV_WC_WITH_IMM) {
-        uct_daqiri_rx_credit(conn, ntohl(wc->imm_data));
-    }
+    uct_daqiri_rx_credit(conn, wc);
     uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->credit_frames_rx);
 }
 
@@ -403,9 +405,7 @@ static void uct_daqiri_rx_on_message(uct_daqiri_iface_t *iface,
         uct_daqiri_rx_on_other(conn, hdr, wc);
         return;
     }
-    if (wc->wc_flags & IBV_WC_WITH_IMM) {
-        uct_daqiri_rx_credit(conn, ntohl(wc->imm_data));
-    }
+    uct_daqiri_rx_credit(conn, wc);
     if (ucs_unlikely(hdr->seq != conn->rx_seq)) {
         uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->rx_out_of_order);
         return;
