@@ -2,10 +2,21 @@
 #include "dq_rx.h"
 
 
+/* What each message asks is worked out when windows come and go. */
+static void dq_rx_set_marks(dq_rx_t *rx)
+{
+    uint32_t wanted = rx->reserved + rx->slack;
+
+    rx->low  = wanted - rx->batch;
+    rx->keep = (wanted < rx->limit) ? (rx->limit - wanted) : 0;
+}
+
+
 void dq_rx_init(dq_rx_t *rx, uint32_t limit, uint32_t batch)
 {
     DQ_ASSERT((batch >= 1) && (limit >= 2 * batch));
     *rx = (dq_rx_t){.limit = limit, .slack = 2 * batch, .batch = batch};
+    dq_rx_set_marks(rx);
 }
 
 
@@ -35,6 +46,7 @@ int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size)
                      (usable >= rx->reserved + size);
     if (window->backed) {
         rx->reserved += size;
+        dq_rx_set_marks(rx);
     } else {
         rx->overcommit += size;
     }
@@ -47,6 +59,7 @@ void dq_rx_close(dq_rx_t *rx, dq_rx_window_t *window)
     if (window->backed) {
         rx->reserved -= window->size;
         rx->owed     -= window->owed;
+        dq_rx_set_marks(rx);
     }
     *window = (dq_rx_window_t){0};
 }

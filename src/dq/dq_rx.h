@@ -41,6 +41,8 @@ typedef struct {
     uint32_t slack;      /* RECVs kept beyond the reservations               */
     uint32_t batch;      /* refill no fewer at once, to chain the posts      */
     uint32_t reserved;   /* sum of the backed windows                        */
+    uint32_t low;        /* reserved + slack - batch: see dq_rx_is_low()     */
+    uint32_t keep;       /* limit - reserved - slack: handlers may have them */
     uint32_t owed;       /* sum of what backed windows are owed              */
     uint64_t overcommit; /* credits promised that no RECV stands behind      */
     uint64_t overrun;    /* messages that came without a credit              */
@@ -70,7 +72,7 @@ static inline uint32_t dq_rx_target(const dq_rx_t *rx)
 /* Is it time to ask dq_rx_due()? Never false when that would not be 0. */
 static inline int dq_rx_is_low(const dq_rx_t *rx)
 {
-    return rx->posted + rx->batch <= rx->reserved + rx->slack;
+    return rx->posted <= rx->low;
 }
 
 /* How many free buffers to post now: 0 until a batch is missing, so that the
@@ -86,6 +88,21 @@ static inline uint32_t dq_rx_due(const dq_rx_t *rx)
         return 0;
     }
     return dq_min(target - rx->posted, rx->free);
+}
+
+/* Is there something to post for who has nothing else to do? Half a batch: it
+ * costs no message any time then, and a batch is seldom missing when one comes. */
+static inline int dq_rx_is_behind(const dq_rx_t *rx)
+{
+    return (rx->free * 2 >= rx->batch) &&
+           (rx->posted <= rx->low + rx->batch / 2);
+}
+
+/* How many to post then: all that are missing. Only if dq_rx_is_behind(). */
+static inline uint32_t dq_rx_due_idle(const dq_rx_t *rx)
+{
+    DQ_ASSERT(rx->posted < dq_rx_target(rx));
+    return dq_min(dq_rx_target(rx) - rx->posted, rx->free);
 }
 
 /* Buffers missing for the target even if every free one were posted: the
@@ -139,7 +156,7 @@ static inline void dq_rx_release_held(dq_rx_t *rx)
  * renewed, however much memory is left to take. */
 static inline int dq_rx_may_hold(const dq_rx_t *rx)
 {
-    return rx->held + rx->reserved + rx->slack < rx->limit;
+    return rx->held < rx->keep;
 }
 
 /*

@@ -80,7 +80,7 @@ dq_admit_t dq_sq_admit_early(const dq_sq_t *sq, const dq_cq_t *cq,
         return dq_sq_admit(sq, cq, wr_class);
     }
     if ((wr_class == DQ_WR_GRANT) || (dq_sq_in_use(sq) >= most) ||
-        dq_cq_is_pressed(cq) ||
+        dq_cq_is_pressed(cq, 0) ||
         ((wr_class == DQ_WR_MSG) && (sq->credits <= DQ_CREDIT_SPARE))) {
         return DQ_ADMIT_NOT_UP;
     }

@@ -116,9 +116,10 @@ static inline uint32_t dq_sq_in_use(const dq_sq_t *sq)
     return sq->posted - sq->retired;
 }
 
-static inline int dq_cq_is_pressed(const dq_cq_t *cq)
+/* Will half of the CQ be owed with @a more requests? */
+static inline int dq_cq_is_pressed(const dq_cq_t *cq, uint32_t more)
 {
-    return cq->used >= (cq->depth / 2);
+    return cq->used + more >= (cq->depth / 2);
 }
 
 /* Out of line: names the reason once something is short. */
@@ -173,23 +174,31 @@ int dq_sq_reopen(dq_sq_t *sq, uint32_t window, uint32_t promised,
 /* Was a completion asked for, when this request, which is in use, was posted? */
 int dq_sq_is_signalled(const dq_sq_t *sq, uint32_t id);
 
-/*
- * Debit one admitted request. @a want_signal asks for a signal; the ledger
- * adds its own where a wait would otherwise never end.
- */
-static inline dq_ticket_t dq_sq_post(dq_sq_t *sq, dq_cq_t *cq,
-                                     dq_wr_class_t wr_class, int want_signal)
+/* The ticket of the next request, if it is admitted. A question: the debit is
+ * dq_sq_debit(). @a want_signal asks for a signal; the ledger adds its own where
+ * a wait would otherwise never end. */
+static inline dq_ticket_t dq_sq_ticket(const dq_sq_t *sq, const dq_cq_t *cq,
+                                       int want_signal)
 {
-    dq_ticket_t ticket = {.id = sq->posted};
+    return (dq_ticket_t){
+        .id     = sq->posted,
+        .signal = want_signal || (sq->unsignalled + 1 >= sq->signal_every) ||
+                  (dq_sq_in_use(sq) + 1 + DQ_SQ_RESERVE >= sq->depth) ||
+                  dq_cq_is_pressed(cq, 1),
+    };
+}
 
+/* Debit one admitted request with its ticket. The device may have it by now, but
+ * nothing else has happened to the ledger since the ticket. */
+static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
+                               dq_wr_class_t wr_class, dq_ticket_t ticket)
+{
     DQ_ASSERT(dq_sq_admit_early(sq, cq, wr_class) == DQ_ADMIT_OK);
+    DQ_ASSERT(ticket.id == sq->posted);
     sq->posted++;
     cq->used++;
     sq->credits -= (wr_class != DQ_WR_RMA);
 
-    ticket.signal = want_signal || (sq->unsignalled + 1 >= sq->signal_every) ||
-                    (dq_sq_in_use(sq) + DQ_SQ_RESERVE >= sq->depth) ||
-                    dq_cq_is_pressed(cq);
     if (ticket.signal) {
         sq->signals++;
         cq->signals++;
@@ -197,8 +206,16 @@ static inline dq_ticket_t dq_sq_post(dq_sq_t *sq, dq_cq_t *cq,
     } else {
         sq->unsignalled++;
     }
-
     sq->slot[ticket.id & sq->mask] = sq->signals;
+}
+
+/* Both at once. */
+static inline dq_ticket_t dq_sq_post(dq_sq_t *sq, dq_cq_t *cq,
+                                     dq_wr_class_t wr_class, int want_signal)
+{
+    dq_ticket_t ticket = dq_sq_ticket(sq, cq, want_signal);
+
+    dq_sq_debit(sq, cq, wr_class, ticket);
     return ticket;
 }
 

@@ -151,6 +151,17 @@ static uint32_t world_refill(world_t *world)
 }
 
 
+/* Of a program that has nothing else to do. */
+static uint32_t world_catch_up(world_t *world)
+{
+    uint32_t due = dq_rx_is_behind(&world->rx) ? dq_rx_due_idle(&world->rx) : 0;
+
+    dq_rx_posted(&world->rx, due);
+    move_bufs(world, BUF_FREE, BUF_POSTED, due);
+    return due;
+}
+
+
 static int world_open(world_t *world, peer_t *peer, uint32_t size)
 {
     *peer = (peer_t){.is_open = 1, .size = size, .credits = size};
@@ -250,6 +261,8 @@ static void world_check(const world_t *world)
     uint32_t held   = count_bufs(world, BUF_HELD);
     uint32_t have   = world->limit - count_bufs(world, BUF_NONE);
     uint32_t target = model_target(world);
+    uint32_t half   = (world->batch + 1) / 2;
+    uint32_t wanted = sum_reserved(world) + 2 * world->batch;
     unsigned i;
 
     T_NEED_EQ(world->rx.free, count_bufs(world, BUF_FREE));
@@ -267,6 +280,9 @@ static void world_check(const world_t *world)
               (have - held < target) ? target - (have - held) : 0);
     T_NEED_EQ(dq_rx_may_hold(&world->rx), held + target < world->limit);
     T_NEED(dq_rx_is_low(&world->rx) || (dq_rx_due(&world->rx) == 0));
+    T_NEED_EQ(dq_rx_is_low(&world->rx), posted + world->batch <= wanted);
+    T_NEED_EQ(dq_rx_is_behind(&world->rx),
+              (world->rx.free >= half) && (posted + half <= wanted));
     T_NEED(dq_rx_check(&world->rx));
     if (!is_overcommitted(world)) {
         T_NEED(sum_promised(world) <= posted); /* so RNR cannot happen */
@@ -344,6 +360,34 @@ START_TEST(test_due_in_batches)
     world_release(&world);
     T_NEED_EQ(dq_rx_due(&world.rx), 8);
     T_NEED_EQ(world_refill(&world), 8);
+    world_check(&world);
+}
+END_TEST
+
+
+/* Half a batch is enough for who has nothing else to do, of an odd one the larger
+ * half; then all that misses. */
+START_TEST(test_due_idle)
+{
+    const uint32_t half = (_i + 1) / 2;
+    world_t world;
+    peer_t *peer = &world.peer[0];
+    uint32_t i;
+
+    world_init(&world, 100, _i);
+    world_grow_posted(&world, 24 + 2 * _i);
+    T_NEED(world_open(&world, peer, 24));
+    for (i = 1; i < half; i++) {
+        world_use_up(&world, peer, 1);
+        world_release(&world);
+        T_NEED(!dq_rx_is_behind(&world.rx));
+        world_check(&world);
+    }
+    world_use_up(&world, peer, 1);
+    T_NEED(!dq_rx_is_behind(&world.rx)); /* it is in our hands */
+    world_release(&world);
+    T_NEED_EQ(world_catch_up(&world), half);
+    T_NEED_EQ(world.rx.posted, dq_rx_target(&world.rx));
     world_check(&world);
 }
 END_TEST
@@ -645,6 +689,21 @@ static void random_refill(world_t *world)
 }
 
 
+static void random_catch_up(world_t *world)
+{
+    uint32_t missing = (model_target(world) > world->rx.posted)
+                               ? model_target(world) - world->rx.posted : 0;
+    uint32_t free    = world->rx.free;
+    uint32_t due     = world_catch_up(world);
+
+    if (due > 0) {
+        T_NEED_EQ(due, dq_min(missing, free));
+    } else {
+        T_NEED(dq_min(missing, free) < (world->batch + 1) / 2);
+    }
+}
+
+
 static void random_step(world_t *world, t_rng_t *rng)
 {
     peer_t *peer = &world->peer[t_rng_below(rng, MAX_WINDOWS)];
@@ -684,6 +743,9 @@ static void random_step(world_t *world, t_rng_t *rng)
     case 9:
     case 10:
         random_refill(world);
+        if (t_rng_once_in(rng, 4)) {
+            random_catch_up(world);
+        }
         break;
     case 11:
     case 12:
@@ -733,6 +795,7 @@ static Suite *suite_rx(void)
     tcase_set_timeout(edges, T_TIMEOUT);
     tcase_add_test(edges, test_empty);
     tcase_add_test(edges, test_due_in_batches);
+    tcase_add_loop_test(edges, test_due_idle, 1, 18);
     tcase_add_test(edges, test_backed_edge);
     tcase_add_test(edges, test_backed_twice);
     tcase_add_test(edges, test_backed_by_held);

@@ -389,7 +389,7 @@ START_TEST(test_signal_under_pressure)
 
     world_of_one(&world, 64, 512, 128, 0);
     for (i = 1; i < 64; i++) {
-        T_NEED_EQ(dq_cq_is_pressed(&world.cq), (i - 1) >= 32);
+        T_NEED_EQ(dq_cq_is_pressed(&world.cq, 0), (i - 1) >= 32);
         post_many(&world, lane, DQ_WR_RMA, 1);
         T_NEED_EQ(lane->record[i - 1].signalled != 0, i >= 32);
     }
