@@ -39,11 +39,11 @@
 
 #define UCT_DAQIRI_NAME "daqiri"
 
-/* What an idle program does all the time. The linker puts these next to each
- * other, and none lies across the end of a page: to leave a page costs a look-up
- * where the processor is emulated, which made of an idle progress call three
- * (QEMU 7.2; docs/bench.md). */
-#define UCT_DAQIRI_POLLED __attribute__((hot, aligned(1024)))
+/* What an idle program does all the time, and one in a ping-pong. The linker puts
+ * these next to each other, and none, of 2 KiB at most, lies across the end of a
+ * page: to leave a page costs a look-up where the processor is emulated, which
+ * made of an idle progress call three (QEMU 7.2; docs/bench.md). */
+#define UCT_DAQIRI_POLLED __attribute__((hot, aligned(2048)))
 
 enum {
     UCT_DAQIRI_BATCH_MAX   = 64,
@@ -306,13 +306,6 @@ enum {
     UCT_DAQIRI_WAITING  /* it has none, until EVT_QP                         */
 };
 
-/* Which way a request of the conn takes to its QP; uct_daqiri_tx_set_way(). */
-enum {
-    UCT_DAQIRI_WAY_LATER,  /* it has to wait: it is early, or behind a hole  */
-    UCT_DAQIRI_WAY_DIRECT,
-    UCT_DAQIRI_WAY_CHAIN   /* through iface->tx.chain, or alone              */
-};
-
 /* How far a grant that is due has come; daqiri_rx.c. */
 enum {
     UCT_DAQIRI_OWING_NEW = 1, /* since this progress call                    */
@@ -327,10 +320,13 @@ struct uct_daqiri_conn {
     uint32_t           op_count;   /* of them, not empty                     */
     struct ibv_qp      *qp;        /* from EVT_QP on                         */
     uct_daqiri_iface_t *iface;
-    int                way;        /* of its posts: UCT_DAQIRI_WAY_*         */
+    const uint64_t     *alone;     /* a request goes out by itself if the conn
+                                    * has posted none since this turn: that of
+                                    * the chain, or 0 (never: it is early, or
+                                    * behind a hole), or UINT64_MAX          */
     dq_redo_log_t      redo;       /* daqiri_redo.h; no slots: no recovery   */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
-    uint32_t           chain_turn; /* in which it has posted last            */
+    uint64_t           chain_turn; /* in which it has posted last            */
     uint32_t           tx_seq;     /* of the next active message             */
     uint32_t           rx_seq;     /* active messages handed up              */
     dq_rx_window_t     window;
@@ -503,7 +499,7 @@ typedef void (*uct_daqiri_ud_rx_t)(uct_daqiri_iface_t *iface,
 
 struct uct_daqiri_iface {
     uct_base_iface_t super;
-    uint32_t         turn;             /* count of progress calls, from 1;
+    uint64_t         turn;             /* count of progress calls, from 1;
                                           atomic: progress writes            */
 
     struct {
@@ -587,6 +583,7 @@ struct uct_daqiri_iface {
     struct {
         unsigned        sq_depth, signal_every, rx_window, batch, max_sge;
         uint32_t        max_inline;    /* bytes on the wire                  */
+        uint32_t        max_inline_am; /* the same, of what is short         */
         size_t          seg_size;      /* bytes on the wire                  */
         size_t          max_short;     /* of UCT: header and payload         */
         size_t          max_hdr;       /* of a zcopy                         */
@@ -867,8 +864,8 @@ int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
 void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error);
 /* The device has none of the conn's requests from this one on. */
 void uct_daqiri_tx_set_hole(uct_daqiri_conn_t *conn, uint32_t id);
-/* After a change of was_up, is_holed or iface->tx.chain. */
-void uct_daqiri_tx_set_way(uct_daqiri_conn_t *conn);
+/* At first, and after a change of was_up, is_holed or iface->tx.chain. */
+void uct_daqiri_tx_set_alone(uct_daqiri_conn_t *conn);
 /* The device refused what the ledger let through. Gives the send buffer back,
  * if there is one, and the QP up. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
@@ -921,6 +918,8 @@ void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep);
 /* ---- daqiri_rx.c; see daqiri_rx.h, too ---- */
 
 void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface);
+/* The same while nothing arrives: posts what is free, and makes nothing. */
+void uct_daqiri_rx_catch_up(uct_daqiri_iface_t *iface);
 /* Posts @a count of the free buffers; there are so many. What is refused stays
  * free, and is offered again by progress. */
 void uct_daqiri_rx_post_free(uct_daqiri_iface_t *iface, uint32_t count);
@@ -1054,7 +1053,7 @@ static inline int uct_daqiri_event_unstash(uct_daqiri_stash_t *stash,
 {
     int count = stash->count;
 
-    if (ucs_unlikely(count > 0)) {
+    if (ucs_unlikely(count != 0)) {
         memcpy(wc, stash->wc, count * sizeof(*wc));
         stash->count = 0;
     }

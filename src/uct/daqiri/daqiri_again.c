@@ -79,7 +79,7 @@ static void uct_daqiri_again_end(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_again_stop(conn);
     conn->is_holed = 0;
-    uct_daqiri_tx_set_way(conn);
+    uct_daqiri_tx_set_alone(conn);
     conn->iface->count->tails_posted++;
 }
 

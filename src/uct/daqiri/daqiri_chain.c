@@ -148,7 +148,8 @@ static void uct_daqiri_chain_hold(uct_daqiri_chain_t *chain,
                                   uct_daqiri_conn_t *conn,
                                   const struct ibv_send_wr *wr)
 {
-    chain->conn = conn;
+    chain->conn  = conn;
+    chain->alone = 0;
     uct_daqiri_chain_copy(&chain->held[chain->count], conn, wr);
     __atomic_store_n(&chain->count, chain->count + 1, __ATOMIC_RELEASE);
     if (chain->count == UCT_DAQIRI_CHAIN_MAX) {
@@ -189,7 +190,7 @@ static void uct_daqiri_chain_see_failure(uct_daqiri_chain_t *chain)
 /* A program that once made us late is believed not to progress for a while. */
 static int uct_daqiri_chain_rests(const uct_daqiri_chain_t *chain)
 {
-    return (int32_t)(chain->rest - chain->iface->turn) > 0;
+    return (int64_t)(chain->rest - chain->iface->turn) > 0;
 }
 
 
@@ -254,7 +255,7 @@ void uct_daqiri_chain_ring(uct_daqiri_iface_t *iface)
 
 static void uct_daqiri_chain_miss(uct_daqiri_chain_t *chain)
 {
-    uint32_t turns = UCT_DAQIRI_CHAIN_REST
+    uint64_t turns = UCT_DAQIRI_CHAIN_REST
                      << ucs_min(chain->misses, UCT_DAQIRI_CHAIN_DOUBLE);
 
     chain->rest = __atomic_load_n(&chain->iface->turn, __ATOMIC_RELAXED) +
@@ -354,7 +355,7 @@ void uct_daqiri_chain_close(uct_daqiri_iface_t *iface)
     uct_daqiri_chain_ring(iface);
     iface->tx.chain = NULL;
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        uct_daqiri_tx_set_way(conn);
+        uct_daqiri_tx_set_alone(conn);
     }
     close(chain->timer_fd);
     pthread_mutex_destroy(&chain->lock);

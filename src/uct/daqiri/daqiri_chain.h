@@ -47,6 +47,10 @@ struct uct_daqiri_chain {
     int                  timer_fd;
     struct itimerspec    hold;
     int                  is_inside; /* a progress call; progress             */
+    uint64_t             alone;     /* what conns hold against their turn: that
+                                       of the last progress call, or 0 if one
+                                       is under way, or something is held, or
+                                       has failed; progress                  */
 
     pthread_mutex_t      lock;      /* of all below                          */
     uct_daqiri_conn_t    *conn;     /* whose requests are held               */
@@ -55,7 +59,7 @@ struct uct_daqiri_chain {
     uint64_t             timed;     /* serial when the timer was set         */
     int                  is_timed;  /* the timer is set                      */
     unsigned             misses;    /* how often it had to ring              */
-    uint32_t             rest;      /* nothing is held before this turn      */
+    uint64_t             rest;      /* nothing is held before this turn      */
     uct_daqiri_conn_t    *failed;   /* those whose QP refused what was held;
                                        read without the lock, too            */
     uct_daqiri_held_t    held[UCT_DAQIRI_CHAIN_MAX];
@@ -83,39 +87,34 @@ static inline int uct_daqiri_chain_has_failed(uct_daqiri_chain_t *chain)
     return __atomic_load_n(&chain->failed, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* Whether a request of this conn goes out at once, not chained to any other: the
- * first one since the last progress call, which was @a turn, and nothing is held. */
-static UCS_F_ALWAYS_INLINE int
-uct_daqiri_chain_is_alone(uct_daqiri_chain_t *chain,
-                          const uct_daqiri_conn_t *conn, uint32_t turn)
+/* Before progress call @a turn looks for work. Inline: an idle program does this
+ * all the time, and has little else to do (UCT_DAQIRI_POLLED). */
+static inline void uct_daqiri_chain_turn(uct_daqiri_chain_t *chain,
+                                         uint64_t turn)
 {
-    return (conn->chain_turn != turn) && !chain->is_inside &&
-           !uct_daqiri_chain_holds(chain) &&
-           !uct_daqiri_chain_has_failed(chain);
-}
-
-/* Before a progress call looks for work. Inline: an idle program does this all
- * the time, and has little else to do (UCT_DAQIRI_POLLED). */
-static inline void uct_daqiri_chain_turn(uct_daqiri_chain_t *chain)
-{
-    if (ucs_unlikely(uct_daqiri_chain_holds(chain) ||
-                     uct_daqiri_chain_has_failed(chain))) {
+    if (ucs_unlikely(chain->alone == 0)) {
         uct_daqiri_chain_ring(chain->iface);
     }
+    chain->alone = turn;
 }
 
 /* Around the work that it has found. */
 static inline void uct_daqiri_chain_enter(uct_daqiri_chain_t *chain)
 {
     chain->is_inside = 1;
+    chain->alone     = 0;
 }
 
-static inline void uct_daqiri_chain_leave(uct_daqiri_chain_t *chain)
+static inline void uct_daqiri_chain_leave(uct_daqiri_chain_t *chain,
+                                          uint64_t turn)
 {
     chain->is_inside = 0;
-    if (ucs_unlikely(uct_daqiri_chain_holds(chain))) {
+    /* count first: the timer empties it after it has told of a failure */
+    if (ucs_unlikely(uct_daqiri_chain_holds(chain) ||
+                     uct_daqiri_chain_has_failed(chain))) {
         uct_daqiri_chain_ring(chain->iface);
     }
+    chain->alone = turn;
 }
 
 #endif

@@ -59,6 +59,7 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
     dq_sq_init(&conn->sq, iface->config.sq_depth, iface->config.signal_every,
                0, ledger);
     dq_sq_expect(&conn->sq);
+    uct_daqiri_tx_set_alone(conn);
     dq_conn_init(&conn->hs.machine, iface->config.addr.uuid, addr->uuid);
     if (uct_daqiri_redo_init(conn) != UCS_OK) {
         uct_daqiri_conn_free(conn);
@@ -183,7 +184,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     conn->was_up         = 1;
     conn->iface->tx.wake = 1;
     conn->has_hw         = 1;
-    uct_daqiri_tx_set_way(conn);
+    uct_daqiri_tx_set_alone(conn);
     if (conn->sq.gate == DQ_GATE_LOST) {
         uct_daqiri_recover_up(conn);
         return;

@@ -143,15 +143,24 @@ uct_daqiri_ep_take_buffer(uct_daqiri_iface_t *iface, uct_daqiri_tx_t *tx,
 
 /* A short message that is too long for the work request itself. UCP takes the
  * short way through its own code all the same. */
-static ucs_status_t
-uct_daqiri_ep_am_copied(uct_daqiri_conn_t *conn, uint8_t id, uint64_t header,
+static UCS_F_NOINLINE ucs_status_t
+uct_daqiri_ep_am_copied(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
                         const void *payload, unsigned length)
 {
-    uct_daqiri_tx_t tx = {.flags = 0};
+    uct_daqiri_conn_t *conn = ep->conn;
+    uct_daqiri_tx_t tx      = {.flags = 0};
     uct_daqiri_short_hdr_t *hdr;
     struct ibv_sge sge;
     ucs_status_t status;
 
+    if (ucs_unlikely(length + sizeof(header) > conn->iface->config.max_short)) {
+        return uct_daqiri_ep_bad_length("am_short", length + sizeof(header),
+                                        conn->iface->config.max_short);
+    }
+    status = uct_daqiri_ep_admit(ep, DQ_WR_MSG);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
     hdr = (void*)uct_daqiri_ep_take_buffer(conn->iface, &tx, &sge);
     if (ucs_unlikely(hdr == NULL)) {
         return UCS_ERR_NO_RESOURCE;
@@ -168,9 +177,9 @@ uct_daqiri_ep_am_copied(uct_daqiri_conn_t *conn, uint8_t id, uint64_t header,
 }
 
 
-ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
-                                    uint64_t header, const void *payload,
-                                    unsigned length)
+UCT_DAQIRI_POLLED ucs_status_t
+uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                       const void *payload, unsigned length)
 {
     uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
     uct_daqiri_conn_t *conn   = ep->conn;
@@ -186,19 +195,15 @@ ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
     int num_sge         = 1;
     ucs_status_t status;
 
-    if (ucs_unlikely(length + sizeof(header) > iface->config.max_short)) {
-        return uct_daqiri_ep_bad_length("am_short", length + sizeof(header),
-                                        iface->config.max_short);
-    }
     if (ucs_unlikely(id >= UCT_AM_ID_MAX)) {
         return uct_daqiri_ep_bad_id(id);
+    }
+    if (sizeof(*hdr) + length > iface->config.max_inline_am) {
+        return uct_daqiri_ep_am_copied(ep, id, header, payload, length);
     }
     status = uct_daqiri_ep_admit(ep, DQ_WR_MSG);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
-    }
-    if (sizeof(*hdr) + length > iface->config.max_inline) {
-        return uct_daqiri_ep_am_copied(conn, id, header, payload, length);
     }
 
     if (ucs_likely(conn->redo.slots != NULL)) {

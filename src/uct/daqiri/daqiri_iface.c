@@ -12,95 +12,6 @@
 #include <sched.h>
 
 
-/* What only sometimes has to be done: news of the handshake, RECVs that were
- * refused, grants that no message carried, conns that die, requests that wait.
- * Out of line: few progress calls need any of it. */
-static UCS_F_NOINLINE unsigned
-uct_daqiri_iface_do_chores(uct_daqiri_iface_t *iface, unsigned received)
-{
-    unsigned count = 0;
-
-    if (uct_daqiri_cm_has_events(iface)) {
-        uct_daqiri_conn_absorb(iface);
-    }
-    if (uct_daqiri_watch_is_due(iface)) {
-        uct_daqiri_watch_look(iface);
-    }
-    if (ucs_unlikely(iface->rx.is_refused)) {
-        iface->rx.is_refused = 0;
-        uct_daqiri_rx_refill(iface);
-    }
-    count += uct_daqiri_rx_grant(iface);
-    if (!ucs_list_is_empty(&iface->tx.again)) {
-        count += uct_daqiri_again_try(iface);
-    }
-    if (!ucs_list_is_empty(&iface->draining)) {
-        count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
-        count += uct_daqiri_conn_drain(iface, received);
-    }
-    count += uct_daqiri_dispatch(iface);
-
-    iface->chores = iface->rx.is_refused ||
-                    !ucs_list_is_empty(&iface->rx.owing) ||
-                    !ucs_list_is_empty(&iface->draining) ||
-                    !ucs_list_is_empty(&iface->tx.again) ||
-                    !ucs_list_is_empty(&iface->tx.pending);
-    return count;
-}
-
-
-static inline int uct_daqiri_iface_has_chores(uct_daqiri_iface_t *iface)
-{
-    return iface->chores || uct_daqiri_cm_has_events(iface);
-}
-
-
-/* Is there anything to do but what has arrived? */
-static inline int uct_daqiri_iface_has_work(uct_daqiri_iface_t *iface)
-{
-    return uct_daqiri_tx_is_due(iface) || uct_daqiri_iface_has_chores(iface);
-}
-
-
-/* Refill and deliver, complete, and what follows from both. Each queue that
- * may have something is looked at in each call, a batch at most, so neither
- * starves the other. A call that finds nothing is over at the first return. */
-UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
-{
-    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-    uct_daqiri_chain_t *chain = iface->tx.chain;
-    struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
-    unsigned received, count;
-
-    __atomic_store_n(&iface->turn, iface->turn + 1, __ATOMIC_RELAXED);
-    if (chain != NULL) {
-        uct_daqiri_chain_turn(chain);
-    }
-    received = uct_daqiri_rx_poll(iface, wc);
-    if ((received == 0) && !uct_daqiri_iface_has_work(iface)) {
-        return 0;
-    }
-
-    count = received;
-    if (chain != NULL) {
-        uct_daqiri_chain_enter(chain);
-    }
-    if (received > 0) {
-        uct_daqiri_rx_take(iface, wc, received);
-    }
-    if (uct_daqiri_tx_is_due(iface)) {
-        count += uct_daqiri_tx_poll(iface);
-    }
-    if (ucs_unlikely(uct_daqiri_iface_has_chores(iface))) {
-        count += uct_daqiri_iface_do_chores(iface, received);
-    }
-    if (chain != NULL) {
-        uct_daqiri_chain_leave(chain);
-    }
-    return count;
-}
-
-
 /* Posts a probe behind a tail that would not complete by itself. */
 static void uct_daqiri_conn_push(uct_daqiri_conn_t *conn)
 {
@@ -362,6 +273,9 @@ static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
 
     iface->config.max_inline = max_inline;
     iface->config.max_short  = uct_daqiri_iface_max_short(iface);
+    iface->config.max_inline_am =
+            ucs_min(max_inline,
+                    iface->config.max_short + sizeof(dq_msg_hdr_t));
     return UCS_OK;
 }
 

@@ -26,6 +26,7 @@ ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
     ucs_list_head_init(&stub->eps);
     dq_sq_init(&stub->sq, iface->config.sq_depth, iface->config.signal_every,
                0, NULL);
+    uct_daqiri_tx_set_alone(stub);
     ep->conn = stub;
     ucs_list_add_tail(&stub->eps, &ep->conn_link);
     return UCS_OK;

@@ -215,7 +215,7 @@ void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
     conn->was_up   = 0;
     conn->is_holed = 0;
     conn->is_ended = 0;
-    uct_daqiri_tx_set_way(conn);
+    uct_daqiri_tx_set_alone(conn);
 }
 
 

@@ -34,6 +34,12 @@ static void uct_daqiri_rx_set_release(uct_daqiri_iface_t *iface, void *desc)
 }
 
 
+void uct_daqiri_rx_mark(uct_daqiri_iface_t *iface, void *data)
+{
+    uct_daqiri_rx_set_release(iface, uct_daqiri_rx_desc(iface, data));
+}
+
+
 static void *uct_daqiri_rx_desc_index(void *desc)
 {
     return UCS_PTR_BYTE_OFFSET(desc, -(ptrdiff_t)UCT_DAQIRI_RX_DESC_LEN);
@@ -185,10 +191,9 @@ void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface)
 }
 
 
-static void uct_daqiri_rx_release(uct_daqiri_iface_t *iface, uint32_t index)
+void uct_daqiri_rx_catch_up(uct_daqiri_iface_t *iface)
 {
-    dq_rx_release(&iface->rx.ledger);
-    uct_daqiri_pool_put(&iface->rx.pool, index);
+    uct_daqiri_rx_post_free(iface, dq_rx_due_idle(&iface->rx.ledger));
 }
 
 
@@ -206,33 +211,6 @@ void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc)
 
 
 /* ---- Credits ---- */
-
-/* A peer grants what we have used: before the conn is up that is nothing, and
- * more than its whole window it cannot have meant. */
-static void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn,
-                                 const struct ibv_wc *wc)
-{
-    if (!(wc->wc_flags & IBV_WC_WITH_IMM)) {
-        return;
-    }
-    if (ucs_unlikely(dq_sq_credit(&conn->sq, ntohl(wc->imm_data)) != 0)) {
-        conn->iface->count->rx_dropped[DQ_WIRE_BAD_FIELD]++;
-        return;
-    }
-    conn->iface->tx.wake = 1;
-}
-
-
-static void uct_daqiri_rx_use_window(uct_daqiri_conn_t *conn)
-{
-    dq_rx_use(&conn->iface->rx.ledger, &conn->window);
-    if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->is_owing)) {
-        conn->is_owing      = UCT_DAQIRI_OWING_NEW;
-        conn->iface->chores = 1;
-        ucs_list_add_tail(&conn->iface->rx.owing, &conn->owing_link);
-    }
-}
-
 
 /* Inline, unless the device has none of that, or the user wants none. */
 static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
@@ -317,165 +295,4 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
         sent++;
     }
     return sent;
-}
-
-
-/* ---- Messages ---- */
-
-static void uct_daqiri_rx_on_error(uct_daqiri_iface_t *iface,
-                                   const struct ibv_wc *wc)
-{
-    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
-    const dq_facts_t facts  = {
-        .cause      = (dq_cause_t)wc->status,
-        .subject    = UCT_DAQIRI_NAME ", receiving",
-        .qpn        = wc->qp_num,
-        .vendor_err = wc->vendor_err,
-    };
-
-    uct_daqiri_rx_release(iface, wc->wr_id);
-    if (wc->status == IBV_WC_WR_FLUSH_ERR) {
-        iface->count->rx_flushed++;
-        return;
-    }
-    if (conn != NULL) {
-        uct_daqiri_recover(conn, &facts);
-    }
-}
-
-
-/* The upcall. A handler may keep the buffer while promises can be renewed
- * without it; past that UCP copies. */
-static void uct_daqiri_rx_deliver(uct_daqiri_iface_t *iface, uint32_t index,
-                                  uint8_t am_id, void *data, size_t length)
-{
-    unsigned flags = dq_rx_may_hold(&iface->rx.ledger)
-                             ? UCT_CB_PARAM_FLAG_DESC : 0;
-    ucs_status_t status;
-
-    if (ucs_unlikely(iface->config.headroom < sizeof(dq_msg_hdr_t))) {
-        uct_daqiri_rx_set_release(iface, uct_daqiri_rx_desc(iface, data));
-    }
-    iface->count->am_rx++;
-    iface->count->am_rx_bytes += length;
-    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, data,
-                       length, "RX: AM");
-    status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
-    if (ucs_likely(status == UCS_OK)) {
-        uct_daqiri_rx_release(iface, index);
-    } else {
-        dq_rx_hold(&iface->rx.ledger);
-    }
-}
-
-
-static void uct_daqiri_rx_drop(uct_daqiri_iface_t *iface, uint32_t index,
-                               uint64_t *counter)
-{
-    (*counter)++;
-    uct_daqiri_rx_release(iface, index);
-}
-
-
-/* A grant, or nothing that we know. */
-static void uct_daqiri_rx_on_other(uct_daqiri_conn_t *conn,
-                                   const dq_msg_hdr_t *hdr,
-                                   const struct ibv_wc *wc)
-{
-    uct_daqiri_iface_t *iface = conn->iface;
-    dq_wire_status_t parsed   = dq_msg_parse(hdr, wc->byte_len);
-
-    if (parsed != DQ_WIRE_OK) {
-        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->rx_dropped[parsed]);
-        return;
-    }
-    uct_daqiri_rx_credit(conn, wc);
-    uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->credit_frames_rx);
-}
-
-
-static void uct_daqiri_rx_on_message(uct_daqiri_iface_t *iface,
-                                     uct_daqiri_conn_t *conn,
-                                     const struct ibv_wc *wc)
-{
-    void *data              = iface->rx.pool.bufs[wc->wr_id].buf;
-    const dq_msg_hdr_t *hdr = (const dq_msg_hdr_t*)data - 1;
-
-    if (ucs_unlikely(!dq_msg_is_am(hdr, wc->byte_len))) {
-        uct_daqiri_rx_on_other(conn, hdr, wc);
-        return;
-    }
-    uct_daqiri_rx_credit(conn, wc);
-    if (ucs_unlikely(hdr->seq != conn->rx_seq)) {
-        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->rx_out_of_order);
-        return;
-    }
-    conn->rx_seq++;
-    uct_daqiri_rx_deliver(iface, wc->wr_id, hdr->am_id, data,
-                          wc->byte_len - sizeof(*hdr));
-}
-
-
-/* Messages come in runs from one peer. Only what was found is remembered: a
- * QPN that is unknown now may be entered by the async thread the next moment. */
-static inline uct_daqiri_conn_t *
-uct_daqiri_rx_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
-{
-    uct_daqiri_conn_t *conn;
-
-    if (ucs_likely(qpn == iface->rx.last_qpn)) {
-        return iface->rx.last_conn;
-    }
-
-    conn = uct_daqiri_iface_conn(iface, qpn);
-    if (conn != NULL) {
-        iface->rx.last_conn = conn;
-        iface->rx.last_qpn  = qpn;
-    }
-    return conn;
-}
-
-
-static void uct_daqiri_rx_on_wc(uct_daqiri_iface_t *iface,
-                                const struct ibv_wc *wc)
-{
-    uct_daqiri_conn_t *conn;
-
-    if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {
-        uct_daqiri_rx_on_error(iface, wc);
-        return;
-    }
-    conn = uct_daqiri_rx_conn(iface, wc->qp_num);
-    if (ucs_unlikely(conn == NULL)) {
-        uct_daqiri_rx_drop(iface, wc->wr_id, &iface->count->stray_completions);
-        return;
-    }
-    if (ucs_unlikely((conn->sq.gate == DQ_GATE_NOT_UP) ||
-                     (conn->sq.gate == DQ_GATE_LOST))) {
-        uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_READY);
-    }
-    uct_daqiri_rx_use_window(conn);
-    uct_daqiri_rx_on_message(iface, conn, wc);
-}
-
-
-void uct_daqiri_rx_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
-                        unsigned count)
-{
-    unsigned i;
-
-    /* A message of a conn that we have not heard of yet came on RECVs that
-     * the ledger does not know: what the async thread told goes first. */
-    if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
-        uct_daqiri_conn_absorb(iface);
-    }
-
-    dq_rx_taken(&iface->rx.ledger, count);
-    if (dq_rx_is_low(&iface->rx.ledger)) {
-        uct_daqiri_rx_refill(iface);
-    }
-    for (i = 0; i < count; i++) {
-        uct_daqiri_rx_on_wc(iface, &wc[i]);
-    }
-    DQ_ASSERT(dq_rx_check(&iface->rx.ledger));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The receive line, as far as each progress call needs it: a look at what has
- * arrived. Inline, so that of a call that finds nothing this is all.
+ * arrived, and what a message does to buffers and credits. Inline, so that a call
+ * that finds nothing is one function, and one that finds a message, too.
  *
  * Threads: progress.
  */
@@ -23,8 +24,41 @@ uct_daqiri_rx_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
     return ucs_likely(count >= 0) ? count : 0;
 }
 
-/* Refill, then handle these @a count, 1 at least, in their order. */
-void uct_daqiri_rx_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
-                        unsigned count);
+/* The buffer is free again. */
+static inline void uct_daqiri_rx_release(uct_daqiri_iface_t *iface,
+                                         uint32_t index)
+{
+    dq_rx_release(&iface->rx.ledger);
+    uct_daqiri_pool_put(&iface->rx.pool, index);
+}
+
+/* A peer grants what we have used: before the conn is up that is nothing, and
+ * more than its whole window it cannot have meant. */
+static inline void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn,
+                                        const struct ibv_wc *wc)
+{
+    if (!(wc->wc_flags & IBV_WC_WITH_IMM)) {
+        return;
+    }
+    if (ucs_unlikely(dq_sq_credit(&conn->sq, ntohl(wc->imm_data)) != 0)) {
+        conn->iface->count->rx_dropped[DQ_WIRE_BAD_FIELD]++;
+        return;
+    }
+    conn->iface->tx.wake = 1;
+}
+
+/* Of what the peer was promised this message has used one. */
+static inline void uct_daqiri_rx_use_window(uct_daqiri_conn_t *conn)
+{
+    dq_rx_use(&conn->iface->rx.ledger, &conn->window);
+    if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->is_owing)) {
+        conn->is_owing      = UCT_DAQIRI_OWING_NEW;
+        conn->iface->chores = 1;
+        ucs_list_add_tail(&conn->iface->rx.owing, &conn->owing_link);
+    }
+}
+
+/* Says in the buffer of @a data how UCP gives it back. */
+void uct_daqiri_rx_mark(uct_daqiri_iface_t *iface, void *data);
 
 #endif

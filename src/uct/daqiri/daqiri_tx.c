@@ -42,13 +42,15 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
 }
 
 
-void uct_daqiri_tx_set_way(uct_daqiri_conn_t *conn)
+void uct_daqiri_tx_set_alone(uct_daqiri_conn_t *conn)
 {
+    static const uint64_t never = 0, always = UINT64_MAX;
+
     if (!conn->was_up || conn->is_holed) {
-        conn->way = UCT_DAQIRI_WAY_LATER;
+        conn->alone = &never;
     } else {
-        conn->way = (conn->iface->tx.chain != NULL) ? UCT_DAQIRI_WAY_CHAIN
-                                                    : UCT_DAQIRI_WAY_DIRECT;
+        conn->alone = (conn->iface->tx.chain != NULL)
+                              ? &conn->iface->tx.chain->alone : &always;
     }
 }
 
@@ -57,7 +59,7 @@ void uct_daqiri_tx_set_hole(uct_daqiri_conn_t *conn, uint32_t id)
 {
     conn->is_holed = 1;
     conn->hole     = id;
-    uct_daqiri_tx_set_way(conn);
+    uct_daqiri_tx_set_alone(conn);
 }
 
 

@@ -54,16 +54,10 @@ uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
 /* Goes out now, by itself: not held back, not behind a hole, not in a chain. */
 static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_is_alone(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-
-    if (ucs_likely(conn->way == UCT_DAQIRI_WAY_DIRECT)) {
-        return 1;
-    }
-    if ((conn->way != UCT_DAQIRI_WAY_CHAIN) ||
-        !uct_daqiri_chain_is_alone(iface->tx.chain, conn, iface->turn)) {
+    if (ucs_unlikely(conn->chain_turn >= *conn->alone)) {
         return 0;
     }
-    conn->chain_turn = iface->turn;
+    conn->chain_turn = conn->iface->turn;
     return 1;
 }
 
@@ -80,8 +74,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     int is_alone;
     int ret = 0;
 
-    ticket = dq_sq_post(&conn->sq, &conn->iface->tx.ledger, tx->wr_class,
-                        tx->signal);
+    ticket = dq_sq_ticket(&conn->sq, &conn->iface->tx.ledger, tx->signal);
 
     wr.wr_id      = ticket.id;
     wr.next       = NULL;
@@ -108,6 +101,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         ret = ibv_post_send(conn->qp, &wr, &bad_wr);
     }
     /* after the doorbell, so that the peer need not wait for it */
+    dq_sq_debit(&conn->sq, &conn->iface->tx.ledger, tx->wr_class, ticket);
     if (ucs_likely(conn->redo.slots != NULL)) {
         uct_daqiri_redo_note(conn, tx, &wr);
     }

@@ -243,3 +243,17 @@ thresholds()
     [ "$zcopy" -le 2000 ]
     [ "$get" -le 2000 ]
 }
+
+@test "what is polled lies within a page" {
+    [ "$T_FLAVOUR" = release ] ||
+        skip 'the sanitizers and the debug build have longer functions'
+
+    run nm -S "$T_PLUGIN"
+    [ "$status" -eq 0 ]
+    for name in uct_daqiri_iface_progress uct_daqiri_tx_poll \
+        uct_daqiri_ep_am_short; do
+        read -r start size _ < <(grep " $name\$" <<< "$output")
+        echo "$name: $size bytes at $start"
+        [ $((0x$start % 4096 + 0x$size)) -le 4096 ]
+    done
+}

@@ -471,6 +471,32 @@ END_TEST
 /* ---- Buffers that handlers keep ---- */
 
 /* Kept, looked at again later, given back in any order. */
+/* While nothing arrives, RECVs are posted before a batch of them is missing. */
+START_TEST(test_idle_posts_recvs)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    double until;
+    unsigned i;
+
+    t_only_daqiri("posts RECVs while idle");
+    /* it looks at its ledgers as often as a stall is to be told */
+    link = t_link_up(t_end_open("POLL_BATCH=1 SQ_STALL_TIMEOUT=10ms"),
+                     t_end_open("POLL_BATCH=16 SQ_STALL_TIMEOUT=10ms"), 5,
+                     &stream);
+    for (i = 1; i <= 15; i++) {
+        t_send(link, T_SHORT, 8);
+        T_WAIT(stream.got == link->sent);
+        if (i % 5 == 0) { /* one of the three is in the second half of a batch */
+            until = t_seconds() + 0.4; /* so that both have looked */
+            T_WAIT(t_seconds() > until);
+            ck_assert_uint_lt(t_live_sum("rx_free"), 8);
+        }
+    }
+}
+END_TEST
+
+
 START_TEST(test_hold_and_release)
 {
     unsigned count = t_some(20000);
@@ -705,6 +731,7 @@ static Suite *suite_flow(void)
     tcase_add_loop_test(pending, test_pending_from_pending, 0, SIZES);
     suite_add_tcase(suite, pending);
 
+    tcase_add_test(hold, test_idle_posts_recvs);
     tcase_add_loop_test(hold, test_hold_and_release, 0, SIZES);
     tcase_add_loop_test(hold, test_hold_for_ever, 0, SIZES);
     suite_add_tcase(suite, hold);

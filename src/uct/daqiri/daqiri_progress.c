@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What one progress call does: receive, complete, and what follows from both.
+ * The lines themselves are in daqiri_rx.c and daqiri_tx.c.
+ *
+ * What a call that finds a message has to do is in one function with the call
+ * itself: a program in a ping-pong waits for all of it (docs/bench.md).
+ */
+#include "daqiri_again.h"
+#include "daqiri_chain.h"
+#include "daqiri_rx.h"
+
+
+/* ---- Messages ---- */
+
+static UCS_F_NOINLINE void
+uct_daqiri_progress_on_error(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+    const dq_facts_t facts  = {
+        .cause      = (dq_cause_t)wc->status,
+        .subject    = UCT_DAQIRI_NAME ", receiving",
+        .qpn        = wc->qp_num,
+        .vendor_err = wc->vendor_err,
+    };
+
+    uct_daqiri_rx_release(iface, wc->wr_id);
+    if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+        iface->count->rx_flushed++;
+        return;
+    }
+    if (conn != NULL) {
+        uct_daqiri_recover(conn, &facts);
+    }
+}
+
+
+/* The upcall. A handler may keep the buffer while promises can be renewed
+ * without it; past that UCP copies. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
+                            uint8_t am_id, void *data, size_t length)
+{
+    unsigned flags = dq_rx_may_hold(&iface->rx.ledger)
+                             ? UCT_CB_PARAM_FLAG_DESC : 0;
+    ucs_status_t status;
+
+    if (ucs_unlikely(iface->config.headroom < sizeof(dq_msg_hdr_t))) {
+        uct_daqiri_rx_mark(iface, data);
+    }
+    iface->count->am_rx++;
+    iface->count->am_rx_bytes += length;
+    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, data,
+                       length, "RX: AM");
+    status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_daqiri_rx_release(iface, index);
+    } else {
+        dq_rx_hold(&iface->rx.ledger);
+    }
+}
+
+
+static void uct_daqiri_progress_drop(uct_daqiri_iface_t *iface, uint32_t index,
+                                     uint64_t *counter)
+{
+    (*counter)++;
+    uct_daqiri_rx_release(iface, index);
+}
+
+
+/* A grant, or nothing that we know. */
+static UCS_F_NOINLINE void
+uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
+                             const struct ibv_wc *wc)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    dq_wire_status_t parsed   = dq_msg_parse(hdr, wc->byte_len);
+
+    if (parsed != DQ_WIRE_OK) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->rx_dropped[parsed]);
+        return;
+    }
+    uct_daqiri_rx_credit(conn, wc);
+    uct_daqiri_progress_drop(iface, wc->wr_id,
+                             &iface->count->credit_frames_rx);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
+                               uct_daqiri_conn_t *conn,
+                               const struct ibv_wc *wc)
+{
+    void *data              = iface->rx.pool.bufs[wc->wr_id].buf;
+    const dq_msg_hdr_t *hdr = (const dq_msg_hdr_t*)data - 1;
+
+    if (ucs_unlikely(!dq_msg_is_am(hdr, wc->byte_len))) {
+        uct_daqiri_progress_on_other(conn, hdr, wc);
+        return;
+    }
+    uct_daqiri_rx_credit(conn, wc);
+    if (ucs_unlikely(hdr->seq != conn->rx_seq)) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->rx_out_of_order);
+        return;
+    }
+    conn->rx_seq++;
+    uct_daqiri_progress_deliver(iface, wc->wr_id, hdr->am_id, data,
+                                wc->byte_len - sizeof(*hdr));
+}
+
+
+/* Messages come in runs from one peer. Only what was found is remembered: a
+ * QPN that is unknown now may be entered by the async thread the next moment. */
+static inline uct_daqiri_conn_t *
+uct_daqiri_progress_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
+{
+    uct_daqiri_conn_t *conn;
+
+    if (ucs_likely(qpn == iface->rx.last_qpn)) {
+        return iface->rx.last_conn;
+    }
+
+    conn = uct_daqiri_iface_conn(iface, qpn);
+    if (conn != NULL) {
+        iface->rx.last_conn = conn;
+        iface->rx.last_qpn  = qpn;
+    }
+    return conn;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn;
+
+    if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {
+        uct_daqiri_progress_on_error(iface, wc);
+        return;
+    }
+    conn = uct_daqiri_progress_conn(iface, wc->qp_num);
+    if (ucs_unlikely(conn == NULL)) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->stray_completions);
+        return;
+    }
+    if (ucs_unlikely((conn->sq.gate == DQ_GATE_NOT_UP) ||
+                     (conn->sq.gate == DQ_GATE_LOST))) {
+        uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_READY);
+    }
+    uct_daqiri_rx_use_window(conn);
+    uct_daqiri_progress_on_message(iface, conn, wc);
+}
+
+
+/* Refill, then handle these @a count, 1 at least, in their order. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_progress_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
+                         unsigned count)
+{
+    unsigned i;
+
+    /* A message of a conn that we have not heard of yet came on RECVs that
+     * the ledger does not know: what the async thread told goes first. */
+    if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
+        uct_daqiri_conn_absorb(iface);
+    }
+
+    dq_rx_taken(&iface->rx.ledger, count);
+    if (dq_rx_is_low(&iface->rx.ledger)) {
+        uct_daqiri_rx_refill(iface);
+    }
+    for (i = 0; i < count; i++) {
+        uct_daqiri_progress_on_wc(iface, &wc[i]);
+    }
+    DQ_ASSERT(dq_rx_check(&iface->rx.ledger));
+}
+
+
+/* ---- Progress ---- */
+
+/* What only sometimes has to be done: news of the handshake, RECVs that were
+ * refused, grants that no message carried, conns that die, requests that wait.
+ * Out of line: few progress calls need any of it. */
+static UCS_F_NOINLINE unsigned
+uct_daqiri_progress_do_chores(uct_daqiri_iface_t *iface, unsigned received)
+{
+    unsigned count = 0;
+
+    if (uct_daqiri_cm_has_events(iface)) {
+        uct_daqiri_conn_absorb(iface);
+    }
+    if (uct_daqiri_watch_is_due(iface)) {
+        uct_daqiri_watch_look(iface);
+    }
+    if (ucs_unlikely(iface->rx.is_refused)) {
+        iface->rx.is_refused = 0;
+        uct_daqiri_rx_refill(iface);
+    }
+    count += uct_daqiri_rx_grant(iface);
+    if (!ucs_list_is_empty(&iface->tx.again)) {
+        count += uct_daqiri_again_try(iface);
+    }
+    if (!ucs_list_is_empty(&iface->draining)) {
+        count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
+        count += uct_daqiri_conn_drain(iface, received);
+    }
+    count += uct_daqiri_dispatch(iface);
+
+    iface->chores = iface->rx.is_refused ||
+                    !ucs_list_is_empty(&iface->rx.owing) ||
+                    !ucs_list_is_empty(&iface->draining) ||
+                    !ucs_list_is_empty(&iface->tx.again) ||
+                    !ucs_list_is_empty(&iface->tx.pending);
+    return count;
+}
+
+
+static inline int uct_daqiri_progress_has_chores(uct_daqiri_iface_t *iface)
+{
+    return iface->chores || uct_daqiri_cm_has_events(iface);
+}
+
+
+/* Is there anything to do but what has arrived? */
+static inline int uct_daqiri_progress_has_work(uct_daqiri_iface_t *iface)
+{
+    return uct_daqiri_tx_is_due(iface) || uct_daqiri_progress_has_chores(iface) ||
+           dq_rx_is_behind(&iface->rx.ledger);
+}
+
+
+/* Refill and deliver, complete, and what follows from both. Each queue that
+ * may have something is looked at in each call, a batch at most, so neither
+ * starves the other. A call that finds nothing is over at the first return. */
+UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    uct_daqiri_chain_t *chain = iface->tx.chain;
+    const uint64_t turn       = iface->turn + 1;
+    struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
+    unsigned received, count;
+
+    __atomic_store_n(&iface->turn, turn, __ATOMIC_RELAXED);
+    if (chain != NULL) {
+        uct_daqiri_chain_turn(chain, turn);
+    }
+    received = uct_daqiri_rx_poll(iface, wc);
+    if ((received == 0) && !uct_daqiri_progress_has_work(iface)) {
+        return 0;
+    }
+
+    count = received;
+    if (chain != NULL) {
+        uct_daqiri_chain_enter(chain);
+    }
+    if (received > 0) {
+        uct_daqiri_progress_take(iface, wc, received);
+    } else if (ucs_unlikely(dq_rx_is_behind(&iface->rx.ledger))) {
+        uct_daqiri_rx_catch_up(iface);
+    }
+    if (uct_daqiri_tx_is_due(iface)) {
+        count += uct_daqiri_tx_poll(iface);
+    }
+    if (ucs_unlikely(uct_daqiri_progress_has_chores(iface))) {
+        count += uct_daqiri_progress_do_chores(iface, received);
+    }
+    if (chain != NULL) {
+        uct_daqiri_chain_leave(chain, turn);
+    }
+    return count;
+}
