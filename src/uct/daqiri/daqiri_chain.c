@@ -80,10 +80,12 @@ static size_t uct_daqiri_chain_length(const struct ibv_send_wr *wr)
 }
 
 
-static int uct_daqiri_chain_has_room(const struct ibv_send_wr *wr)
+/* Whether there is room for what is not remembered (uct_daqiri_chain_copy()). */
+static int uct_daqiri_chain_has_room(const struct ibv_send_wr *wr,
+                                     size_t length)
 {
     return (wr->send_flags & IBV_SEND_INLINE)
-                   ? (uct_daqiri_chain_length(wr) <= UCT_DAQIRI_CHAIN_INLINE)
+                   ? (length <= UCT_DAQIRI_CHAIN_INLINE)
                    : (wr->num_sge <= UCT_DAQIRI_CHAIN_SGE);
 }
 
@@ -93,18 +95,19 @@ static int uct_daqiri_chain_has_room(const struct ibv_send_wr *wr)
  * long READs comes in a flood that a wire loses (docs/bench.md). Outside of
  * progress it is messages alone. */
 static int uct_daqiri_chain_may_wait(const uct_daqiri_chain_t *chain,
-                                     const struct ibv_send_wr *wr)
+                                     const struct ibv_send_wr *wr,
+                                     size_t length)
 {
     const int is_message = (wr->opcode == IBV_WR_SEND) ||
                            (wr->opcode == IBV_WR_SEND_WITH_IMM);
 
     return (is_message || chain->is_inside) &&
-           (uct_daqiri_chain_length(wr) <= UCT_DAQIRI_CHAIN_LONG);
+           (length <= UCT_DAQIRI_CHAIN_LONG);
 }
 
 
-/* Inline data belongs to the caller, who may change it when we return, unless
- * the conn remembers it (daqiri_redo.h). */
+/* What the request points to belongs to the caller, who may change it when we
+ * return, unless the conn remembers it (daqiri_redo.h). */
 static void uct_daqiri_chain_copy(uct_daqiri_held_t *held,
                                   const uct_daqiri_conn_t *conn,
                                   const struct ibv_send_wr *wr)
@@ -112,9 +115,12 @@ static void uct_daqiri_chain_copy(uct_daqiri_held_t *held,
     uint8_t *data = held->data;
     int i;
 
-    held->wr         = *wr;
+    held->wr = *wr;
+    if (conn->redo.slots != NULL) {
+        return;
+    }
     held->wr.sg_list = held->sge;
-    if (!(wr->send_flags & IBV_SEND_INLINE) || (conn->redo.slots != NULL)) {
+    if (!(wr->send_flags & IBV_SEND_INLINE)) {
         for (i = 0; i < wr->num_sge; i++) {
             held->sge[i] = wr->sg_list[i];
         }
@@ -199,12 +205,15 @@ static int uct_daqiri_chain_add(uct_daqiri_chain_t *chain,
                                 uct_daqiri_conn_t *conn, int is_first,
                                 struct ibv_send_wr *wr)
 {
-    const int is_open = chain->is_inside ||
-                        (!is_first && !uct_daqiri_chain_rests(chain));
-    const int waits   = is_open && uct_daqiri_chain_may_wait(chain, wr);
+    const int is_open   = chain->is_inside ||
+                          (!is_first && !uct_daqiri_chain_rests(chain));
+    const size_t length = uct_daqiri_chain_length(wr);
+    const int waits     = is_open &&
+                          uct_daqiri_chain_may_wait(chain, wr, length);
     struct ibv_send_wr *bad_wr;
 
-    if ((waits || (chain->count > 0)) && uct_daqiri_chain_has_room(wr)) {
+    if ((waits || (chain->count > 0)) &&
+        uct_daqiri_chain_has_room(wr, length)) {
         uct_daqiri_chain_hold(chain, conn, wr);
         if (!waits) {
             uct_daqiri_chain_do_ring(chain);
@@ -219,11 +228,13 @@ static int uct_daqiri_chain_add(uct_daqiri_chain_t *chain,
 int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
 {
     uct_daqiri_chain_t *chain = conn->iface->tx.chain;
-    int is_first              = conn->chain_turn != chain->iface->turn;
+    const uint64_t turn       = chain->iface->turn;
+    const int is_first        = conn->chain_turn < turn;
     int ret                   = 0;
 
     if (!chain->is_inside) {
-        conn->chain_turn = chain->iface->turn;
+        /* two make a stream: after the next call it has posted already */
+        conn->chain_turn = turn + !is_first;
     }
     pthread_mutex_lock(&chain->lock);
     if (chain->conn != conn) {

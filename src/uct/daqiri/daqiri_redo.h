@@ -101,6 +101,7 @@ uct_daqiri_redo_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     for (i = 0; i < wr->num_sge; i++) {
         redo->sge[i] = wr->sg_list[i];
     }
+    wr->sg_list = redo->sge;
 }
 
 /* The rest of a request that could not be posted at once: what it needs to be

@@ -61,6 +61,31 @@ START_TEST(test_first_goes_at_once)
 END_TEST
 
 
+/* Two without progress make a stream: after the next progress call the first waits,
+ * too. One call more, and it is a stream no longer. */
+START_TEST(test_first_of_a_stream_waits)
+{
+    pair_t pair;
+
+    pair_open(&pair, HOLD_LONG);
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 2);
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 1);
+    only_b(&pair, 1000);
+    ck_assert_uint_eq(pair.stream.got, 1 + 2);
+    t_progress();
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 1);
+    pair.a->is_stopped = 1;
+    T_WAIT(pair.stream.got == 1 + 4);
+    pair.a->is_stopped = 0;
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("chained"), 2);
+}
+END_TEST
+
+
 /* In every way of sending: inline data must have been copied, for the fixture
  * makes the next message in the same memory. */
 START_TEST(test_others_wait_for_progress)
@@ -385,6 +410,7 @@ static Suite *chain_suite(void)
     TCase *many  = t_uct_case("many");
 
     tcase_add_test(held, test_first_goes_at_once);
+    tcase_add_test(held, test_first_of_a_stream_waits);
     tcase_add_loop_test(held, test_others_wait_for_progress, 0, T_HOW_LAST);
     tcase_add_test(held, test_full_chain_goes);
     tcase_add_test(held, test_timer_rings);
