@@ -264,8 +264,8 @@ void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
  * each runs only after the ledger has retired its own request, and its slot is
  * emptied before it may be taken again.
  */
-static void uct_daqiri_tx_settle(uct_daqiri_conn_t *conn, uint32_t id,
-                                 ucs_status_t status)
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_tx_settle(uct_daqiri_conn_t *conn, uint32_t id, ucs_status_t status)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uint32_t next             = conn->sq.retired;
@@ -291,9 +291,10 @@ static void uct_daqiri_tx_settle(uct_daqiri_conn_t *conn, uint32_t id,
 }
 
 
-/* Everything up to id is over, oldest first. */
-static void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn, uint32_t id,
-                                 ucs_status_t status)
+/* Everything up to id is over, oldest first. Inline, for a poll that finds it. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_tx_do_retire(uct_daqiri_conn_t *conn, uint32_t id,
+                        ucs_status_t status)
 {
     if (conn->op_count > 0) {
         uct_daqiri_tx_settle(conn, id, status);
@@ -301,6 +302,14 @@ static void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn, uint32_t id,
     /* 0 if a completion has taken care of id */
     (void)dq_sq_retire(&conn->sq, &conn->iface->tx.ledger, id);
     DQ_ASSERT(dq_sq_check(&conn->sq, &conn->iface->tx.ledger));
+}
+
+
+static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
+                                                uint32_t id,
+                                                ucs_status_t status)
+{
+    uct_daqiri_tx_do_retire(conn, id, status);
 }
 
 
@@ -331,8 +340,8 @@ void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id)
  * ordered: what is before the first of a QP has succeeded. What comes with it or
  * after it is over if the conn is, and else waits for another QP.
  */
-static void uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn,
-                                   const struct ibv_wc *wc)
+static UCS_F_NOINLINE void
+uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uint32_t id               = wc->wr_id;
@@ -375,7 +384,7 @@ static void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface,
         uct_daqiri_tx_on_error(conn, wc);
         return;
     }
-    uct_daqiri_tx_retire(conn, wc->wr_id, UCS_OK);
+    uct_daqiri_tx_do_retire(conn, wc->wr_id, UCS_OK);
 }
 
 
