@@ -326,8 +326,9 @@ struct uct_daqiri_conn {
                                     * behind a hole), or UINT64_MAX          */
     dq_redo_log_t      redo;       /* daqiri_redo.h; no slots: no recovery   */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
-    uint64_t           chain_turn; /* in which it has posted last; the next
-                                    * one if it streams (daqiri_chain.h)     */
+    uint64_t           chain_turn; /* in which it has posted last, or counts
+                                    * as if it had: uct_daqiri_chain_note()  */
+    int                is_streaming; /* the same                             */
     uint32_t           tx_seq;     /* of the next active message             */
     uint32_t           rx_seq;     /* active messages handed up              */
     dq_rx_window_t     window;

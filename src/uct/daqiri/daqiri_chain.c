@@ -225,6 +225,22 @@ static int uct_daqiri_chain_add(uct_daqiri_chain_t *chain,
 }
 
 
+/* Outside of progress: the second request of a turn makes a stream. What has
+ * posted in a turn does not go out alone, and a stream has posted in the next one
+ * already; it is none any more if its first request there remains the only one. */
+static void uct_daqiri_chain_note(uct_daqiri_conn_t *conn, uint64_t turn)
+{
+    if (conn->chain_turn < turn) {
+        conn->chain_turn = turn;
+    } else if ((conn->chain_turn == turn) && conn->is_streaming) {
+        conn->is_streaming = 0;
+    } else {
+        conn->chain_turn   = turn + 1;
+        conn->is_streaming = 1;
+    }
+}
+
+
 int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
 {
     uct_daqiri_chain_t *chain = conn->iface->tx.chain;
@@ -233,8 +249,7 @@ int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
     int ret                   = 0;
 
     if (!chain->is_inside) {
-        /* two make a stream: after the next call it has posted already */
-        conn->chain_turn = turn + !is_first;
+        uct_daqiri_chain_note(conn, turn);
     }
     pthread_mutex_lock(&chain->lock);
     if (chain->conn != conn) {

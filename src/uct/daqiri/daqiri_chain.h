@@ -9,10 +9,9 @@
  * of a conn goes out at once, and the messages that follow it before the next
  * progress call wait for that call, or for a full chain, or for twice TX_HOLD at
  * most: then the async thread rings, for a program that has gone to compute, and
- * nothing of that program is held for some time. After such a call the first one
- * waits, too: the conn streams until there is a progress call without a request
- * before it. Who waits for an answer calls progress, and waits no longer than
- * without.
+ * nothing of that program is held for some time. After that call the first one
+ * waits, too: the conn streams, until it has no more than one for a call. Who
+ * waits for an answer calls progress, and waits no longer than without.
  *
  * A request that is held has been posted as far as the ledger is concerned.
  * Its doorbell can only be late, never forgotten.
