@@ -53,7 +53,7 @@ struct uct_daqiri_chain {
                                        is under way, or something is held, or
                                        has failed; progress                  */
 
-    pthread_mutex_t      lock;      /* of all below                          */
+    uint8_t              is_locked; /* the lock: of all below; atomic        */
     uct_daqiri_conn_t    *conn;     /* whose requests are held               */
     unsigned             count;     /* of them; read without the lock, too   */
     uint64_t             serial;    /* of the chain that is held             */

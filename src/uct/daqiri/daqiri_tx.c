@@ -150,7 +150,8 @@ int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
 {
     struct ibv_send_wr *bad_wr;
 
-    if (conn->redo.slots != NULL) {
+    if ((conn->redo.slots != NULL) && (wr->opcode != IBV_WR_SEND)) {
+        /* of a plain SEND there is no more to note */
         uct_daqiri_redo_note_rest(conn, wr);
     }
     if (conn->is_holed) {
