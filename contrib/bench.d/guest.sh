@@ -76,21 +76,27 @@ run_in_guests()
     print_boots
 }
 
-# Of each row of their tables the least, the median and the greatest ratio.
+# Of each row of their tables the least, the median and the greatest ratio, and
+# the z of all together: the sum of as many has so much more spread.
 print_boots()
 {
-    local title
+    local title z
 
-    # NAME | six numbers | ratio: a row, and not a heading
-    awk '/\|.*\|/ && ($NF + 0 > 0) { printf "%s\t%s\n", substr($0, 1, 30), $NF }' \
-        "$work"/boot.* > "$work/ratios"
-    printf '\n%-30s%10s%10s%10s%10s\n' 'ratios of all boots' minimum median \
-        maximum boots
+    # NAME, numbers | numbers | ratio | z: a row, and not a heading
+    awk -F '|' 'NF == 4 && ($3 + 0 > 0) {
+        printf "%s\t%.2f\t%s\n", substr($0, 1, 30), $3, $4
+    }' "$work"/boot.* > "$work/ratios"
+    printf '\n%-30s%10s%10s%10s%10s%10s\n' 'ratios of all boots' minimum \
+        median maximum boots z
     cut -f 1 "$work/ratios" | awk '!seen[$0]++' | while IFS= read -r title; do
         awk -F '\t' -v title="$title" '$1 == title { print $2 }' \
             "$work/ratios" > "$work/row"
+        z=$(awk -F '\t' -v title="$title" '
+            $1 == title && $3 ~ /[0-9]/ { sum += $3; ++n }
+            END { if (n) printf "%.1f", sum / sqrt(n); else print "-" }' \
+            "$work/ratios")
         # shellcheck disable=SC2046
-        printf '%-30s%10.2f%10.2f%10.2f%10d\n' "$title" \
-            $(spread "$work/row") "$(wc -l < "$work/row")"
+        printf '%-30s%10.2f%10.2f%10.2f%10d%10s\n' "$title" \
+            $(spread "$work/row") "$(wc -l < "$work/row")" "$z"
     done
 }

@@ -17,22 +17,26 @@ spread()
 # row TITLE NAME smaller|bigger: one line of the table.
 row()
 {
+    local z
+
+    z=$(awk -v better="$3" -f "$bench_d/ranks.awk" \
+        "$work/$2.$ours" "$work/$2.$theirs")
     echo "$(spread "$work/$2.$ours") $(spread "$work/$2.$theirs")" |
-        awk -v title="$1" -v better="$3" '{
+        awk -v title="$1" -v better="$3" -v z="$z" '{
             ratio = better == "smaller" ? $5 / $2 : $2 / $5
             line = sprintf("%-30s", title)
             for (i = 1; i <= 6; i++)
                 line = line sprintf(($i >= 1000) ? "%10.0f" : "%10.3f", $i) \
                        (i == 3 ? "  |" : "")
-            printf "%s  | %6.2f\n", line, ratio
+            printf "%s  | %6.2f | %5s\n", line, ratio, z
         }'
 }
 
 print_heading()
 {
-    printf '\n%-30s%-30s  |%-30s  | ratio\n' "$device" \
+    printf '\n%-30s%-30s  |%-30s  |  ratio |     z\n' "$device" \
         "           $ours" "            $theirs"
-    printf '%-30s%10s%10s%10s  |%10s%10s%10s  |\n' '' \
+    printf '%-30s%10s%10s%10s  |%10s%10s%10s  |        |\n' '' \
         minimum median maximum minimum median maximum
 }
 
@@ -91,7 +95,11 @@ print_ratios()
     fi
     ! does instructions || print_instruction_rows
     printf '\nratio: of medians; more than 1.00 means that %s is better.\n' "$ours"
-    ! does time || printf 'Timed runs of each, the two in turns: %s.\n' "$runs"
+    ! does time || {
+        printf 'z: how far the ranks of the runs are from chance, in standard deviations;\n'
+        printf 'positive if %s is better. From -2.5 to 2.5 it may be luck.\n' "$ours"
+        printf 'Timed runs of each, the two in turns: %s.\n' "$runs"
+    }
 }
 
 print_tables()

@@ -122,15 +122,41 @@ refuses()
     other_vm 'echo >> boots; n=$(wc -l < boots)
         [ "$n" -lt 5 ] || exit 9
         echo "heading      daqiri     |  rc_verbs   | ratio"
-        printf "%-30s%s\n" "am, 8 B, us" "1 1 1 | 2 2 2  |   1.$((n * n % 7))0"
-        printf "%-30s%s\n" "put, us" "1 1 1 | 2 2 2  |   0.5$n"'
+        printf "%-30s%s\n" "am, 8 B, us" "1 1 1 | 2 2 2  |   1.$((n * n % 7))0 |  $n.5"
+        printf "%-30s%s\n" "put, us" "1 1 1 | 2 2 2  |   0.5$n |     -"'
     run -0 "$bench" --bed softroce --build "$build" --only time --boots 3
     [[ $output == *'bench: boot 3 of 3'* ]]
     [ "$(grep -c '^put, us .*|' <<< "$output")" -eq 3 ]
-    [[ ${lines[-2]} == 'am, 8 B, us '*' 1.10 '*' 1.20 '*' 1.40 '*' 3' ]]
-    [[ ${lines[-1]} == 'put, us '*' 0.51 '*' 0.52 '*' 0.53 '*' 3' ]]
+    # (1.5 + 2.5 + 3.5) / sqrt(3)
+    [[ ${lines[-2]} == 'am, 8 B, us '*' 1.10 '*' 1.20 '*' 1.40 '*' 3 '*' 4.3' ]]
+    [[ ${lines[-1]} == 'put, us '*' 0.51 '*' 0.52 '*' 0.53 '*' 3 '*' -' ]]
     run -1 "$bench" --bed softroce --build "$build" --only time --boots 2
     [ "${lines[-1]}" = 'bench: it failed in the virtual machine (status 9)' ]
+}
+
+# By hand: of the first U is 1 where 12.5 is the mean and 22.92 the variance.
+@test "ranks: how sure it is which of two is better" {
+    ranks()
+    {
+        awk -v better="$1" -f "$bench_d/ranks.awk" ours theirs
+    }
+    printf '%s\n' 1 2 3 4 6 > ours
+    printf '%s\n' 5 7 8 9 10 > theirs
+    [ "$(ranks smaller)" = 2.4 ]
+    [ "$(ranks bigger)" = -2.4 ]
+    printf '%s\n' 1 2 3 4 > ours
+    printf '%s\n' 5 6 7 8 > theirs
+    [ "$(ranks smaller)" = 2.3 ]
+    printf '%s\n' 5 5 5 5 > ours
+    printf '%s\n' 5 5 5 5 > theirs
+    [ "$(ranks smaller)" = 0.0 ]
+    printf '%s\n' 1 1 1 9 > ours
+    printf '%s\n' 1 9 9 9 > theirs
+    # the ranks of ours are 2.5, 2.5, 2.5, 6.5: U is 12 of 16, the variance
+    # 16 / 12 * (9 - 120 / 56)
+    [ "$(ranks smaller)" = 1.3 ]
+    printf '%s\n' 1 2 3 > ours
+    [ "$(ranks smaller)" = - ]
 }
 
 @test "limits: what a transport takes, of the device that is meant" {
