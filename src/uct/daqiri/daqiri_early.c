@@ -266,3 +266,17 @@ int uct_daqiri_early_let_go(uct_daqiri_ep_t *ep)
     pthread_mutex_unlock(&conn->early_lock);
     return is_held;
 }
+
+
+int uct_daqiri_early_is_posted(uct_daqiri_conn_t *conn)
+{
+    int is_posted;
+
+    if (conn->early == NULL) {
+        return 0;
+    }
+    pthread_mutex_lock(&conn->early_lock);
+    is_posted = conn->is_early_over;
+    pthread_mutex_unlock(&conn->early_lock);
+    return is_posted;
+}

@@ -45,5 +45,7 @@ void uct_daqiri_early_drop(uct_daqiri_conn_t *conn);
 /* The endpoint goes: nothing that is held refers to its user's memory. Returns
  * zero if nothing is held, or no longer. */
 int uct_daqiri_early_let_go(uct_daqiri_ep_t *ep);
+/* Has the device what was held, before progress knows that the conn is up? */
+int uct_daqiri_early_is_posted(uct_daqiri_conn_t *conn);
 
 #endif

@@ -412,6 +412,10 @@ static ucs_status_t uct_daqiri_ep_cancel(uct_daqiri_ep_t *ep,
     ucs_status_t status;
     dq_admit_t admit;
 
+    if (uct_daqiri_early_is_posted(conn)) {
+        /* not dead: the next progress call will hear that it is up */
+        return uct_daqiri_ep_refused(ep, DQ_ADMIT_NOT_UP);
+    }
     if ((conn->sq.gate != DQ_GATE_UP) || (dq_sq_in_use(&conn->sq) == 0)) {
         uct_daqiri_tx_let_go(ep);
         return UCS_OK;

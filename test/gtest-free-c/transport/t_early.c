@@ -373,6 +373,44 @@ START_TEST(test_one_sided_goes_before_loss)
 END_TEST
 
 
+/* ---- The device has it, and UCX has not worked since ---- */
+
+/* What was held is under way, and takes longer than anybody waits for a dead
+ * conn: to cancel it must not make the conn one. */
+START_TEST(test_cancelled_before_progress)
+{
+    ucs_status_t status;
+    t_comp_t comp;
+    t_link_t *link;
+    pair_t pair;
+
+    plan("delay qp=rc op=send n=2 time=1s");
+    pair_open(&pair);
+    link = t_link_open(pair.a, &pair.b->address, 1);
+    ck_assert_int_eq(t_try_send(link, T_BCOPY, 40), UCS_OK);
+    ck_assert_int_eq(t_try_send(link, T_ZCOPY, 40), UCS_OK);
+    pair.a->is_stopped = 1;
+    T_WAIT(pair.stream.got == 1);
+    pair.a->is_stopped = 0;
+
+    t_comp_init(&comp);
+    status = uct_ep_flush(link->ep, UCT_FLUSH_FLAG_CANCEL, &comp.super);
+    ck_assert_int_eq(status, UCS_ERR_NO_RESOURCE);
+    while (status == UCS_ERR_NO_RESOURCE) {
+        t_progress_or_yield();
+        status = uct_ep_flush(link->ep, UCT_FLUSH_FLAG_CANCEL, &comp.super);
+    }
+    ck_assert_int_eq(status, UCS_INPROGRESS);
+    T_WAIT(comp.calls == 1);
+    ck_assert_int_eq(comp.super.status, UCS_OK);
+    ck_assert_uint_eq(link->zcopies, 0);
+    ck_assert_int_eq(link->zcopy_status, UCS_OK);
+    T_WAIT(pair.stream.got == 2);
+    pair_close(&pair);
+}
+END_TEST
+
+
 /* ---- It will never be up ---- */
 
 /* Whatever is held ends once, with the reason. */
@@ -468,6 +506,7 @@ static Suite *suite_early(void)
     tcase_add_test(early, test_endpoint_goes);
     tcase_add_loop_test(early, test_nobody_answers, 0, 5);
     tcase_add_test(early, test_interface_goes);
+    tcase_add_test(early, test_cancelled_before_progress);
     suite_add_tcase(suite, early);
 
     tcase_add_test(lost, test_endpoint_goes_before_loss);
