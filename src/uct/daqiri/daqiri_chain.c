@@ -4,7 +4,6 @@
  */
 #include "daqiri_chain.h"
 
-#include <sched.h>
 #include <sys/timerfd.h>
 
 enum {
@@ -30,13 +29,35 @@ static int uct_daqiri_chain_is_wanted(uct_daqiri_iface_t *iface,
 
 /* ---- The lock ---- */
 
+static inline int uct_daqiri_chain_trylock(uct_daqiri_chain_t *chain)
+{
+    return !__atomic_test_and_set(&chain->is_locked, __ATOMIC_ACQUIRE);
+}
+
+
+static void uct_daqiri_chain_await_timer(uct_daqiri_chain_t *chain)
+{
+    pthread_mutex_lock(&chain->timer_lock);
+    pthread_mutex_unlock(&chain->timer_lock);
+}
+
+
+/* Whom the timer keeps waiting sleeps until it is done: to spin would keep it
+ * from the processor that both may have. */
+static UCS_F_NOINLINE void uct_daqiri_chain_await(uct_daqiri_chain_t *chain)
+{
+    while (!uct_daqiri_chain_trylock(chain)) {
+        uct_daqiri_chain_await_timer(chain);
+    }
+}
+
+
 /* Nearly always free, for the timer seldom rings, and taken for each message: of
  * a mutex, 64 instructions and six jumps into other pages go to waste. */
 static inline void uct_daqiri_chain_lock(uct_daqiri_chain_t *chain)
 {
-    while (ucs_unlikely(__atomic_test_and_set(&chain->is_locked,
-                                              __ATOMIC_ACQUIRE))) {
-        sched_yield();
+    if (ucs_unlikely(!uct_daqiri_chain_trylock(chain))) {
+        uct_daqiri_chain_await(chain);
     }
 }
 
@@ -161,13 +182,20 @@ static void uct_daqiri_chain_copy(uct_daqiri_held_t *held,
 }
 
 
+static void uct_daqiri_chain_wind(const uct_daqiri_chain_t *chain)
+{
+    (void)timerfd_settime(chain->timer_fd, 0, &chain->hold, NULL);
+}
+
+
 /* To set a timer costs as much as a doorbell, so it is left alone while chains
- * come and go: a chain waits for one to two times TX_HOLD. */
+ * come and go: a chain waits for one to two times TX_HOLD, counted from when the
+ * program was last seen to post. */
 static void uct_daqiri_chain_set_timer(uct_daqiri_chain_t *chain)
 {
     chain->is_timed = 1;
     chain->timed    = chain->serial;
-    (void)timerfd_settime(chain->timer_fd, 0, &chain->hold, NULL);
+    uct_daqiri_chain_wind(chain);
 }
 
 
@@ -312,6 +340,20 @@ static void uct_daqiri_chain_miss(uct_daqiri_chain_t *chain)
 }
 
 
+/* Under the lock. */
+static void uct_daqiri_chain_expire(uct_daqiri_chain_t *chain)
+{
+    if ((chain->count > 0) && (chain->serial == chain->timed)) {
+        uct_daqiri_chain_do_ring(chain);
+        uct_daqiri_chain_miss(chain);
+    }
+    chain->is_timed = 0;
+    if (chain->count > 0) {
+        uct_daqiri_chain_set_timer(chain); /* a younger one */
+    }
+}
+
+
 static void uct_daqiri_chain_on_timer(int fd, ucs_event_set_types_t events,
                                       void *arg)
 {
@@ -322,16 +364,14 @@ static void uct_daqiri_chain_on_timer(int fd, ucs_event_set_types_t events,
     if (read(fd, &expirations, sizeof(expirations)) <= 0) {
         return;
     }
-    uct_daqiri_chain_lock(chain);
-    if ((chain->count > 0) && (chain->serial == chain->timed)) {
-        uct_daqiri_chain_do_ring(chain);
-        uct_daqiri_chain_miss(chain);
+    pthread_mutex_lock(&chain->timer_lock);
+    if (uct_daqiri_chain_trylock(chain)) {
+        uct_daqiri_chain_expire(chain);
+        uct_daqiri_chain_unlock(chain);
+    } else {
+        uct_daqiri_chain_wind(chain); /* the program posts right now */
     }
-    chain->is_timed = 0;
-    if (chain->count > 0) {
-        uct_daqiri_chain_set_timer(chain); /* a younger one */
-    }
-    uct_daqiri_chain_unlock(chain);
+    pthread_mutex_unlock(&chain->timer_lock);
 }
 
 
@@ -378,8 +418,10 @@ ucs_status_t uct_daqiri_chain_init(uct_daqiri_iface_t *iface,
     ucs_sec_to_timespec(config->tx_hold, &hold);
     chain->iface         = iface;
     chain->hold.it_value = hold;
+    pthread_mutex_init(&chain->timer_lock, NULL);
     status = uct_daqiri_chain_open_timer(chain);
     if (status != UCS_OK) {
+        pthread_mutex_destroy(&chain->timer_lock);
         ucs_free(chain);
         return status;
     }
@@ -397,11 +439,13 @@ void uct_daqiri_chain_close(uct_daqiri_iface_t *iface)
         return;
     }
     ucs_async_remove_handler(chain->timer_fd, 1);
+    uct_daqiri_chain_await_timer(chain);
     uct_daqiri_chain_ring(iface);
     iface->tx.chain = NULL;
     ucs_list_for_each(conn, &iface->conns, iface_link) {
         uct_daqiri_tx_set_alone(conn);
     }
     close(chain->timer_fd);
+    pthread_mutex_destroy(&chain->timer_lock);
     ucs_free(chain);
 }

@@ -7,17 +7,19 @@
  * inside one progress call are posted together at its end; a long one goes at
  * once, and takes along those before it. Outside of progress the first request
  * of a conn goes out at once, and the messages that follow it before the next
- * progress call wait for that call, or for a full chain, or for twice TX_HOLD at
- * most: then the async thread rings, for a program that has gone to compute, and
- * nothing of that program is held for some time. After that call the first one
- * waits, too: the conn streams, until it has no more than one for a call. Who
- * waits for an answer calls progress, and waits no longer than without.
+ * progress call wait for that call, or for a full chain, or until twice TX_HOLD
+ * after the last of them at most: then the async thread rings, for a program
+ * that has gone to compute, and nothing of that program is held for some time.
+ * After that call the first one waits, too: the conn streams, until it has no
+ * more than one for a call. Who waits for an answer calls progress, and waits
+ * no longer than without.
  *
  * A request that is held has been posted as far as the ledger is concerned.
  * Its doorbell can only be late, never forgotten.
  *
  * Threads: progress; the timer on async. The lock guards the held requests,
- * and is kept over their ibv_post_send(), so that they stay in order. Without
+ * and is kept over their ibv_post_send(), so that they stay in order. The timer
+ * does not wait for it: whoever has it is posting, and nothing is late. Without
  * a chain none of this is on the data path but one branch.
  */
 #ifndef UCT_DAQIRI_CHAIN_H
@@ -47,6 +49,7 @@ struct uct_daqiri_chain {
     uct_daqiri_iface_t   *iface;
     int                  timer_fd;
     struct itimerspec    hold;
+    pthread_mutex_t      timer_lock; /* the timer's, while it is at work     */
     int                  is_inside; /* a progress call; progress             */
     uint64_t             alone;     /* what conns hold against their turn: that
                                        of the last progress call, or 0 if one

@@ -5,7 +5,10 @@
  */
 #include "t_uct.h"
 
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
 #include <string.h>
+#include <time.h>
 
 /* So long that the timer never rings; so short that it soon does. */
 #define HOLD_LONG  "TX_CHAIN=on TX_HOLD=60s"
@@ -17,6 +20,58 @@ typedef struct {
     t_stream_t stream;
 } pair_t;
 
+/* ---- A doorbell that takes long ---- */
+
+/* Ten times what the timer holds, and the hook sleeps for it once. */
+#define HOLD_SLOW  "TX_CHAIN=on TX_HOLD=30ms"
+#define SLOW_MS    300
+
+static struct {
+    int (*post_send)(struct ibv_qp*, struct ibv_send_wr*,
+                     struct ibv_send_wr**);
+    int is_slow;  /* the next one is; atomic       */
+    int is_begun; /* the slow one has been; atomic */
+} device;
+
+
+static int slow_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+                          struct ibv_send_wr **bad_wr)
+{
+    const struct timespec slow = {.tv_nsec = SLOW_MS * 1000000l};
+
+    if (__atomic_exchange_n(&device.is_slow, 0, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&device.is_begun, 1, __ATOMIC_RELEASE);
+        (void)nanosleep(&slow, NULL);
+    }
+    return device.post_send(qp, wr, bad_wr);
+}
+
+
+struct ibv_context *ibv_open_device(struct ibv_device *which)
+{
+    struct ibv_context *(*real)(struct ibv_device*);
+    struct ibv_context *context;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_open_device");
+    context        = real(which);
+    if (context != NULL) {
+        device.post_send       = context->ops.post_send;
+        context->ops.post_send = slow_post_send;
+    }
+    return context;
+}
+
+
+static double cpu_ms(void)
+{
+    struct timespec used;
+
+    ck_assert_int_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+    return used.tv_sec * 1e3 + used.tv_nsec / 1e6;
+}
+
+
+/* ---- Ends ---- */
 
 static void pair_open(pair_t *pair, const char *options)
 {
@@ -136,6 +191,53 @@ START_TEST(test_timer_rings)
         T_WAIT(pair.stream.got == pair.link->sent);
         pair.a->is_stopped = 0;
     }
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("chains_late"), 1);
+}
+END_TEST
+
+
+/* The timer wants to ring while the program does, who has the same processor
+ * perhaps: it must not turn round until then. And it has to come back, for the
+ * last three. */
+START_TEST(test_timer_meets_doorbell)
+{
+    pair_t pair;
+    double used;
+
+    pair_open(&pair, HOLD_SLOW);
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 1);
+    __atomic_store_n(&device.is_slow, 1, __ATOMIC_RELAXED);
+    used = cpu_ms();
+    send_without_progress(&pair, T_SHORT, 32 + 3);
+    ck_assert_double_lt(cpu_ms() - used, SLOW_MS / 2);
+    ck_assert_int_eq(device.is_begun, 1);
+    pair.a->is_stopped = 1;
+    T_WAIT(pair.stream.got == pair.link->sent);
+    pair.a->is_stopped = 0;
+}
+END_TEST
+
+
+/* The other way round: the program posts while the timer rings. */
+START_TEST(test_doorbell_meets_timer)
+{
+    pair_t pair;
+    double used;
+
+    pair_open(&pair, HOLD_SLOW);
+    t_progress();
+    send_without_progress(&pair, T_SHORT, 1);
+    __atomic_store_n(&device.is_slow, 1, __ATOMIC_RELAXED);
+    send_without_progress(&pair, T_SHORT, 3);
+    pair.a->is_stopped = 1;
+    T_WAIT(__atomic_load_n(&device.is_begun, __ATOMIC_ACQUIRE));
+    pair.a->is_stopped = 0;
+    used = cpu_ms();
+    send_without_progress(&pair, T_SHORT, 1);
+    ck_assert_double_lt(cpu_ms() - used, SLOW_MS / 2);
+    T_WAIT(pair.stream.got == pair.link->sent);
     t_end_close_all();
     ck_assert_uint_eq(t_stats_sum("chains_late"), 1);
 }
@@ -413,6 +515,8 @@ static Suite *chain_suite(void)
     tcase_add_loop_test(held, test_others_wait_for_progress, 0, T_HOW_LAST);
     tcase_add_test(held, test_full_chain_goes);
     tcase_add_test(held, test_timer_rings);
+    tcase_add_test(held, test_timer_meets_doorbell);
+    tcase_add_test(held, test_doorbell_meets_timer);
     tcase_add_test(held, test_long_one_takes_along);
     tcase_add_test(held, test_two_peers);
     tcase_add_test(held, test_reads_share_a_doorbell);
