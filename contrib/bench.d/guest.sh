@@ -46,7 +46,7 @@ run_in_guest()
     local command status name
 
     [ -x "$run" ] || die 1 "$run is not there: it boots the virtual machine"
-    for name in BENCH_PERCENT BENCH_VERBS_COUNTER "${!UCX_@}"; do
+    for name in BENCH_PERCENT BENCH_VERBS_COUNTER BENCH_LINE_PROGRAM "${!UCX_@}"; do
         environment+=(--env "$name")
     done
     printf -v command '%q ' "$top/contrib/bench" "$@"

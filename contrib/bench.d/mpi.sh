@@ -89,7 +89,7 @@ mpi_carried()
 # order in the table is that of $work/NAME.rows.
 time_mpi()
 {
-    run_mpi "$1" "$2"
+    steadily run_mpi "$1" "$2"
     awk '/^# (latency|bw): / { test = $2; sub(/:/, "", test) }
          /^ *[0-9]+ / { print test, $1, $2 }' "$work/mpi" > "$work/figures"
     while read -r test size value; do

@@ -162,7 +162,7 @@ run_pair()
 # time_pair NAME SIDE: a figure more in each file that belongs to it.
 time_pair()
 {
-    run_pair "$2"
+    steadily run_pair "$2"
     case $kind in
         latency)
             cut -d, -f2 <<< "$csv" >> "$work/$1.median.$2"

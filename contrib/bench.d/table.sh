@@ -99,6 +99,7 @@ print_ratios()
         printf 'z: how far the ranks of the runs are from chance, in standard deviations;\n'
         printf 'positive if %s is better. From -2.5 to 2.5 it may be luck.\n' "$ours"
         printf 'Timed runs of each, the two in turns: %s.\n' "$runs"
+        print_steadiness
     }
 }
 

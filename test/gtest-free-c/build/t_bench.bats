@@ -159,6 +159,57 @@ refuses()
     [ "$(ranks smaller)" = - ]
 }
 
+@test "steady: what ends with CPUs far from each other is run again, not for ever" {
+    . "$bench_d/steady.sh"
+    # one line for each look; those that are left tell that there were fewer
+    line_ns()
+    {
+        sed -n 1p lines
+        sed -i 1d lines
+    }
+    sleep()
+    {
+        :
+    }
+    # -> runs, and lines that are left
+    runs_of()
+    {
+        printf '%s\n' "$@" > lines
+        : > log
+        steadily eval 'echo run >> log'
+        echo "$(wc -l < log) $(wc -l < lines)"
+    }
+    [ "$(runs_of 60 60)" = '1 0' ]
+    # it ends far; near is waited for, and this one ends near enough
+    [ "$(runs_of 60 300 200 151 150 150)" = '2 0' ]
+    [ "$(runs_of 60 151 60 151 60 151 60 151)" = '4 0' ]
+    # nobody knows; all are as far
+    [ "$(runs_of '' '')" = '1 0' ]
+    [ "$(runs_of 300 300)" = '1 0' ]
+    runs_of 60 151 60 151 60 151 60 151
+    [ "$made_runs/$far_runs" = 4/1 ]
+    [ "$least_line/$far_looks" = 60/4 ]
+    # waits for ten looks and no longer
+    runs_of 151 151 151 151 151 151 151 151 151 151 60
+    [ ! -s lines ]
+    [ "$made_runs/$far_runs" = 5/1 ]
+    run -0 print_steadiness
+    [[ $output == *' 60 ns there and back. Of 5'*' of the last ones 1 did.' ]]
+    # and nothing at all when it was in vain too often: here at the second run
+    far_looks=$((most_far_looks - 1))
+    [ "$(runs_of 60 151 60)" = '1 1' ]
+    far_looks=$most_far_looks
+    [ "$(runs_of 151)" = '1 0' ]
+}
+
+@test "steady: a line of memory takes some time there and back" {
+    command -v "${CC:-cc}" > /dev/null || skip 'no C compiler'
+    [ "$(nproc)" -ge 2 ] || skip 'there is one CPU'
+    "${CC:-cc}" -O2 -o line "$bench_d/line.c"
+    run -0 ./line
+    [ "$output" -gt 1 ]
+}
+
 @test "limits: what a transport takes, of the device that is meant" {
     cat > info <<- 'END'
 	#      Transport: one
