@@ -14,7 +14,11 @@ spread()
         }'
 }
 
-# row TITLE NAME smaller|bigger: one line of the table.
+# What is as far from chance as this, or farther, is no luck.
+luck=2.5
+
+# row TITLE NAME smaller|bigger: one line of the table; $work/behind gets the
+# titles of those in which $theirs is better, and not by luck.
 row()
 {
     local z
@@ -30,6 +34,18 @@ row()
                        (i == 3 ? "  |" : "")
             printf "%s  | %6.2f | %5s\n", line, ratio, z
         }'
+    ! awk -v z="$z" -v luck="$luck" 'BEGIN { exit !(z + 0 < -luck) }' ||
+        echo "$1" >> "$work/behind"
+}
+
+print_behind()
+{
+    if [ -s "$work/behind" ]; then
+        printf '%s is better, and not by luck, in:\n' "$theirs"
+        sed 's/^/    /' "$work/behind"
+    else
+        printf '%s is better by no more than luck in each row.\n' "$theirs"
+    fi
 }
 
 print_heading()
@@ -97,7 +113,9 @@ print_ratios()
     printf '\nratio: of medians; more than 1.00 means that %s is better.\n' "$ours"
     ! does time || {
         printf 'z: how far the ranks of the runs are from chance, in standard deviations;\n'
-        printf 'positive if %s is better. From -2.5 to 2.5 it may be luck.\n' "$ours"
+        printf 'positive if %s is better. From -%s to %s it may be luck.\n' \
+            "$ours" "$luck" "$luck"
+        print_behind
         printf 'Timed runs of each, the two in turns: %s.\n' "$runs"
         print_steadiness
     }

@@ -3,6 +3,7 @@
 #include "cells.h"
 
 #include "daqiri.h"
+#include "median.h"
 #include "plot.h"
 #include "sizes.h"
 #include "verdict.h"

@@ -2,6 +2,7 @@
 
 #include "cells.h"
 
+#include "median.h"
 #include "verdict.h"
 
 #include <math.h>

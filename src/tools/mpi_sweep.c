@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "mpi_sweep.h"
+#include "median.h"
 #include "pattern.h"
 
 #include <inttypes.h>
@@ -15,6 +16,18 @@
 
 #define SWEEP_WIDTH_SIZE  10
 #define SWEEP_WIDTH_VALUE 20
+
+/* What has been measured of a cell; all but `room` are of rank 0's clock. */
+typedef struct sweep_cell {
+    double started;  /* MPI_Wtime() */
+    double seconds;  /* that it may take */
+    unsigned room;   /* operations that a round may have */
+    unsigned done;   /* operations, those of the warm-up included */
+    unsigned timed;  /* without them */
+    double total;    /* seconds of those */
+    unsigned rounds; /* timed; their seconds for each operation: */
+    double per_op[DAQIRI_MEDIAN_MOST];
+} sweep_cell_t;
 
 const daqiri_sweep_test_t daqiri_sweep_tests[DAQIRI_SWEEP_NUM_TESTS] = {
     {"latency", "ping-pong of ranks 0 and 1, one way", DAQIRI_SWEEP_LATENCY,
@@ -193,30 +206,56 @@ static double sweep_join_seconds(const daqiri_sweep_t *sweep,
     return joined;
 }
 
+static void sweep_note_round(sweep_cell_t *cell, unsigned ops, double seconds)
+{
+    if (cell->done > 0) {
+        cell->total += seconds;
+        cell->timed += ops;
+        if (cell->rounds < DAQIRI_MEDIAN_MOST) {
+            cell->per_op[cell->rounds++] = seconds / ops;
+        }
+    }
+    cell->done += ops;
+}
+
+/* Seconds that all timed operations took, or would have if each had been one of
+ * the median round. */
+static double sweep_seconds(const daqiri_sweep_t *sweep,
+                            const sweep_cell_t *cell)
+{
+    return sweep->opts.is_median ?
+           daqiri_median(cell->per_op, cell->rounds) * cell->timed :
+           cell->total;
+}
+
 /*
  * How many operations the next round has; 0 ends the cell. Half of the time
  * that is left, so that a wrong guess costs little, and at least one measured
- * round in any case.
+ * round in any case. Rounds that are compared are of one length.
  */
-static unsigned sweep_plan(const daqiri_sweep_t *sweep, double cell_started,
-                           double cell_seconds, unsigned done,
-                           unsigned measured, unsigned room)
+static unsigned sweep_plan(const daqiri_sweep_t *sweep,
+                           const sweep_cell_t *cell)
 {
-    double used = MPI_Wtime() - cell_started;
-    double left = cell_seconds - used;
-    double ops  = left / 2 / used * done;
+    double used   = MPI_Wtime() - cell->started;
+    double left   = cell->seconds - used;
+    double ops    = left / 2 / used * cell->done;
+    unsigned room = cell->room;
 
     if ((sweep->opts.max_ops > 0) &&
-        (room > sweep->opts.max_ops - measured)) {
-        room = (unsigned)(sweep->opts.max_ops - measured);
-    }
-    if ((measured > 0) && (ops < 1)) {
-        return 0;
+        (room > sweep->opts.max_ops - cell->timed)) {
+        room = (unsigned)(sweep->opts.max_ops - cell->timed);
     }
     if (ops > room) {
-        return room;
+        ops = room;
     }
-    return (ops < 1) ? 1 : (unsigned)ops;
+    if (ops < 1) { /* less than nothing, perhaps */
+        return (cell->timed == 0) ? 1 : 0;
+    }
+    if (sweep->opts.is_median && (cell->timed > 0) &&
+        ((cell->rounds == DAQIRI_MEDIAN_MOST) || (ops < room))) {
+        return 0;
+    }
+    return (unsigned)ops;
 }
 
 /* Every rank says whether its data was right, and hears what comes next. */
@@ -235,43 +274,44 @@ static unsigned sweep_agree(daqiri_sweep_t *sweep, unsigned planned)
     return decision[0];
 }
 
+static unsigned sweep_room(const daqiri_sweep_t *sweep, size_t stride)
+{
+    unsigned room = sweep->opts.is_median ? DAQIRI_SWEEP_MEDIAN_OPS :
+                                            DAQIRI_SWEEP_MAX_OPS;
+
+    return ((stride == 0) || (sweep->buffer_size / stride > room)) ?
+           room : (unsigned)(sweep->buffer_size / stride);
+}
+
 static void sweep_cell(daqiri_sweep_t *sweep, uint32_t test_index, size_t size)
 {
     const daqiri_sweep_test_t *test = &daqiri_sweep_tests[test_index];
-    double started      = MPI_Wtime();
-    double cell_seconds = (sweep->opts.seconds - (started - sweep->started)) /
-                          sweep->cells_left;
-    size_t op_size      = test->is_all_to_all ? (size * sweep->np) : size;
-    double total        = 0;
-    unsigned measured   = 0;
+    size_t op_size    = test->is_all_to_all ? (size * sweep->np) : size;
+    sweep_cell_t cell = {.started = MPI_Wtime()};
     daqiri_sweep_round_t round;
-    unsigned room, planned;
     double seconds;
 
+    cell.seconds = (sweep->opts.seconds - (cell.started - sweep->started)) /
+                   sweep->cells_left;
     round.test   = test_index;
     round.size   = size;
     round.serial = 0;
     /* A cache line for each, so that operations do not share one. */
     round.stride = (op_size + 63) / 64 * 64;
-    room = (round.stride == 0) ? DAQIRI_SWEEP_MAX_OPS :
-                                 (unsigned)(sweep->buffer_size / round.stride);
-    room = (room < DAQIRI_SWEEP_MAX_OPS) ? room : DAQIRI_SWEEP_MAX_OPS;
-    round.ops = (room < SWEEP_WARM_UP_OPS) ? room : SWEEP_WARM_UP_OPS;
+    cell.room    = sweep_room(sweep, round.stride);
+    round.ops    = (cell.room < SWEEP_WARM_UP_OPS) ? cell.room :
+                                                     SWEEP_WARM_UP_OPS;
 
     while (round.ops > 0) {
         seconds = sweep_join_seconds(sweep, test, test->round(sweep, &round));
-        if (round.serial > 0) {
-            total    += seconds;
-            measured += round.ops;
-        }
+        sweep_note_round(&cell, round.ops, seconds);
         round.serial += round.ops;
-        planned = sweep_plan(sweep, started, cell_seconds,
-                             (unsigned)round.serial, measured, room);
-        round.ops = sweep_agree(sweep, planned);
+        round.ops     = sweep_agree(sweep, sweep_plan(sweep, &cell));
     }
 
     if ((sweep->rank == 0) && !sweep->wrong) {
-        sweep_print_cell(sweep, test, size, total, measured);
+        sweep_print_cell(sweep, test, size, sweep_seconds(sweep, &cell),
+                         cell.timed);
     }
     --sweep->cells_left;
 }
@@ -339,9 +379,10 @@ static void sweep_print_start(const daqiri_sweep_t *sweep)
         *tab = ' ';
     }
     printf("# daqiri-mpi-sweep %s, %s, %d ranks, seed %" PRIu64
-           ", about %g s, every payload is checked\n",
+           ", about %g s, %severy payload is checked\n",
            DAQIRI_VERSION, library, sweep->np, sweep->opts.seed,
-           sweep->opts.seconds);
+           sweep->opts.seconds,
+           sweep->opts.is_median ? "medians of rounds, " : "");
     fflush(stdout);
 }
 

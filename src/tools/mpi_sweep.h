@@ -32,6 +32,10 @@
  * cache. */
 #define DAQIRI_SWEEP_MAX_OPS 1024
 
+/* The same where the median of the rounds is asked for, so that there are many
+ * of them and what interrupts the machine spoils few: one window. */
+#define DAQIRI_SWEEP_MEDIAN_OPS 64
+
 /* Bytes that the operations of one round may use in each direction; a single
  * operation that is larger gets what it needs. */
 #define DAQIRI_SWEEP_BUFFER ((size_t)16 << 20)
@@ -47,6 +51,7 @@ typedef struct daqiri_sweep_opts {
     uint64_t max_ops; /* timed operations per cell; 0: time decides */
     uint64_t seed;
     uint32_t tests;   /* bit i: test i of daqiri_sweep_tests */
+    int is_median;    /* show the median round, not all of them together */
 } daqiri_sweep_opts_t;
 
 typedef struct daqiri_sweep_tally {

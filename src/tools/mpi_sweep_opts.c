@@ -23,6 +23,7 @@ static const struct option sweep_long_options[] = {
     {"step",    required_argument, NULL, 's'},
     {"seconds", required_argument, NULL, 'T'},
     {"ops",     required_argument, NULL, 'n'},
+    {"median",  no_argument,       NULL, 'd'},
     {"seed",    required_argument, NULL, 'S'},
     {"version", no_argument,       NULL, 'V'},
     {"help",    no_argument,       NULL, 'h'},
@@ -42,6 +43,7 @@ static void sweep_help(void)
            "  -s, --step N         each size is N times the last one (2)\n"
            "  -T, --seconds S      time for the whole sweep, roughly (30)\n"
            "  -n, --ops N          timed operations per size, at most\n"
+           "  -d, --median         show the median of the rounds\n"
            "  -S, --seed N         other data (1)\n"
            "  -V, --version        print the version\n"
            "  -h, --help           print this\n"
@@ -163,6 +165,9 @@ static int sweep_opt(int letter, const char *value, daqiri_sweep_opts_t *opts)
         return sweep_parse_seconds(value, &opts->seconds);
     case 'n':
         return sweep_parse_number("ops", value, 1, 1000000000, &opts->max_ops);
+    case 'd':
+        opts->is_median = 1;
+        return SWEEP_GO_ON;
     case 'S':
         return sweep_parse_number("seed", value, 0, UINT64_MAX, &opts->seed);
     case 'V':
@@ -194,7 +199,7 @@ int daqiri_sweep_opts_parse(int argc, char **argv, daqiri_sweep_opts_t *opts_p)
     };
 
     opterr = sweep_speaks();
-    while ((letter = getopt_long(argc, argv, "t:m:M:s:T:n:S:Vh",
+    while ((letter = getopt_long(argc, argv, "t:m:M:s:T:n:dS:Vh",
                                  sweep_long_options, NULL)) != -1) {
         status = sweep_opt(letter, optarg, opts_p);
         if (status != SWEEP_GO_ON) {

@@ -2,32 +2,14 @@
 
 #include "verdict.h"
 
+#include "median.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define VERDICT_VALUES_MAX  256 /* more runs than that: the first ones */
 #define VERDICT_REASONS_MAX 4
 #define VERDICT_TELLING     2.0
-
-double daqiri_median(const double *values, size_t count)
-{
-    double sorted[VERDICT_VALUES_MAX];
-    size_t i, j;
-
-    if (count == 0) {
-        return 0;
-    }
-    count = (count < VERDICT_VALUES_MAX) ? count : VERDICT_VALUES_MAX;
-    for (i = 0; i < count; ++i) {
-        for (j = i; (j > 0) && (sorted[j - 1] > values[i]); --j) {
-            sorted[j] = sorted[j - 1];
-        }
-        sorted[j] = values[i];
-    }
-    return ((count % 2) != 0) ? sorted[count / 2] :
-           (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
-}
 
 int daqiri_collapsed(const double *values, size_t count, double share)
 {

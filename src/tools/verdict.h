@@ -28,9 +28,6 @@
  * (AMD EPYC), and at 77 ns 8-byte messages have 0.88 of their rate at 62. */
 #define DAQIRI_LINES_ALIKE 1.2
 
-/* The middle one, or the mean of the two in the middle; 0 of none. */
-double daqiri_median(const double *values, size_t count);
-
 /* The run that is the lowest, if that is below `share` (0 to 1) of the median
  * of all; or -1. A single run cannot collapse. */
 int daqiri_collapsed(const double *values, size_t count, double share);

@@ -159,6 +159,22 @@ refuses()
     [ "$(ranks smaller)" = - ]
 }
 
+@test "table: rows in which the other is better, and not by luck, are named" {
+    . "$bench_d/table.sh"
+    ours=daqiri theirs=other work=$PWD
+    printf '%s\n' 5 6 7 8 9 > a.daqiri
+    printf '%s\n' 0 1 2 3 4 > a.other
+    cp a.daqiri b.daqiri
+    printf '%s\n' 4 6 7 8 9 > b.other
+    row 'one row' a bigger
+    row 'another' b smaller
+    run -0 print_behind
+    [ "$output" = 'other is better by no more than luck in each row.' ]
+    row 'a third' a smaller
+    run -0 print_behind
+    [ "$output" = $'other is better, and not by luck, in:\n    a third' ]
+}
+
 @test "steady: what ends with CPUs far from each other is run again, not for ever" {
     . "$bench_d/steady.sh"
     # one line for each look; those that are left tell that there were fewer

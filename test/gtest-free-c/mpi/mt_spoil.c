@@ -4,14 +4,17 @@
  * Preloaded into an MPI program, damages the last byte of what the hundredth
  * call of one function gives it: what a program that checks its data must
  * notice. MT_SPOIL names the function: recv, irecv (damaged when it is waited
- * for), allreduce, alltoall, bcast.
+ * for), allreduce, alltoall, bcast. With "stall" the hundredth recv takes two
+ * seconds longer, and nothing is damaged.
  */
 
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MT_SPOILED 100
+#define MT_STALL   2
 
 static char *mt_irecv_end;
 
@@ -37,6 +40,9 @@ int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag,
 
     if (mt_spoils("recv", count)) {
         mt_spoil((char*)buffer + count);
+    }
+    if (mt_spoils("stall", count)) {
+        sleep(MT_STALL);
     }
     return ret;
 }

@@ -90,6 +90,36 @@ wrong_data()
 @test "Open MPI: wrong data is noticed in every test" { wrong_data ompi; }
 @test "MPICH: wrong data is noticed in every test" { wrong_data mpich; }
 
+# stalled MPI NAME ARG...: the half of a round trip when one of 640 messages took
+# two seconds, in whole microseconds: 1562 at least in the mean.
+stalled()
+{
+    local mpi=$1 name=$2
+
+    shift 2
+    export LD_PRELOAD=$T_TOP_BUILDDIR/test/gtest-free-c/mpi/.libs/mt-spoil-$mpi.so
+    export MT_SPOIL=stall
+    job_ok "$name" daqiri "$mpi" 2 "$(sweep "$mpi")" --tests latency --min 8 \
+        --max 8 --ops 640 --seconds 600 "$@"
+    unset LD_PRELOAD MT_SPOIL
+    job_carried
+    half=$(awk '/^8 / { print int($2) }' "$job/out")
+}
+
+median()
+{
+    need_mpi "$1"
+    stalled "$1" mean
+    [ "$half" -ge 1562 ]
+    ! grep 'medians of rounds' "$job/out"
+    stalled "$1" median --median
+    [ "$half" -lt 1562 ]
+    grep '^# .*medians of rounds' "$job/out"
+}
+
+@test "Open MPI: a stall does not show in the median of the rounds" { median ompi; }
+@test "MPICH: a stall does not show in the median of the rounds" { median mpich; }
+
 # refused WORDS ARG...: exit status 2 and a sentence that has these words.
 refused()
 {

@@ -10,6 +10,7 @@
 #include "tools/bucket.h"
 #include "tools/cells.h"
 #include "tools/flow.h"
+#include "tools/median.h"
 #include "tools/verdict.h"
 
 #include <math.h>
