@@ -132,8 +132,9 @@ start_server()
     done
 }
 
-# An average is that since the line before, and inf if nothing has ended since.
-csv_line='^ *[0-9]+,[0-9.]+(,([0-9.]+|inf),[0-9.]+){3}$'
+# An average is that since the line before: inf if nothing has ended since, and not
+# a number if no time has passed besides.
+csv_line='^ *[0-9]+,[0-9.]+(,([0-9.]+|inf|-?nan),[0-9.]+){3}$'
 
 # run_pair SIDE: the loaded test once -> $csv, the last line of
 # ucx_perftest -v: iterations, latency in us (median, average, overall), MB/s

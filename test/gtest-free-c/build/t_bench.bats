@@ -175,6 +175,19 @@ refuses()
     [ "$output" = $'other is better, and not by luck, in:\n    a third' ]
 }
 
+@test "figures: a line of ucx_perftest's, also one in which nothing has ended" {
+    . "$bench_d/pair.sh"
+    cat > client <<- 'END'
+	iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr
+	     4,20.500,21.0,22.5,0.36,0.35,46000,45000
+	      4,20.500,inf,22.5,0.00,0.35,0,45000
+	      75,13235.000,-nan,13380.105,-nan,74.74,-nan,76
+	      75,13235.000,a,13380.105,b,74.74,c,76
+	END
+    run -0 grep -cE "$csv_line" client
+    [ "$output" -eq 3 ]
+}
+
 @test "steady: what ends with CPUs far from each other is run again, not for ever" {
     . "$bench_d/steady.sh"
     # one line for each look; those that are left tell that there were fewer
