@@ -197,6 +197,16 @@ START_TEST(test_timer_rings)
 END_TEST
 
 
+/* Ends whose first message has gone, alone; the next doorbell is the slow one. */
+static void slow_open(pair_t *pair)
+{
+    pair_open(pair, HOLD_SLOW);
+    t_progress();
+    send_without_progress(pair, T_SHORT, 1);
+    __atomic_store_n(&device.is_slow, 1, __ATOMIC_RELAXED);
+}
+
+
 /* The timer wants to ring while the program does, who has the same processor
  * perhaps: it must not turn round until then. And it has to come back, for the
  * last three. */
@@ -205,10 +215,7 @@ START_TEST(test_timer_meets_doorbell)
     pair_t pair;
     double used;
 
-    pair_open(&pair, HOLD_SLOW);
-    t_progress();
-    send_without_progress(&pair, T_SHORT, 1);
-    __atomic_store_n(&device.is_slow, 1, __ATOMIC_RELAXED);
+    slow_open(&pair);
     used = cpu_ms();
     send_without_progress(&pair, T_SHORT, 32 + 3);
     ck_assert_double_lt(cpu_ms() - used, SLOW_MS / 2);
@@ -226,10 +233,7 @@ START_TEST(test_doorbell_meets_timer)
     pair_t pair;
     double used;
 
-    pair_open(&pair, HOLD_SLOW);
-    t_progress();
-    send_without_progress(&pair, T_SHORT, 1);
-    __atomic_store_n(&device.is_slow, 1, __ATOMIC_RELAXED);
+    slow_open(&pair);
     send_without_progress(&pair, T_SHORT, 3);
     pair.a->is_stopped = 1;
     T_WAIT(__atomic_load_n(&device.is_begun, __ATOMIC_ACQUIRE));
