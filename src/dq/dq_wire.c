@@ -56,7 +56,7 @@ dq_wire_status_t dq_msg_parse_slow(const void *buf, size_t length)
     if ((hdr->kind != DQ_MSG_AM) && (hdr->kind != DQ_MSG_GRANT)) {
         return DQ_WIRE_BAD_KIND;
     }
-    if ((hdr->reserved != 0) || (hdr->am_id >= DQ_WIRE_AM_ID_MAX)) {
+    if (hdr->am_id >= DQ_WIRE_AM_ID_MAX) {
         return DQ_WIRE_BAD_FIELD;
     }
     return DQ_WIRE_OK;

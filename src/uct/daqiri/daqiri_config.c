@@ -80,7 +80,7 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
      FIELD(seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"MAX_INLINE", "128",
-     "Bytes to send inline, our 8 bytes of header included (0 to 4096).\n"
+     "Bytes to send inline, our 4 bytes of header included (0 to 4096).\n"
      "The device may give more, or less.",
      FIELD(max_inline), UCT_DAQIRI_CONFIG_UINT},
 

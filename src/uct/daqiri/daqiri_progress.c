@@ -101,7 +101,7 @@ uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
         return;
     }
     uct_daqiri_rx_credit(conn, wc);
-    if (ucs_unlikely(hdr->seq != conn->rx_seq)) {
+    if (ucs_unlikely(hdr->seq != (uint16_t)conn->rx_seq)) {
         uct_daqiri_progress_drop(iface, wc->wr_id,
                                  &iface->count->rx_out_of_order);
         return;

@@ -93,7 +93,7 @@ size_t storm_length(storm_kind_t kind, unsigned from, unsigned to,
                     uint32_t number)
 {
     static const size_t edges[] = {0,    1,    8,     120,   127,    128,
-                                   4096, 8191, 8192,  8200,  8248,   8256,
+                                   4096, 8191, 8192,  8200,  8252,   8256,
                                    8257, 16384, 65536, 131072, 262144};
     enum { EDGES = sizeof(edges) / sizeof(edges[0]) };
     t_rng_t rng = {.state = storm_key(kind, from, to, number)};

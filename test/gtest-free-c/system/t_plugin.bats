@@ -211,14 +211,14 @@ thresholds()
     thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=10us UCX_ZCOPY_THRESH=2000
     [ "$short" -eq 2000 ]
     thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=10us UCX_DAQIRI_SEG_SIZE=1024
-    [ "$short" -eq $((1024 - 8 - 8 + 1)) ]
+    [ "$short" -eq $((1024 - 4 - 8 + 1)) ]
     thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=1ns
     [ "$short" -le 256 ] # what goes inline
 }
 
 @test "rendezvous begins behind one segment at the earliest, and before 20 KiB, whatever a READ costs here" {
     thresholds
-    [ "$rndv" -ge 8248 ]
+    [ "$rndv" -ge 8252 ]
     [ "$rndv" -le 20480 ]
 }
 
@@ -226,9 +226,9 @@ thresholds()
     local cheap
 
     thresholds UCX_DAQIRI_LATENCY=105ns
-    [ "$rndv" -eq 8248 ]
+    [ "$rndv" -eq 8252 ]
     thresholds UCX_DAQIRI_LATENCY=220ns
-    [ "$rndv" -eq 8248 ]
+    [ "$rndv" -eq 8252 ]
     thresholds UCX_DAQIRI_LATENCY=400ns
     cheap=$rndv
     [ "$cheap" -gt 12000 ]

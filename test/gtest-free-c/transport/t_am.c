@@ -42,7 +42,7 @@ static unsigned lengths(const t_end_t *end, size_t *length)
     const size_t around[] = {
         0, 1, 8, 64, 128, 256, 4096, end->attr.cap.am.max_short,
         end->attr.cap.am.max_bcopy, end->attr.cap.am.max_zcopy,
-        end->attr.cap.put.max_short - 8 /* inline, with our header */
+        end->attr.cap.put.max_short - 4 /* inline, with our header */
     };
     unsigned count = 0;
     size_t i;
