@@ -188,6 +188,16 @@ static inline dq_ticket_t dq_sq_ticket(const dq_sq_t *sq, const dq_cq_t *cq,
     };
 }
 
+/* Is the next one admitted if it is a message, and with a ticket of no signal? What
+ * dq_sq_admit() and dq_sq_ticket() say, in fewer steps, for what most are. */
+static inline int dq_sq_is_plain(const dq_sq_t *sq, const dq_cq_t *cq)
+{
+    return (sq->gate == DQ_GATE_UP) && (sq->credits > DQ_CREDIT_SPARE) &&
+           (sq->unsignalled + 1 < sq->signal_every) &&
+           (dq_sq_in_use(sq) + 1 + DQ_SQ_RESERVE < sq->depth) &&
+           !dq_cq_is_pressed(cq, 1);
+}
+
 /* Debit one admitted request with its ticket. The device may have it by now, but
  * nothing else has happened to the ledger since the ticket. */
 static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
@@ -199,7 +209,7 @@ static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
     cq->used++;
     sq->credits -= (wr_class != DQ_WR_RMA);
 
-    if (ticket.signal) {
+    if (DQ_UNLIKELY(ticket.signal)) {
         sq->signals++;
         cq->signals++;
         sq->unsignalled = 0;

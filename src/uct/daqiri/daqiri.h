@@ -71,6 +71,7 @@ typedef struct uct_daqiri_iface uct_daqiri_iface_t;
 typedef struct uct_daqiri_conn  uct_daqiri_conn_t;
 typedef struct uct_daqiri_ep    uct_daqiri_ep_t;
 typedef struct uct_daqiri_chain uct_daqiri_chain_t; /* daqiri_chain.h */
+typedef struct uct_daqiri_redo  uct_daqiri_redo_t;  /* daqiri_redo.h  */
 typedef struct uct_daqiri_early uct_daqiri_early_t; /* daqiri_early.h */
 
 /* ---- Memory domain: one RDMA device ---- */
@@ -258,6 +259,7 @@ typedef struct {
     uint32_t           rkey;
     uint64_t           operand;     /* atomics: to add, or to compare with   */
     uint64_t           swap;
+    uct_daqiri_redo_t  *redo;       /* has its inline data already, or NULL  */
     uct_daqiri_op_t    op;
 } uct_daqiri_tx_t;
 
@@ -938,12 +940,18 @@ uint32_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface, const uint32_t *index,
 void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface);
 void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc);
 
-/* Credits to ride on a message now: worth it from a quarter of the window. */
-static inline uint32_t uct_daqiri_rx_riding(uct_daqiri_conn_t *conn)
+/* Should credits ride on a message now? Worth it from a quarter of the window. */
+static inline int uct_daqiri_rx_may_ride(const uct_daqiri_conn_t *conn)
+{
+    return conn->window.owed * 4 >= conn->window.size;
+}
+
+/* How many. */
+static inline uint32_t uct_daqiri_rx_riding(const uct_daqiri_conn_t *conn)
 {
     uint32_t count;
 
-    if (ucs_likely(conn->window.owed * 4 < conn->window.size)) {
+    if (ucs_likely(!uct_daqiri_rx_may_ride(conn))) {
         return 0;
     }
     count = dq_rx_grantable(&conn->iface->rx.ledger, &conn->window);

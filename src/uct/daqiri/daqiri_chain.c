@@ -80,7 +80,7 @@ static void uct_daqiri_chain_fail(uct_daqiri_chain_t *chain, int error,
     conn->chain_error  = error;
     conn->chain_hole   = hole;
     conn->chain_failed = chain->failed;
-    __atomic_store_n(&chain->failed, conn, __ATOMIC_RELEASE);
+    chain->failed      = conn;
 }
 
 
@@ -105,7 +105,7 @@ static void uct_daqiri_chain_do_ring(uct_daqiri_chain_t *chain)
     chain->iface->count->chains++;
     chain->iface->count->chained += chain->count;
     chain->serial++;
-    __atomic_store_n(&chain->count, 0, __ATOMIC_RELEASE);
+    chain->count = 0;
 }
 
 
@@ -203,10 +203,11 @@ static void uct_daqiri_chain_hold(uct_daqiri_chain_t *chain,
                                   uct_daqiri_conn_t *conn,
                                   const struct ibv_send_wr *wr)
 {
-    chain->conn  = conn;
-    chain->alone = 0;
+    chain->conn    = conn;
+    chain->alone   = 0;
+    chain->is_used = 1;
     uct_daqiri_chain_copy(&chain->held[chain->count], conn, wr);
-    __atomic_store_n(&chain->count, chain->count + 1, __ATOMIC_RELEASE);
+    chain->count++;
     if (chain->count == UCT_DAQIRI_CHAIN_MAX) {
         uct_daqiri_chain_do_ring(chain);
     } else if (!chain->is_timed && !chain->is_inside) {
@@ -231,8 +232,7 @@ static void uct_daqiri_chain_see_failure(uct_daqiri_chain_t *chain)
             error             = conn->chain_error;
             hole              = conn->chain_hole;
             conn->chain_error = 0;
-            __atomic_store_n(&chain->failed, conn->chain_failed,
-                             __ATOMIC_RELEASE);
+            chain->failed     = conn->chain_failed;
         }
         uct_daqiri_chain_unlock(chain);
         if (conn != NULL) {
@@ -319,6 +319,7 @@ void uct_daqiri_chain_ring(uct_daqiri_iface_t *iface)
     if (chain == NULL) {
         return;
     }
+    chain->is_used = 0;
     uct_daqiri_chain_lock(chain);
     uct_daqiri_chain_do_ring(chain);
     uct_daqiri_chain_unlock(chain);

@@ -51,6 +51,8 @@ struct uct_daqiri_chain {
     struct itimerspec    hold;
     pthread_mutex_t      timer_lock; /* the timer's, while it is at work     */
     int                  is_inside; /* a progress call; progress             */
+    int                  is_used;   /* something has been held since the last
+                                       uct_daqiri_chain_ring(); progress     */
     uint64_t             alone;     /* what conns hold against their turn: that
                                        of the last progress call, or 0 if one
                                        is under way, or something is held, or
@@ -58,14 +60,13 @@ struct uct_daqiri_chain {
 
     uint8_t              is_locked; /* the lock: of all below; atomic        */
     uct_daqiri_conn_t    *conn;     /* whose requests are held               */
-    unsigned             count;     /* of them; read without the lock, too   */
+    unsigned             count;     /* of them                               */
     uint64_t             serial;    /* of the chain that is held             */
     uint64_t             timed;     /* serial when the timer was set         */
     int                  is_timed;  /* the timer is set                      */
     unsigned             misses;    /* how often it had to ring              */
     uint64_t             rest;      /* nothing is held before this turn      */
-    uct_daqiri_conn_t    *failed;   /* those whose QP refused what was held;
-                                       read without the lock, too            */
+    uct_daqiri_conn_t    *failed;   /* those whose QP refused what was held  */
     uct_daqiri_held_t    held[UCT_DAQIRI_CHAIN_MAX];
 };
 
@@ -80,16 +81,6 @@ void uct_daqiri_chain_close(uct_daqiri_iface_t *iface);
 int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr);
 /* Posts what is held. */
 void uct_daqiri_chain_ring(uct_daqiri_iface_t *iface);
-
-static inline int uct_daqiri_chain_holds(uct_daqiri_chain_t *chain)
-{
-    return __atomic_load_n(&chain->count, __ATOMIC_ACQUIRE) > 0;
-}
-
-static inline int uct_daqiri_chain_has_failed(uct_daqiri_chain_t *chain)
-{
-    return __atomic_load_n(&chain->failed, __ATOMIC_ACQUIRE) != NULL;
-}
 
 /* Before progress call @a turn looks for work. Inline: an idle program does this
  * all the time, and has little else to do (UCT_DAQIRI_POLLED). */
@@ -113,9 +104,7 @@ static inline void uct_daqiri_chain_leave(uct_daqiri_chain_t *chain,
                                           uint64_t turn)
 {
     chain->is_inside = 0;
-    /* count first: the timer empties it after it has told of a failure */
-    if (ucs_unlikely(uct_daqiri_chain_holds(chain) ||
-                     uct_daqiri_chain_has_failed(chain))) {
+    if (chain->is_used) {
         uct_daqiri_chain_ring(chain->iface);
     }
     chain->alone = turn;

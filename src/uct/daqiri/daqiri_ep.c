@@ -94,11 +94,11 @@ uct_daqiri_ep_post_am(uct_daqiri_conn_t *conn, dq_msg_hdr_t *hdr, uint8_t id,
 }
 
 
-static inline void uct_daqiri_ep_count(uct_daqiri_conn_t *conn,
+static inline void uct_daqiri_ep_count(uct_daqiri_counters_t *count,
                                        uint64_t *counter, size_t length)
 {
     (*counter)++;
-    conn->iface->count->am_tx_bytes += length;
+    count->am_tx_bytes += length;
 }
 
 
@@ -170,18 +170,18 @@ uct_daqiri_ep_am_copied(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
     sge.length = sizeof(*hdr) + length;
     status     = uct_daqiri_ep_post_am(conn, &hdr->msg, id, &tx, &sge, 1);
     if (ucs_likely(status == UCS_OK)) {
-        uct_daqiri_ep_count(conn, &conn->iface->count->am_short,
+        uct_daqiri_ep_count(conn->iface->count, &conn->iface->count->am_short,
                             length + sizeof(header));
     }
     return status;
 }
 
 
-UCT_DAQIRI_POLLED ucs_status_t
-uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                       const void *payload, unsigned length)
+/* A short message, whatever is in its way. */
+static UCS_F_NOINLINE ucs_status_t
+uct_daqiri_ep_am_short_any(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
+                           const void *payload, unsigned length)
 {
-    uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
     uct_daqiri_conn_t *conn   = ep->conn;
     uct_daqiri_iface_t *iface = conn->iface;
     uct_daqiri_tx_t tx        = {
@@ -207,7 +207,7 @@ uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     }
 
     if (ucs_likely(conn->redo.slots != NULL)) {
-        hdr = uct_daqiri_redo_inline(conn, sizeof(*hdr) + length, &sge);
+        hdr = uct_daqiri_redo_inline(conn, sizeof(*hdr) + length, &tx, &sge);
         uct_daqiri_ep_copy(hdr + 1, payload, length);
     } else {
         two[0].addr   = (uintptr_t)hdr;
@@ -219,10 +219,58 @@ uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     hdr->am = header;
     status  = uct_daqiri_ep_post_am(conn, &hdr->msg, id, &tx, sge, num_sge);
     if (ucs_likely(status == UCS_OK)) {
-        uct_daqiri_ep_count(conn, &iface->count->am_short,
+        uct_daqiri_ep_count(iface->count, &iface->count->am_short,
                             length + sizeof(header));
     }
     return status;
+}
+
+
+/* Is nothing in its way, and does it take nothing along? */
+static UCS_F_ALWAYS_INLINE int
+uct_daqiri_ep_is_plain(const uct_daqiri_conn_t *conn,
+                       const uct_daqiri_iface_t *iface, unsigned length)
+{
+    return (sizeof(uct_daqiri_short_hdr_t) + length <=
+            iface->config.max_inline_am) &&
+           uct_daqiri_tx_is_plain(conn, iface) &&
+           !uct_daqiri_rx_may_ride(conn) && ucs_queue_is_empty(&conn->pending);
+}
+
+
+/* Most short messages are plain: this is what they cost, and all else is asked
+ * before the first store (docs/bench.md). */
+UCT_DAQIRI_POLLED ucs_status_t
+uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                       const void *payload, unsigned length)
+{
+    uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn   = ep->conn;
+    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_redo_t *redo;
+    uct_daqiri_short_hdr_t *hdr;
+    ucs_status_t status;
+
+    if (ucs_unlikely((id >= UCT_AM_ID_MAX) ||
+                     !uct_daqiri_ep_is_plain(conn, iface, length))) {
+        return uct_daqiri_ep_am_short_any(ep, id, header, payload, length);
+    }
+
+    redo    = uct_daqiri_redo_slot(conn, conn->sq.posted);
+    hdr     = (uct_daqiri_short_hdr_t*)&redo->sge[1];
+    hdr->am = header;
+    dq_msg_pack(&hdr->msg, DQ_MSG_AM, id, conn->tx_seq);
+    uct_daqiri_ep_copy(hdr + 1, payload, length);
+    uct_daqiri_redo_note_plain(conn, redo, sizeof(*hdr) + length);
+
+    status = uct_daqiri_tx_post_plain(conn, iface, redo);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+    conn->tx_seq++;
+    uct_daqiri_ep_count(iface->count, &iface->count->am_short,
+                        length + sizeof(header));
+    return UCS_OK;
 }
 
 
@@ -286,7 +334,7 @@ ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     }
     status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, num_sge);
     if (ucs_likely(status == UCS_OK)) {
-        uct_daqiri_ep_count(conn, &iface->count->am_short, length);
+        uct_daqiri_ep_count(iface->count, &iface->count->am_short, length);
     }
     return status;
 }
@@ -324,7 +372,7 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    uct_daqiri_ep_count(conn, &iface->count->am_bcopy, length);
+    uct_daqiri_ep_count(iface->count, &iface->count->am_bcopy, length);
     return length;
 }
 
@@ -392,7 +440,7 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    uct_daqiri_ep_count(conn, &iface->count->am_zcopy, header_length + total);
+    uct_daqiri_ep_count(iface->count, &iface->count->am_zcopy, header_length + total);
     return UCS_INPROGRESS;
 }
 

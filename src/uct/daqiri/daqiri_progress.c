@@ -151,7 +151,7 @@ uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
                      (conn->sq.gate == DQ_GATE_LOST))) {
         uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_READY);
     }
-    uct_daqiri_rx_use_window(conn);
+    uct_daqiri_rx_use_window(iface, conn);
     uct_daqiri_progress_on_message(iface, conn, wc);
 }
 

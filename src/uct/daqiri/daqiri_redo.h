@@ -13,7 +13,7 @@
 
 #include "daqiri.h"
 
-typedef struct {
+struct uct_daqiri_redo {
     dq_op_t  op;
     uint8_t  opcode;      /* enum ibv_wr_opcode                              */
     uint8_t  flags;       /* IBV_SEND_INLINE, IBV_SEND_FENCE                 */
@@ -24,7 +24,7 @@ typedef struct {
     };
     uint64_t remote_addr;
     struct ibv_sge sge[]; /* or, after the first one, the inline data        */
-} uct_daqiri_redo_t;
+};
 
 static inline uct_daqiri_redo_t *
 uct_daqiri_redo_slot(const uct_daqiri_conn_t *conn, uint32_t id)
@@ -49,18 +49,50 @@ uct_daqiri_redo_kind(const uct_daqiri_tx_t *tx)
 }
 
 /* Room for the @a length bytes of inline data of the next request, where they
- * will be remembered; @a sge_p is set to the SGE that says so. Only if the conn
+ * will be remembered; *tx says so, and so does the SGE. Only if the conn
  * remembers. */
 static UCS_F_ALWAYS_INLINE void *
 uct_daqiri_redo_inline(uct_daqiri_conn_t *conn, size_t length,
-                       struct ibv_sge **sge_p)
+                       uct_daqiri_tx_t *tx, struct ibv_sge **sge_p)
 {
     uct_daqiri_redo_t *redo = uct_daqiri_redo_slot(conn, conn->sq.posted);
 
     redo->sge[0].addr   = (uintptr_t)&redo->sge[1];
     redo->sge[0].length = length;
+    tx->redo            = redo;
     *sge_p              = redo->sge;
     return &redo->sge[1];
+}
+
+/* What it is, but not of what. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_redo_note_kind(uct_daqiri_conn_t *conn, uct_daqiri_redo_t *redo,
+                          const uct_daqiri_tx_t *tx,
+                          const struct ibv_send_wr *wr)
+{
+    redo->op.kind = uct_daqiri_redo_kind(tx);
+    redo->op.seq  = conn->tx_seq;
+    redo->opcode  = tx->opcode;
+    redo->flags   = wr->send_flags & (IBV_SEND_INLINE | IBV_SEND_FENCE);
+    redo->num_sge = wr->num_sge;
+    if (tx->wr_class == DQ_WR_RMA) {
+        redo->rkey        = tx->rkey;
+        redo->remote_addr = tx->remote_addr;
+    }
+}
+
+/* A message without credits, whose @a length bytes are inline in @a redo. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_redo_note_plain(const uct_daqiri_conn_t *conn,
+                           uct_daqiri_redo_t *redo, size_t length)
+{
+    redo->op.kind       = DQ_OP_MSG;
+    redo->op.seq        = conn->tx_seq;
+    redo->opcode        = IBV_WR_SEND;
+    redo->flags         = IBV_SEND_INLINE;
+    redo->num_sge       = 1;
+    redo->sge[0].addr   = (uintptr_t)&redo->sge[1];
+    redo->sge[0].length = length;
 }
 
 /* Remembers the request. @a wr then has its SGEs, and inline data, from here. */
@@ -73,18 +105,7 @@ uct_daqiri_redo_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     uint8_t *end            = data;
     int i;
 
-    redo->op.kind = uct_daqiri_redo_kind(tx);
-    redo->op.seq  = conn->tx_seq;
-    redo->opcode  = tx->opcode;
-    redo->flags   = wr->send_flags & (IBV_SEND_INLINE | IBV_SEND_FENCE);
-    redo->num_sge = wr->num_sge;
-    if (tx->wr_class == DQ_WR_RMA) {
-        redo->rkey        = tx->rkey;
-        redo->remote_addr = tx->remote_addr;
-    }
-    if (wr->sg_list == redo->sge) {
-        return; /* built here: uct_daqiri_redo_inline() */
-    }
+    uct_daqiri_redo_note_kind(conn, redo, tx, wr);
     if (tx->flags & IBV_SEND_INLINE) {
         for (i = 0; i < wr->num_sge; i++) {
             memcpy(end, (const void*)(uintptr_t)wr->sg_list[i].addr,

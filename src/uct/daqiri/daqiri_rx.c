@@ -24,22 +24,6 @@ static void *uct_daqiri_rx_desc(uct_daqiri_iface_t *iface, void *point)
 }
 
 
-/* The headroom need not be a multiple of anything, hence memcpy. */
-static void uct_daqiri_rx_set_release(uct_daqiri_iface_t *iface, void *desc)
-{
-    uct_recv_desc_t *release = &iface->rx.release;
-
-    memcpy(UCS_PTR_BYTE_OFFSET(desc, -(ptrdiff_t)sizeof(release)), &release,
-           sizeof(release));
-}
-
-
-void uct_daqiri_rx_mark(uct_daqiri_iface_t *iface, void *data)
-{
-    uct_daqiri_rx_set_release(iface, uct_daqiri_rx_desc(iface, data));
-}
-
-
 static void *uct_daqiri_rx_desc_index(void *desc)
 {
     return UCS_PTR_BYTE_OFFSET(desc, -(ptrdiff_t)UCT_DAQIRI_RX_DESC_LEN);
@@ -79,7 +63,7 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
     for (index = *first_p; index < *first_p + count; index++) {
         desc = uct_daqiri_rx_desc(iface, iface->rx.pool.bufs[index].buf);
         memcpy(uct_daqiri_rx_desc_index(desc), &index, sizeof(index));
-        uct_daqiri_rx_set_release(iface, desc);
+        uct_daqiri_rx_mark(iface, iface->rx.pool.bufs[index].buf);
         uct_daqiri_rx_make_recv(iface, index);
     }
     return UCS_OK;

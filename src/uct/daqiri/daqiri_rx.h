@@ -48,17 +48,25 @@ static inline void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn,
 }
 
 /* Of what the peer was promised this message has used one. */
-static inline void uct_daqiri_rx_use_window(uct_daqiri_conn_t *conn)
+static inline void uct_daqiri_rx_use_window(uct_daqiri_iface_t *iface,
+                                            uct_daqiri_conn_t *conn)
 {
-    dq_rx_use(&conn->iface->rx.ledger, &conn->window);
+    dq_rx_use(&iface->rx.ledger, &conn->window);
     if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->is_owing)) {
-        conn->is_owing      = UCT_DAQIRI_OWING_NEW;
-        conn->iface->chores = 1;
-        ucs_list_add_tail(&conn->iface->rx.owing, &conn->owing_link);
+        conn->is_owing = UCT_DAQIRI_OWING_NEW;
+        iface->chores  = 1;
+        ucs_list_add_tail(&iface->rx.owing, &conn->owing_link);
     }
 }
 
-/* Says in the buffer of @a data how UCP gives it back. */
-void uct_daqiri_rx_mark(uct_daqiri_iface_t *iface, void *data);
+/* Says in the buffer of @a data how UCP gives it back. The headroom need not be a
+ * multiple of anything, hence memcpy. */
+static inline void uct_daqiri_rx_mark(uct_daqiri_iface_t *iface, void *data)
+{
+    uct_recv_desc_t *release = &iface->rx.release;
+    ptrdiff_t before         = iface->config.headroom + sizeof(release);
+
+    memcpy(UCS_PTR_BYTE_OFFSET(data, -before), &release, sizeof(release));
+}
 
 #endif

@@ -62,6 +62,20 @@ static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_is_alone(uct_daqiri_conn_t *conn)
 }
 
 
+/* From here on the ledger has it, and it is remembered. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_tx_account(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
+                      struct ibv_send_wr *wr, dq_ticket_t ticket)
+{
+    dq_sq_debit(&conn->sq, &conn->iface->tx.ledger, tx->wr_class, ticket);
+    if (tx->redo != NULL) {
+        uct_daqiri_redo_note_kind(conn, tx->redo, tx, wr);
+    } else if (ucs_likely(conn->redo.slots != NULL)) {
+        uct_daqiri_redo_note(conn, tx, wr);
+    }
+}
+
+
 /* Posts one admitted work request. On an error nothing of it is owned by the
  * NIC, its send buffer is free, and the conn is on its way to death. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
@@ -71,8 +85,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     struct ibv_send_wr wr; /* only what the opcode reads is filled in */
     struct ibv_send_wr *bad_wr;
     dq_ticket_t ticket;
-    int is_alone;
-    int ret = 0;
+    int ret;
 
     ticket = dq_sq_ticket(&conn->sq, &conn->iface->tx.ledger, tx->signal);
 
@@ -96,16 +109,12 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         wr.imm_data = htonl(tx->imm);
     }
 
-    is_alone = uct_daqiri_tx_is_alone(conn);
-    if (ucs_likely(is_alone)) {
+    if (ucs_likely(uct_daqiri_tx_is_alone(conn))) {
         ret = ibv_post_send(conn->qp, &wr, &bad_wr);
-    }
-    /* after the doorbell, so that the peer need not wait for it */
-    dq_sq_debit(&conn->sq, &conn->iface->tx.ledger, tx->wr_class, ticket);
-    if (ucs_likely(conn->redo.slots != NULL)) {
-        uct_daqiri_redo_note(conn, tx, &wr);
-    }
-    if (!is_alone) {
+        /* after the doorbell, so that the peer need not wait for it */
+        uct_daqiri_tx_account(conn, tx, &wr, ticket);
+    } else {
+        uct_daqiri_tx_account(conn, tx, &wr, ticket);
         ret = uct_daqiri_tx_post_later(conn, &wr, tx->op.ep, tx->op.desc);
     }
     if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, &wr, ret)) {
@@ -114,6 +123,45 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     if ((tx->op.desc != UCT_DAQIRI_NO_DESC) || (tx->op.comp != NULL)) {
         conn->ops[ticket.id & conn->sq.mask] = tx->op;
         conn->op_count++;
+    }
+    return UCS_OK;
+}
+
+
+/* Does the next message go out now, by itself, inline from where it is remembered,
+ * with no signal and no fence? */
+static UCS_F_ALWAYS_INLINE int
+uct_daqiri_tx_is_plain(const uct_daqiri_conn_t *conn,
+                       const uct_daqiri_iface_t *iface)
+{
+    return (conn->chain_turn < *conn->alone) &&
+           dq_sq_is_plain(&conn->sq, &iface->tx.ledger) &&
+           (conn->next_flags == 0) && (conn->redo.slots != NULL);
+}
+
+
+/* Then this is all that posting it takes; see uct_daqiri_redo_note_plain(). */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_daqiri_tx_post_plain(uct_daqiri_conn_t *conn, uct_daqiri_iface_t *iface,
+                         uct_daqiri_redo_t *redo)
+{
+    struct ibv_send_wr wr; /* as far as a SEND is read */
+    struct ibv_send_wr *bad_wr;
+    int ret;
+
+    wr.wr_id         = conn->sq.posted;
+    wr.next          = NULL;
+    wr.sg_list       = redo->sge;
+    wr.num_sge       = 1;
+    wr.opcode        = IBV_WR_SEND;
+    wr.send_flags    = IBV_SEND_INLINE;
+    conn->chain_turn = iface->turn;
+    ret              = ibv_post_send(conn->qp, &wr, &bad_wr);
+
+    dq_sq_debit(&conn->sq, &iface->tx.ledger, DQ_WR_MSG,
+                (dq_ticket_t){.id = conn->sq.posted});
+    if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, &wr, ret)) {
+        return uct_daqiri_tx_refused(conn, DQ_WR_MSG, UCT_DAQIRI_NO_DESC, ret);
     }
     return UCS_OK;
 }

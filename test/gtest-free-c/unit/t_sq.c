@@ -162,6 +162,17 @@ static dq_admit_t model_admit(const world_t *world, const lane_t *lane,
 }
 
 
+/* What it says, the two that it stands for say together. */
+static void lane_check_plain(const world_t *world, const lane_t *lane)
+{
+    dq_ticket_t ticket = dq_sq_ticket(&lane->sq, &world->cq, 0);
+
+    T_NEED_EQ(dq_sq_is_plain(&lane->sq, &world->cq),
+              (model_admit(world, lane, DQ_WR_MSG) == DQ_ADMIT_OK) &&
+                      !ticket.signal);
+}
+
+
 /* Posts if that is admitted, and says if it was. */
 static int lane_post(world_t *world, lane_t *lane, dq_wr_class_t wr_class,
                      int want_signal)
@@ -170,6 +181,7 @@ static int lane_post(world_t *world, lane_t *lane, dq_wr_class_t wr_class,
     dq_ticket_t ticket;
 
     T_NEED_EQ(admit, model_admit(world, lane, wr_class));
+    lane_check_plain(world, lane);
     if (admit != DQ_ADMIT_OK) {
         return 0;
     }
