@@ -221,7 +221,8 @@ uct_daqiri_progress_do_chores(uct_daqiri_iface_t *iface, unsigned received)
 
 static inline int uct_daqiri_progress_has_chores(uct_daqiri_iface_t *iface)
 {
-    return iface->chores || uct_daqiri_cm_has_events(iface);
+    return ucs_unlikely(iface->chores) ||
+           ucs_unlikely(uct_daqiri_cm_has_events(iface));
 }
 
 
