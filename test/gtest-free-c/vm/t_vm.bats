@@ -19,11 +19,13 @@ load vm.bash
     refused '--memory wants a number from 256 to 65536, not "99999999999999999999"' \
         --memory 99999999999999999999 :
     refused '--cpus wants a number from 1 to 64, not "0"' --cpus 0 :
+    refused '--cpus with --count wants a number from 1 to 1, not "2"' --count --cpus 2 :
     refused '--time-limit wants a number from 1 to 86400, not ""' --time-limit '' :
     refused '--env wants NAME=VALUE or NAME, not "1A=x"' --env 1A=x :
     refused 'there is no folder /none' --results /none :
     refused '--network hosts needs --peer, the command of host2' --network hosts :
     refused '--peer needs --network hosts' --peer : :
+    VM_LIFE=0 refused 'VM_LIFE wants a number from 1 to 86400, not "0"' :
     VM_SPARE=soon refused 'VM_SPARE wants a number from 0 to 86400, not "soon"' :
 }
 
@@ -141,6 +143,45 @@ load vm.bash
     [ "$uptime" -le $((SECONDS - started + 2)) ]
     khz=$("$("$vm/image" | tail -n 1)")
     [ $((khz / 1000 - mhz)) -ge -5 ] && [ $((khz / 1000 - mhz)) -le 5 ]
+}
+
+# As if the kernel hung at boot, the first time.
+@test "a guest that gives no sign of life is started again, and that is told" {
+    need_machine
+    mkdir -p "$dir/slow"
+    cat > "$dir/slow/qemu-system-x86_64" <<- END
+	#!/bin/bash
+	[ -e "$dir/hung" ] || { : > "$dir/hung"; exec sleep 1000; }
+	exec $(command -v qemu-system-x86_64) "\$@"
+	END
+    chmod +x "$dir/slow/qemu-system-x86_64"
+    VM_LIFE=20 PATH=$dir/slow:$PATH vm a --network none 'echo up'
+    [ "$(cat "$dir/a.out")" = up ]
+    [[ $(head -n 1 "$dir/a.err") == *'host1 gave no sign of life in 20 s: started again' ]]
+}
+
+# A busy machine cannot make the same loop longer there, and who sleeps for
+# minutes there is not waited for.
+@test "where instructions are counted, the same takes the same time, and sleep none" {
+    local started=$SECONDS
+
+    need_machine
+    vm a --network none --count --time-limit 600 'nproc
+        for ((n = 0; n < 5; n++)); do
+            from=${EPOCHREALTIME/./}
+            for ((i = 0; i < 50000; i++)); do :; done
+            echo $((${EPOCHREALTIME/./} - from))
+        done
+        from=$SECONDS
+        sleep 500
+        echo $((SECONDS - from))'
+    cat "$dir/a.out"
+    [ $((SECONDS - started)) -lt 300 ]
+    [ "$(sed -n 1p "$dir/a.out")" -eq 1 ]
+    [ "$(sed -n 7p "$dir/a.out")" -ge 499 ]
+    # the first one pays for what it is the first to use
+    sed -n 3,6p "$dir/a.out" | sort -n |
+        awk 'NR == 1 { least = $1 } END { exit !($1 <= 1.02 * least) }'
 }
 
 # On each kind of address every message takes at least one packet each way.

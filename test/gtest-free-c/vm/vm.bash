@@ -11,7 +11,7 @@ setup()
     dir=$BATS_TEST_TMPDIR
     export TMPDIR=$dir/tmp
     mkdir "$TMPDIR"
-    unset VM_SPARE
+    unset VM_SPARE VM_LIFE
 }
 
 # Nothing is left: no file of a run, and no process, all of which have the
