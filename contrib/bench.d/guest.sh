@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Read by contrib/bench: the bed softroce. This script runs once more, inside
-# of a virtual machine, and everything in one boot of it: times of two boots
-# cannot be compared, only their ratios. How busy the machine is only the host
-# knows.
+# of a virtual machine, and everything that is timed in one boot of it: times of
+# two boots cannot be compared, only their ratios. How busy the machine is only
+# the host knows. What is counted has a boot of its own, with another clock.
 # shellcheck shell=bash
 
 # What may pass until the machine is ended: each pair takes seconds, on a busy
@@ -39,23 +39,37 @@ watch_guest()
 
 # Where a library happens to lie is worth several percent to an emulated
 # processor. So each process lies elsewhere, and medians are not of one place.
-run_in_guest()
+# boot_guest OPTION... -- ARGUMENT...: options of contrib/vm/run, arguments of ours
+boot_guest()
 {
     local run=$top/contrib/vm/run
-    local environment=(--env BENCH_INSIDE=yes)
+    local options=(--env BENCH_INSIDE=yes)
     local command status name
 
     [ -x "$run" ] || die 1 "$run is not there: it boots the virtual machine"
     for name in BENCH_PERCENT BENCH_VERBS_COUNTER BENCH_LINE_PROGRAM "${!UCX_@}"; do
-        environment+=(--env "$name")
+        options+=(--env "$name")
     done
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
     printf -v command '%q ' "$top/contrib/bench" "$@"
     shopt -s lastpipe
     "$run" --network pair --memory 1536 --random-addresses \
-        --time-limit "$(guest_limit)" "${environment[@]}" "$command" |
+        --time-limit "$(guest_limit)" "${options[@]}" "$command" |
         watch_guest
     status=${PIPESTATUS[0]}
     [ "$status" -eq 0 ] || die 1 "it failed in the virtual machine (status $status)"
+}
+
+run_in_guest()
+{
+    if does time || does calls; then
+        boot_guest -- "$@"
+    fi
+    ! does instructions || boot_guest --count --env BENCH_COUNTED=yes -- "$@"
     print_machine
 }
 

@@ -138,7 +138,9 @@ csv_line='^ *[0-9]+,[0-9.]+(,([0-9.]+|inf|-?nan),[0-9.]+){3}$'
 
 # run_pair SIDE: the loaded test once -> $csv, the last line of
 # ucx_perftest -v: iterations, latency in us (median, average, overall), MB/s
-# (average, overall), messages/s (average, overall).
+# (average, overall), messages/s (average, overall). Where instructions are
+# counted one process talks to itself: of two that poll, and share a CPU, one
+# would count while it waits for the other.
 run_pair()
 {
     local side=$1
@@ -147,6 +149,10 @@ run_pair()
     port=$(free_port)
     options=(-x "$(transport_of "$side")" -d "$device" -p "$port")
     clear_stats
+    if [ "$counted" = yes ]; then
+        run_alone "$side" "${options[@]}"
+        return
+    fi
     start_server "$side" "${options[@]}"
     # shellcheck disable=SC2046
     perftest "$side" client timeout "$pair_limit" $(pin 1) \
@@ -155,9 +161,27 @@ run_pair()
         </dev/null || give_up "$side" "$work/client" "$work/server"
     wait "$server" || give_up "$side" "$work/server"
     server=
+    take_csv "$side"
+}
+
+# run_alone SIDE OPTION...
+run_alone()
+{
+    local side=$1
+
+    shift
+    perftest "$side" client timeout "$pair_limit" ucx_perftest -l "$@" \
+        -t "$perf" -D "$layout" -s "$size" -n "$count" -w "$warmup" -f -v \
+        >"$work/client" 2>&1 </dev/null || give_up "$side" "$work/client"
+    take_csv "$side"
+}
+
+# take_csv SIDE -> $csv
+take_csv()
+{
     csv=$(grep -E "$csv_line" "$work/client" | tail -n 1)
-    [ -n "$csv" ] || give_up "$side" "$work/client"
-    carried "$side" "$op" "$count"
+    [ -n "$csv" ] || give_up "$1" "$work/client"
+    carried "$1" "$op" "$count"
 }
 
 # time_pair NAME SIDE: a figure more in each file that belongs to it.

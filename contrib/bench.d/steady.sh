@@ -69,6 +69,10 @@ steadily()
 {
     local tries
 
+    if [ "$counted" = yes ]; then
+        "$@"
+        return
+    fi
     for ((tries = 1; tries <= steady_runs; tries++)); do
         await_near
         "$@"

@@ -17,34 +17,54 @@ spread()
 # What is as far from chance as this, or farther, is no luck.
 luck=2.5
 
+# An instruction is a nanosecond where they are counted.
+if [ "$counted" = yes ]; then
+    us='1000 instr.' per_s='/G instr.' not_by_luck=
+else
+    us=us per_s=/s not_by_luck=', and not by luck,'
+fi
+
 # row TITLE NAME smaller|bigger: one line of the table; $work/behind gets the
-# titles of those in which $theirs is better, and not by luck.
+# titles of those in which $theirs is better: of what is timed, and not by luck.
 row()
 {
-    local z
+    local z ratio
 
     z=$(awk -v better="$3" -f "$bench_d/ranks.awk" \
         "$work/$2.$ours" "$work/$2.$theirs")
-    echo "$(spread "$work/$2.$ours") $(spread "$work/$2.$theirs")" |
-        awk -v title="$1" -v better="$3" -v z="$z" '{
+    ratio=$(echo "$(spread "$work/$2.$ours") $(spread "$work/$2.$theirs")" |
+        awk -v title="$1" -v better="$3" -v z="$z" -v table="$work/table" '{
             ratio = better == "smaller" ? $5 / $2 : $2 / $5
             line = sprintf("%-30s", title)
             for (i = 1; i <= 6; i++)
                 line = line sprintf(($i >= 1000) ? "%10.0f" : "%10.3f", $i) \
                        (i == 3 ? "  |" : "")
-            printf "%s  | %6.2f | %5s\n", line, ratio, z
-        }'
-    ! awk -v z="$z" -v luck="$luck" 'BEGIN { exit !(z + 0 < -luck) }' ||
-        echo "$1" >> "$work/behind"
+            printf "%s  | %6.2f | %5s\n", line, ratio, z > table
+            printf "%.2f\n", ratio
+        }')
+    cat "$work/table"
+    ! is_behind "$z" "$ratio" || echo "$1" >> "$work/behind"
+}
+
+# is_behind Z RATIO
+is_behind()
+{
+    if [ "$counted" = yes ]; then
+        awk -v ratio="$2" 'BEGIN { exit !(ratio < 1) }'
+    else
+        awk -v z="$1" -v luck="$luck" 'BEGIN { exit !(z + 0 < -luck) }'
+    fi
 }
 
 print_behind()
 {
-    if [ -s "$work/behind" ]; then
-        printf '%s is better, and not by luck, in:\n' "$theirs"
+    if [ "$counted" = no ] && [ "$runs" -lt 4 ]; then
+        printf 'Fewer than four runs do not tell what is luck.\n'
+    elif [ -s "$work/behind" ]; then
+        printf '%s is better%s in:\n' "$theirs" "$not_by_luck"
         sed 's/^/    /' "$work/behind"
     else
-        printf '%s is better by no more than luck in each row.\n' "$theirs"
+        printf '%s is better%s in no row.\n' "$theirs" "$not_by_luck"
     fi
 }
 
@@ -66,11 +86,13 @@ print_uct_rows()
         title="$name, $size B"
         case $kind in
             latency)
-                row "$title, us, median" "$name.median" smaller
-                row "$title, us, mean" "$name.mean" smaller
+                # ucx_perftest's medians come in steps of a half
+                [ "$counted" = yes ] ||
+                    row "$title, $us, median" "$name.median" smaller
+                row "$title, $us, mean" "$name.mean" smaller
                 ;;
-            rate) row "$title, messages/s" "$name.rate" bigger ;;
-            bandwidth) row "$title, MB/s" "$name.bandwidth" bigger ;;
+            rate) row "$title, messages$per_s" "$name.rate" bigger ;;
+            bandwidth) row "$title, MB$per_s" "$name.bandwidth" bigger ;;
         esac
     done
 }
@@ -83,8 +105,8 @@ print_mpi_rows()
         has_test "$name" || continue
         while read -r test size; do
             case $test in
-                latency) row "$name, $size B, us" "$name.$test.$size" smaller ;;
-                bw) row "$name, $size B, MB/s" "$name.$test.$size" bigger ;;
+                latency) row "$name, $size B, $us" "$name.$test.$size" smaller ;;
+                bw) row "$name, $size B, MB$per_s" "$name.$test.$size" bigger ;;
             esac
         done < "$work/$name.rows"
     done
@@ -111,6 +133,10 @@ print_ratios()
     fi
     ! does instructions || print_instruction_rows
     printf '\nratio: of medians; more than 1.00 means that %s is better.\n' "$ours"
+    if [ "$counted" = yes ]; then
+        print_counted
+        return
+    fi
     ! does time || {
         printf 'z: how far the ranks of the runs are from chance, in standard deviations;\n'
         printf 'positive if %s is better. From -%s to %s it may be luck.\n' \
@@ -119,6 +145,16 @@ print_ratios()
         printf 'Timed runs of each, the two in turns: %s.\n' "$runs"
         print_steadiness
     }
+}
+
+print_counted()
+{
+    cat <<- 'END'
+	Instructions of the whole machine, its kernel included, are counted here, not
+	timed: what one process spends that talks to itself, or, of MPI, two ranks on
+	one CPU, of which who finds nothing lets the other one run. G are 10^9.
+	END
+    print_behind
 }
 
 print_tables()

@@ -63,8 +63,6 @@ refuses()
     run -2 "$bench" --tests ,
     [ "$output" = 'bench: --tests wants names of tests' ]
     refuses 'mpi_wire needs the two devices of --bed softroce' --tests mpi_wire
-    run -2 "$bench" --bed softroce --only instructions
-    [[ $output == *'use --bed softverbs' ]]
     run -2 "$bench" --bed softroce --only recovery
     [[ $output == *'use --bed softverbs' ]]
     refuses '--only recovery measures daqiri, not "rc_verbs"' --only recovery \
@@ -118,6 +116,18 @@ refuses()
     [[ $output == *'Others used '*' CPUs at most in any part of this.'* ]]
 }
 
+@test "softroce: what is counted has a boot of its own, with a clock that counts" {
+    other_vm 'echo "boot: $*"'
+    run -0 "$bench" --bed softroce --build "$build" --only instructions
+    [ "$(grep -c '^boot: ' <<< "$output")" -eq 1 ]
+    [[ $output == *'boot: '*' --count '*' BENCH_COUNTED=yes '* ]]
+    run -0 "$bench" --bed softroce --build "$build"
+    [ "$(grep -c '^boot: ' <<< "$output")" -eq 2 ]
+    [ "$(grep -c '^boot: .* --count ' <<< "$output")" -eq 1 ]
+    run -0 "$bench" --bed softroce --build "$build" --only time
+    [[ $output == *'boot: '* ]] && [[ $output != *' --count '* ]]
+}
+
 @test "softroce: of several boots the ratios, too, until one fails" {
     other_vm 'echo >> boots; n=$(wc -l < boots)
         [ "$n" -lt 5 ] || exit 9
@@ -160,6 +170,7 @@ refuses()
 }
 
 @test "table: rows in which the other is better, and not by luck, are named" {
+    counted=no runs=5
     . "$bench_d/table.sh"
     ours=daqiri theirs=other work=$PWD
     printf '%s\n' 5 6 7 8 9 > a.daqiri
@@ -169,10 +180,30 @@ refuses()
     row 'one row' a bigger
     row 'another' b smaller
     run -0 print_behind
-    [ "$output" = 'other is better by no more than luck in each row.' ]
+    [ "$output" = 'other is better, and not by luck, in no row.' ]
     row 'a third' a smaller
     run -0 print_behind
     [ "$output" = $'other is better, and not by luck, in:\n    a third' ]
+    runs=3
+    run -0 print_behind
+    [ "$output" = 'Fewer than four runs do not tell what is luck.' ]
+}
+
+@test "table: of what is counted each row is named whose ratio is below 1.00" {
+    counted=yes runs=3
+    . "$bench_d/table.sh"
+    ours=daqiri theirs=other work=$PWD
+    printf '%s\n' 1000 1000 1000 > a.daqiri
+    printf '%s\n' 996 996 996 > a.other
+    printf '%s\n' 1000 1000 1000 > b.daqiri
+    printf '%s\n' 994 994 994 > b.other
+    row 'as good as equal' a smaller
+    row 'more' b bigger
+    run -0 print_behind
+    [ "$output" = 'other is better in no row.' ]
+    row 'less' b smaller
+    run -0 print_behind
+    [ "$output" = $'other is better in:\n    less' ]
 }
 
 @test "figures: a line of ucx_perftest's, also one in which nothing has ended" {
@@ -189,6 +220,7 @@ refuses()
 }
 
 @test "steady: what ends with CPUs far from each other is run again, not for ever" {
+    counted=no
     . "$bench_d/steady.sh"
     # one line for each look; those that are left tell that there were fewer
     line_ns()
