@@ -160,28 +160,21 @@ load vm.bash
     [[ $(head -n 1 "$dir/a.err") == *'host1 gave no sign of life in 20 s: started again' ]]
 }
 
-# A busy machine cannot make the same loop longer there, and who sleeps for
-# minutes there is not waited for.
-@test "where instructions are counted, the same takes the same time, and sleep none" {
-    local started=$SECONDS
-
+# With our clock the same loop takes 2.2 s there, or 3.6, on a machine that does
+# something else as well.
+@test "where instructions are counted, the same takes the same time" {
     need_machine
-    vm a --network none --count --time-limit 600 'nproc
+    vm a --network none --count 'nproc
         for ((n = 0; n < 5; n++)); do
             from=${EPOCHREALTIME/./}
             for ((i = 0; i < 50000; i++)); do :; done
             echo $((${EPOCHREALTIME/./} - from))
-        done
-        from=$SECONDS
-        sleep 500
-        echo $((SECONDS - from))'
+        done'
     cat "$dir/a.out"
-    [ $((SECONDS - started)) -lt 300 ]
     [ "$(sed -n 1p "$dir/a.out")" -eq 1 ]
-    [ "$(sed -n 7p "$dir/a.out")" -ge 499 ]
-    # the first one pays for what it is the first to use
-    sed -n 3,6p "$dir/a.out" | sort -n |
-        awk 'NR == 1 { least = $1 } END { exit !($1 <= 1.02 * least) }'
+    # 0.1 % from the least to the most
+    sed -n 2,6p "$dir/a.out" | sort -n |
+        awk 'NR == 1 { least = $1 } END { exit !(NR == 5 && $1 <= 1.005 * least) }'
 }
 
 # On each kind of address every message takes at least one packet each way.
