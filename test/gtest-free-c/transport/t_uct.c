@@ -36,6 +36,7 @@ static struct {
     unsigned   expected_count;
     int        may_lose;
     int        may_flush;
+    int        is_cut; /* an end was closed before all was acknowledged      */
     int        may_refuse;
     int        may_be_bad;
     int        is_fine;   /* the test came to its end                        */
@@ -389,7 +390,9 @@ static void t_stats_check(void)
         return;
     }
     ck_assert_uint_eq(t_stats_sum("tx_errors"), 0);
-    ck_assert_uint_eq(t_stats_sum("tx_flushed"), 0);
+    if (!t_now.is_cut) {
+        ck_assert_uint_eq(t_stats_sum("tx_flushed"), 0);
+    }
 }
 
 
@@ -794,7 +797,9 @@ void t_end_close(t_end_t *end)
     t_link_t *link, *next;
     t_end_t **at;
 
-    if (!end->is_rude) {
+    if (end->is_rude) {
+        t_now.is_cut = 1; /* what is on a wire just then is flushed */
+    } else {
         t_iface_flush(end);
     }
     for (link = t_now.links; link != NULL; link = next) {
