@@ -54,7 +54,6 @@ typedef struct {
 } __attribute__((packed)) dq_msg_hdr_t;
 
 DQ_STATIC_ASSERT(sizeof(dq_msg_hdr_t) == 4, "whole words, as RoCE pads to");
-DQ_STATIC_ASSERT(sizeof(dq_msg_hdr_t) == sizeof(uint32_t), "one store");
 
 static inline void dq_msg_pack(dq_msg_hdr_t *hdr, dq_msg_kind_t kind,
                                uint8_t am_id, uint32_t seq)

@@ -440,7 +440,8 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    uct_daqiri_ep_count(iface->count, &iface->count->am_zcopy, header_length + total);
+    uct_daqiri_ep_count(iface->count, &iface->count->am_zcopy,
+                        header_length + total);
     return UCS_INPROGRESS;
 }
 

@@ -53,7 +53,7 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
 {
     ucs_status_t status;
     uint64_t index;
-    void *desc;
+    void *point, *desc;
 
     status = uct_daqiri_pool_grow(&iface->rx.pool, count, first_p);
     if (status != UCS_OK) {
@@ -61,9 +61,10 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
     }
 
     for (index = *first_p; index < *first_p + count; index++) {
-        desc = uct_daqiri_rx_desc(iface, iface->rx.pool.bufs[index].buf);
+        point = iface->rx.pool.bufs[index].buf;
+        desc  = uct_daqiri_rx_desc(iface, point);
         memcpy(uct_daqiri_rx_desc_index(desc), &index, sizeof(index));
-        uct_daqiri_rx_mark(iface, iface->rx.pool.bufs[index].buf);
+        uct_daqiri_rx_mark(iface, point);
         uct_daqiri_rx_make_recv(iface, index);
     }
     return UCS_OK;
