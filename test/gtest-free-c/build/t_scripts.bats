@@ -191,11 +191,13 @@ suites_of()
         echo '# the reason'
         echo 'not ok - it breaks'
         echo '# what it means'
+        for i in {1..40}; do echo "# ok $i - noise of a program inside"; done
+        echo '# not ok 41 - the case inside'
         echo 'ok - case 201'
     } >"$LOG"
     make_result='echo ":test-result: FAIL x" >> "$2/t.trs"; cp "$LOG" "$2/t.log"' \
         run -1 check_without_work --quick
-    [[ $output == *'the reason'*'not ok - it breaks'*'what it means'* ]]
+    [[ $output == *'the reason'*'not ok - it breaks'*'what it means'*'the case inside'* ]]
     [[ $output != *noise* ]]
     [[ $output == *'check: FAILED: release/walls t: it breaks'* ]]
     [[ $output == *'check: FAILED: release/device t: it breaks'* ]]
