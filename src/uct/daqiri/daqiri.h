@@ -259,7 +259,9 @@ typedef struct {
     uint32_t           rkey;
     uint64_t           operand;     /* atomics: to add, or to compare with   */
     uint64_t           swap;
-    uct_daqiri_redo_t  *redo;       /* has its inline data already, or NULL  */
+    int                is_placed;   /* what its SGEs say is remembered, or never
+                                       will be                               */
+    uct_daqiri_redo_t  *redo;       /* where, if is_placed; or NULL          */
     uct_daqiri_op_t    op;
 } uct_daqiri_tx_t;
 

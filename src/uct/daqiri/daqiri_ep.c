@@ -130,8 +130,8 @@ uct_daqiri_ep_take_buffer(uct_daqiri_iface_t *iface, uct_daqiri_tx_t *tx,
 {
     const uct_daqiri_buf_t *buf;
 
-    tx->op.desc = uct_daqiri_tx_desc(iface, &tx->signal);
-    if (ucs_unlikely(tx->op.desc == UCT_DAQIRI_NO_DESC)) {
+    if (ucs_unlikely(!uct_daqiri_tx_take_desc(iface, &tx->op.desc,
+                                              &tx->signal))) {
         return NULL;
     }
     buf       = &iface->tx.pool.bufs[tx->op.desc];
@@ -348,7 +348,8 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     uct_daqiri_conn_t *conn   = ep->conn;
     uct_daqiri_iface_t *iface = conn->iface;
     uct_daqiri_tx_t tx        = {.flags = 0};
-    struct ibv_sge sge;
+    struct ibv_sge unremembered;
+    struct ibv_sge *sge;
     ucs_status_t status;
     dq_msg_hdr_t *hdr;
     size_t length;
@@ -361,14 +362,15 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    hdr = uct_daqiri_ep_take_buffer(iface, &tx, &sge);
+    sge = uct_daqiri_redo_sge(conn, &tx, &unremembered);
+    hdr = uct_daqiri_ep_take_buffer(iface, &tx, sge);
     if (ucs_unlikely(hdr == NULL)) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    length     = pack_cb(hdr + 1, arg);
-    sge.length = sizeof(*hdr) + length;
-    status     = uct_daqiri_ep_post_am(conn, hdr, id, &tx, &sge, 1);
+    length      = pack_cb(hdr + 1, arg);
+    sge->length = sizeof(*hdr) + length;
+    status      = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, 1);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }

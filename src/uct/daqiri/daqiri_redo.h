@@ -59,22 +59,37 @@ uct_daqiri_redo_inline(uct_daqiri_conn_t *conn, size_t length,
 
     redo->sge[0].addr   = (uintptr_t)&redo->sge[1];
     redo->sge[0].length = length;
+    tx->is_placed       = 1;
     tx->redo            = redo;
     *sge_p              = redo->sge;
     return &redo->sge[1];
 }
 
+/* Where the one SGE of the next request goes: to where it will be remembered, or
+ * else into *other; *tx says so. */
+static UCS_F_ALWAYS_INLINE struct ibv_sge *
+uct_daqiri_redo_sge(const uct_daqiri_conn_t *conn, uct_daqiri_tx_t *tx,
+                    struct ibv_sge *other)
+{
+    tx->is_placed = 1;
+    if (ucs_unlikely(conn->redo.slots == NULL)) {
+        return other;
+    }
+    tx->redo = uct_daqiri_redo_slot(conn, conn->sq.posted);
+    return tx->redo->sge;
+}
+
 /* What it is, but not of what. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_redo_note_kind(uct_daqiri_conn_t *conn, uct_daqiri_redo_t *redo,
-                          const uct_daqiri_tx_t *tx,
-                          const struct ibv_send_wr *wr)
+                          const uct_daqiri_tx_t *tx, unsigned flags,
+                          int num_sge)
 {
     redo->op.kind = uct_daqiri_redo_kind(tx);
     redo->op.seq  = conn->tx_seq;
     redo->opcode  = tx->opcode;
-    redo->flags   = wr->send_flags & (IBV_SEND_INLINE | IBV_SEND_FENCE);
-    redo->num_sge = wr->num_sge;
+    redo->flags   = flags;
+    redo->num_sge = num_sge;
     if (tx->wr_class == DQ_WR_RMA) {
         redo->rkey        = tx->rkey;
         redo->remote_addr = tx->remote_addr;
@@ -98,14 +113,14 @@ uct_daqiri_redo_note_plain(const uct_daqiri_conn_t *conn,
 /* Remembers the request. @a wr then has its SGEs, and inline data, from here. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_redo_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
-                     struct ibv_send_wr *wr)
+                     unsigned flags, struct ibv_send_wr *wr)
 {
     uct_daqiri_redo_t *redo = uct_daqiri_redo_slot(conn, wr->wr_id);
     uint8_t *data           = (uint8_t*)&redo->sge[1];
     uint8_t *end            = data;
     int i;
 
-    uct_daqiri_redo_note_kind(conn, redo, tx, wr);
+    uct_daqiri_redo_note_kind(conn, redo, tx, flags, wr->num_sge);
     if (tx->flags & IBV_SEND_INLINE) {
         for (i = 0; i < wr->num_sge; i++) {
             memcpy(end, (const void*)(uintptr_t)wr->sg_list[i].addr,

@@ -24,13 +24,15 @@ static void uct_daqiri_fetch_done(uct_completion_t *super)
 
 /* Inline: a get is little else. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_daqiri_fetch_post(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
+uct_daqiri_fetch_post(uct_daqiri_ep_t *ep, size_t offset, uct_daqiri_tx_t *tx,
                       const uct_daqiri_fetch_t *fetch)
 {
-    uct_daqiri_iface_t *iface = ep->conn->iface;
+    uct_daqiri_conn_t *conn   = ep->conn;
+    uct_daqiri_iface_t *iface = conn->iface;
     const uct_daqiri_buf_t *buf;
+    struct ibv_sge unremembered;
     uct_daqiri_fetch_t *slot;
-    struct ibv_sge sge;
+    struct ibv_sge *sge;
     ucs_status_t status;
     int is_scarce;
     uint32_t desc;
@@ -39,13 +41,12 @@ uct_daqiri_fetch_post(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    desc = uct_daqiri_tx_desc(iface, &is_scarce);
-    if (ucs_unlikely(desc == UCT_DAQIRI_NO_DESC)) {
+    if (ucs_unlikely(!uct_daqiri_tx_take_desc(iface, &desc, &is_scarce))) {
         return UCS_ERR_NO_RESOURCE;
     }
 
     buf         = &iface->tx.pool.bufs[desc];
-    slot        = UCS_PTR_BYTE_OFFSET(buf->buf, uct_daqiri_fetch_offset(iface));
+    slot        = UCS_PTR_BYTE_OFFSET(buf->buf, offset);
     *slot       = *fetch;
     slot->data  = buf->buf;
     slot->super = (uct_completion_t){
@@ -60,19 +61,19 @@ uct_daqiri_fetch_post(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
         .ep   = ep,
         .desc = desc,
     };
-    sge = (struct ibv_sge){
-        .addr   = (uintptr_t)buf->buf,
-        .length = fetch->length,
-        .lkey   = buf->lkey,
-    };
-    return uct_daqiri_tx_post(ep->conn, tx, &sge, 1);
+    sge         = uct_daqiri_redo_sge(conn, tx, &unremembered);
+    sge->addr   = (uintptr_t)buf->buf;
+    sge->length = fetch->length;
+    sge->lkey   = buf->lkey;
+    return uct_daqiri_tx_post(conn, tx, sge, 1);
 }
 
 
 ucs_status_t uct_daqiri_fetch(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
                               const uct_daqiri_fetch_t *fetch)
 {
-    return uct_daqiri_fetch_post(ep, tx, fetch);
+    return uct_daqiri_fetch_post(ep, uct_daqiri_fetch_offset(ep->conn->iface),
+                                 tx, fetch);
 }
 
 
@@ -129,7 +130,8 @@ ssize_t uct_daqiri_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
         .rkey        = rkey,
     };
     const uct_daqiri_buf_t *buf;
-    struct ibv_sge sge;
+    struct ibv_sge unremembered;
+    struct ibv_sge *sge;
     ucs_status_t status;
     size_t length;
 
@@ -137,19 +139,18 @@ ssize_t uct_daqiri_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    tx.op.desc = uct_daqiri_tx_desc(iface, &tx.signal);
-    if (ucs_unlikely(tx.op.desc == UCT_DAQIRI_NO_DESC)) {
+    if (ucs_unlikely(!uct_daqiri_tx_take_desc(iface, &tx.op.desc,
+                                              &tx.signal))) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    buf    = &iface->tx.pool.bufs[tx.op.desc];
-    length = pack_cb(buf->buf, arg);
-    sge    = (struct ibv_sge){
-        .addr   = (uintptr_t)buf->buf,
-        .length = length,
-        .lkey   = buf->lkey,
-    };
-    status = uct_daqiri_tx_post(ep->conn, &tx, &sge, length > 0);
+    buf         = &iface->tx.pool.bufs[tx.op.desc];
+    length      = pack_cb(buf->buf, arg);
+    sge         = uct_daqiri_redo_sge(ep->conn, &tx, &unremembered);
+    sge->addr   = (uintptr_t)buf->buf;
+    sge->length = length;
+    sge->lkey   = buf->lkey;
+    status      = uct_daqiri_tx_post(ep->conn, &tx, sge, length > 0);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
@@ -167,6 +168,7 @@ ucs_status_t uct_daqiri_ep_get_bcopy(uct_ep_h tl_ep,
 {
     uct_daqiri_ep_t *ep            = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
     uct_daqiri_iface_t *iface      = ep->conn->iface;
+    const size_t offset            = uct_daqiri_fetch_offset(iface);
     const uct_daqiri_fetch_t fetch = {
         .comp   = comp,
         .unpack = unpack_cb,
@@ -180,14 +182,13 @@ ucs_status_t uct_daqiri_ep_get_bcopy(uct_ep_h tl_ep,
     };
     ucs_status_t status;
 
-    if (ucs_unlikely(length > uct_daqiri_fetch_offset(iface))) {
-        return uct_daqiri_ep_bad_length("get_bcopy", length,
-                                        uct_daqiri_fetch_offset(iface));
+    if (ucs_unlikely(length > offset)) {
+        return uct_daqiri_ep_bad_length("get_bcopy", length, offset);
     }
     if (ucs_unlikely(length == 0)) {
         return UCS_OK;
     }
-    status = uct_daqiri_fetch_post(ep, &tx, &fetch);
+    status = uct_daqiri_fetch_post(ep, offset, &tx, &fetch);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }

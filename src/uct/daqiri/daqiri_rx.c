@@ -215,8 +215,7 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
     ucs_status_t status;
 
     if (conn->iface->config.max_inline < sizeof(*hdr)) {
-        tx.op.desc = uct_daqiri_tx_desc(conn->iface, &tx.signal);
-        if (tx.op.desc == UCT_DAQIRI_NO_DESC) {
+        if (!uct_daqiri_tx_take_desc(conn->iface, &tx.op.desc, &tx.signal)) {
             return UCS_ERR_NO_RESOURCE;
         }
         tx.flags = 0;

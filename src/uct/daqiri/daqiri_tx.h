@@ -17,21 +17,23 @@
 #include "daqiri_redo.h"
 
 /*
- * A send buffer, or NO_DESC. Silent tails hold buffers until something behind
+ * A send buffer, if there is one. Silent tails hold buffers until something behind
  * them completes. From half of the limit on every request is signalled, so tails
  * never hold more than half, and the pool never waits for ever: the rule of the
  * CQ, once more. *is_scarce_p asks for that signal.
  */
-static UCS_F_ALWAYS_INLINE uint32_t
-uct_daqiri_tx_desc(uct_daqiri_iface_t *iface, int *is_scarce_p)
+static UCS_F_ALWAYS_INLINE int
+uct_daqiri_tx_take_desc(uct_daqiri_iface_t *iface, uint32_t *desc_p,
+                        int *is_scarce_p)
 {
     uct_daqiri_pool_t *pool = &iface->tx.pool;
 
     if (ucs_unlikely(pool->free_count == 0) && !uct_daqiri_tx_grow(iface)) {
-        return UCT_DAQIRI_NO_DESC;
+        return 0;
     }
     *is_scarce_p = (pool->count - pool->free_count) * 2 >= pool->limit;
-    return pool->free_stack[--pool->free_count];
+    *desc_p      = pool->free_stack[--pool->free_count];
+    return 1;
 }
 
 
@@ -65,13 +67,12 @@ static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_is_alone(uct_daqiri_conn_t *conn)
 /* From here on the ledger has it, and it is remembered. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_tx_account(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
-                      struct ibv_send_wr *wr, dq_ticket_t ticket)
+                      unsigned flags, struct ibv_send_wr *wr,
+                      dq_ticket_t ticket)
 {
     dq_sq_debit(&conn->sq, &conn->iface->tx.ledger, tx->wr_class, ticket);
-    if (tx->redo != NULL) {
-        uct_daqiri_redo_note_kind(conn, tx->redo, tx, wr);
-    } else if (ucs_likely(conn->redo.slots != NULL)) {
-        uct_daqiri_redo_note(conn, tx, wr);
+    if (!tx->is_placed && ucs_likely(conn->redo.slots != NULL)) {
+        uct_daqiri_redo_note(conn, tx, flags, wr);
     }
 }
 
@@ -85,17 +86,18 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     struct ibv_send_wr wr; /* only what the opcode reads is filled in */
     struct ibv_send_wr *bad_wr;
     dq_ticket_t ticket;
+    unsigned flags;
     int ret;
 
     ticket = dq_sq_ticket(&conn->sq, &conn->iface->tx.ledger, tx->signal);
+    flags  = tx->flags | uct_daqiri_tx_take_fence(conn, tx->opcode);
 
     wr.wr_id      = ticket.id;
     wr.next       = NULL;
     wr.sg_list    = sge;
     wr.num_sge    = num_sge;
     wr.opcode     = tx->opcode;
-    wr.send_flags = tx->flags | uct_daqiri_tx_take_fence(conn, tx->opcode) |
-                    (ticket.signal ? IBV_SEND_SIGNALED : 0);
+    wr.send_flags = flags | (ticket.signal ? IBV_SEND_SIGNALED : 0);
     if ((tx->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) ||
         (tx->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)) {
         wr.wr.atomic.remote_addr = tx->remote_addr;
@@ -109,12 +111,15 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         wr.imm_data = htonl(tx->imm);
     }
 
+    if (tx->redo != NULL) {
+        uct_daqiri_redo_note_kind(conn, tx->redo, tx, flags, num_sge);
+    }
     if (ucs_likely(uct_daqiri_tx_is_alone(conn))) {
         ret = ibv_post_send(conn->qp, &wr, &bad_wr);
         /* after the doorbell, so that the peer need not wait for it */
-        uct_daqiri_tx_account(conn, tx, &wr, ticket);
+        uct_daqiri_tx_account(conn, tx, flags, &wr, ticket);
     } else {
-        uct_daqiri_tx_account(conn, tx, &wr, ticket);
+        uct_daqiri_tx_account(conn, tx, flags, &wr, ticket);
         ret = uct_daqiri_tx_post_later(conn, &wr, tx->op.ep, tx->op.desc);
     }
     if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, &wr, ret)) {
