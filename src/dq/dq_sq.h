@@ -261,6 +261,21 @@ static inline uint32_t dq_sq_retire(dq_sq_t *sq, dq_cq_t *cq, uint32_t id)
     return count;
 }
 
+/* The oldest request, and there is one, is over: the same in fewer steps. */
+static inline void dq_sq_retire_oldest(dq_sq_t *sq, dq_cq_t *cq)
+{
+    uint32_t signals = sq->slot[sq->retired & sq->mask];
+
+    DQ_ASSERT(dq_sq_in_use(sq) > 0);
+    cq->signals -= signals - sq->signals_over;
+    cq->used--;
+    sq->signals_over = signals;
+    sq->retired++;
+    if (sq->unsignalled > dq_sq_in_use(sq)) {
+        sq->unsignalled = dq_sq_in_use(sq);
+    }
+}
+
 /* The peer promised @a count more RECVs. Returns 0, or -1 if that is more
  * than its whole window: a broken peer, and nothing is changed. */
 int dq_sq_credit(dq_sq_t *sq, uint32_t count);

@@ -885,6 +885,10 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
                                       uct_daqiri_ep_t *ep,
                                       uct_completion_t *comp);
 unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface);
+/* What a completion tells of @a conn, or NULL, whatever it is: one or many over, an
+ * error, nothing that is known. */
+void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn,
+                         const struct ibv_wc *wc);
 
 /* Is there a point in looking at the CQ? Whatever is signalled will complete;
  * without it, what is in use can only fail, and that may wait a little. */

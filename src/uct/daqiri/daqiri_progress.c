@@ -3,11 +3,13 @@
  * What one progress call does: receive, complete, and what follows from both.
  * The lines themselves are in daqiri_rx.c and daqiri_tx.c.
  *
- * What a call that finds a message has to do is in one function with the call
- * itself: a program in a ping-pong waits for all of it (docs/bench.md).
+ * What a call that finds a message, or a request over, has to do is in one function
+ * with the call itself: a program in a ping-pong waits for all of it
+ * (docs/bench.md).
  */
 #include "daqiri_again.h"
 #include "daqiri_chain.h"
+#include "daqiri_done.h"
 #include "daqiri_rx.h"
 
 
@@ -35,6 +37,23 @@ uct_daqiri_progress_on_error(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 }
 
 
+/* As uct_iface_invoke_am(), which asserts that there is such an id, though whoever
+ * has parsed the header knows, and keeps over the call what it would say if the
+ * handler's answer were wrong: that is 20 instructions of a message. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_daqiri_progress_invoke(uct_daqiri_iface_t *iface, uint8_t am_id, void *data,
+                           size_t length, unsigned flags)
+{
+    const uct_am_handler_t *handler = &iface->super.am[am_id];
+
+    DQ_ASSERT(am_id < UCT_AM_ID_MAX);
+    UCS_STATS_UPDATE_COUNTER(iface->super.stats, UCT_IFACE_STAT_RX_AM, 1);
+    UCS_STATS_UPDATE_COUNTER(iface->super.stats, UCT_IFACE_STAT_RX_AM_BYTES,
+                             length);
+    return handler->cb(handler->arg, data, length, flags);
+}
+
+
 /* The upcall. A handler may keep the buffer while promises can be renewed
  * without it; past that UCP copies. */
 static UCS_F_ALWAYS_INLINE void
@@ -52,10 +71,11 @@ uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
     iface->count->am_rx_bytes += length;
     uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, data,
                        length, "RX: AM");
-    status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
+    status = uct_daqiri_progress_invoke(iface, am_id, data, length, flags);
     if (ucs_likely(status == UCS_OK)) {
         uct_daqiri_rx_release(iface, index);
     } else {
+        DQ_ASSERT((status == UCS_INPROGRESS) && (flags != 0));
         dq_rx_hold(&iface->rx.ledger);
     }
 }
@@ -234,29 +254,35 @@ static inline int uct_daqiri_progress_has_work(uct_daqiri_iface_t *iface)
 }
 
 
+static inline void uct_daqiri_progress_turn(uct_daqiri_iface_t *iface)
+{
+    const uint64_t turn = iface->turn + 1;
+
+    __atomic_store_n(&iface->turn, turn, __ATOMIC_RELAXED);
+    if (iface->tx.chain != NULL) {
+        uct_daqiri_chain_turn(iface->tx.chain, turn);
+    }
+}
+
+
 /* Refill and deliver, complete, and what follows from both. Each queue that
  * may have something is looked at in each call, a batch at most, so neither
  * starves the other. A call that finds nothing is over at the first return. */
 UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-    uct_daqiri_chain_t *chain = iface->tx.chain;
-    const uint64_t turn       = iface->turn + 1;
     struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
     unsigned received, count;
 
-    __atomic_store_n(&iface->turn, turn, __ATOMIC_RELAXED);
-    if (chain != NULL) {
-        uct_daqiri_chain_turn(chain, turn);
-    }
+    uct_daqiri_progress_turn(iface);
     received = uct_daqiri_rx_poll(iface, wc);
     if ((received == 0) && !uct_daqiri_progress_has_work(iface)) {
         return 0;
     }
 
     count = received;
-    if (chain != NULL) {
-        uct_daqiri_chain_enter(chain);
+    if (iface->tx.chain != NULL) {
+        uct_daqiri_chain_enter(iface->tx.chain);
     }
     if (received > 0) {
         uct_daqiri_progress_take(iface, wc, received);
@@ -264,13 +290,13 @@ UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
         uct_daqiri_rx_catch_up(iface);
     }
     if (uct_daqiri_tx_is_due(iface)) {
-        count += uct_daqiri_tx_poll(iface);
+        count += uct_daqiri_done_poll(iface, wc);
     }
     if (ucs_unlikely(uct_daqiri_progress_has_chores(iface))) {
         count += uct_daqiri_progress_do_chores(iface, received);
     }
-    if (chain != NULL) {
-        uct_daqiri_chain_leave(chain, turn);
+    if (iface->tx.chain != NULL) {
+        uct_daqiri_chain_leave(iface->tx.chain, iface->turn);
     }
     return count;
 }

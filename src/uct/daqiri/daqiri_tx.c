@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send line: poll, retire, complete. (The post is in daqiri_tx.h.) What
- * the ledger says is what the NIC owns.
+ * The send line: what is refused, retired, asked for, let go. (The post is in
+ * daqiri_tx.h, and what progress finds over in daqiri_done.h.) What the ledger
+ * says is what the NIC owns.
  */
 #include "daqiri.h"
 #include "daqiri_again.h"
 #include "daqiri_chain.h"
+#include "daqiri_done.h"
 #include "daqiri_early.h"
 #include "daqiri_tx.h"
 #include "dq/dq_time.h"
@@ -260,57 +262,29 @@ void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
 }
 
 
-/*
- * Pays what the requests from the oldest up to id owe. Completions may post:
- * each runs only after the ledger has retired its own request, and its slot is
- * emptied before it may be taken again.
- */
-static UCS_F_ALWAYS_INLINE void
-uct_daqiri_tx_settle(uct_daqiri_conn_t *conn, uint32_t id, ucs_status_t status)
-{
-    uct_daqiri_iface_t *iface = conn->iface;
-    uint32_t next             = conn->sq.retired;
-    uct_daqiri_op_t *slot, op;
-
-    while ((next != id + 1) && (conn->op_count > 0)) {
-        slot = &conn->ops[next & conn->sq.mask];
-        op   = *slot;
-        next++;
-        if ((op.desc == UCT_DAQIRI_NO_DESC) && (op.comp == NULL)) {
-            continue;
-        }
-        *slot = uct_daqiri_op_none;
-        conn->op_count--;
-        if (op.desc != UCT_DAQIRI_NO_DESC) {
-            uct_daqiri_pool_put(&iface->tx.pool, op.desc);
-        }
-        if (op.comp != NULL) {
-            dq_sq_retire(&conn->sq, &iface->tx.ledger, next - 1);
-            uct_invoke_completion(op.comp, status);
-        }
-    }
-}
-
-
-/* Everything up to id is over, oldest first. Inline, for a poll that finds it. */
-static UCS_F_ALWAYS_INLINE void
-uct_daqiri_tx_do_retire(uct_daqiri_conn_t *conn, uint32_t id,
-                        ucs_status_t status)
-{
-    if (conn->op_count > 0) {
-        uct_daqiri_tx_settle(conn, id, status);
-    }
-    /* 0 if a completion has taken care of id */
-    (void)dq_sq_retire(&conn->sq, &conn->iface->tx.ledger, id);
-    DQ_ASSERT(dq_sq_check(&conn->sq, &conn->iface->tx.ledger));
-}
-
-
+/* Everything up to id is over, oldest first. */
 static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
                                                 uint32_t id,
                                                 ucs_status_t status)
 {
-    uct_daqiri_tx_do_retire(conn, id, status);
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t next             = conn->sq.retired;
+    uct_daqiri_op_t op;
+
+    while ((conn->op_count > 0) && ((int32_t)(id - next) >= 0)) {
+        op = uct_daqiri_done_take(conn, next);
+        next++;
+        if (op.comp != NULL) {
+            (void)dq_sq_retire(&conn->sq, &iface->tx.ledger, next - 1);
+        }
+        uct_daqiri_done_pay(iface, op, status);
+        if (op.comp != NULL) {
+            next = conn->sq.retired; /* it may have polled */
+        }
+    }
+    /* 0 if a completion has taken care of id */
+    (void)dq_sq_retire(&conn->sq, &iface->tx.ledger, id);
+    DQ_ASSERT(dq_sq_check(&conn->sq, &iface->tx.ledger));
 }
 
 
@@ -370,11 +344,9 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
 }
 
 
-static void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface,
-                                const struct ibv_wc *wc)
+void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn,
+                         const struct ibv_wc *wc)
 {
-    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
-
     if (ucs_unlikely((conn == NULL) ||
                      !uct_daqiri_tx_is_owned(conn, wc->wr_id))) {
         iface->count->stray_completions += (conn == NULL) ||
@@ -385,7 +357,7 @@ static void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface,
         uct_daqiri_tx_on_error(conn, wc);
         return;
     }
-    uct_daqiri_tx_do_retire(conn, wc->wr_id, UCS_OK);
+    uct_daqiri_tx_retire(conn, wc->wr_id, UCS_OK);
 }
 
 
@@ -409,23 +381,11 @@ void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn)
 }
 
 
-UCT_DAQIRI_POLLED unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
+unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
 {
     struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
-    int count, i;
 
-    count = uct_daqiri_event_unstash(&iface->event.tx, wc);
-    if (ucs_likely(count == 0)) {
-        count = ibv_poll_cq(iface->tx.cq, iface->config.batch, wc);
-    }
-    if (count <= 0) {
-        return 0;
-    }
-    iface->tx.wake = 1;
-    for (i = 0; i < count; i++) {
-        uct_daqiri_tx_on_wc(iface, &wc[i]);
-    }
-    return count;
+    return uct_daqiri_done_poll(iface, wc);
 }
 
 
