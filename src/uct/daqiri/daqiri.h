@@ -493,6 +493,12 @@ typedef struct {
     struct ibv_wc wc[UCT_DAQIRI_STASH_MAX];
 } uct_daqiri_stash_t;
 
+/* Whose completion was the last: likely whose the next is, too. */
+typedef struct {
+    uct_daqiri_conn_t *conn;
+    uint32_t          qpn;
+} uct_daqiri_last_t;
+
 /* A buffer's RECV, made with it: to post it is to link it. */
 typedef struct {
     struct ibv_recv_wr wr;
@@ -515,6 +521,7 @@ struct uct_daqiri_iface {
         uct_daqiri_pool_t pool;
         ucs_list_link_t   pending;     /* conns with pending requests        */
         ucs_list_link_t   again;       /* whose device has refused some      */
+        uct_daqiri_last_t last;
         int               wake;        /* something became free              */
         unsigned          idle_turns;  /* dispatches that had nothing to try */
         uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
@@ -529,8 +536,7 @@ struct uct_daqiri_iface {
         uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
         ucs_list_link_t   owing;       /* conns with a grant due             */
         uint32_t          spare;       /* buffers free for a window; atomic  */
-        uct_daqiri_conn_t *last_conn;  /* that a message came from, and      */
-        uint32_t          last_qpn;    /* its QPN: likely the next one's     */
+        uct_daqiri_last_t last;
         int               is_few_said; /* that there are too few buffers     */
         int               is_refused;  /* RECVs are to be offered again      */
         int               is_refusal_said;
@@ -593,6 +599,7 @@ struct uct_daqiri_iface {
         size_t          seg_size;      /* bytes on the wire                  */
         size_t          max_short;     /* of UCT: header and payload         */
         size_t          max_hdr;       /* of a zcopy                         */
+        size_t          fetch_offset;  /* in a send buffer (daqiri_ep.h)     */
         size_t          headroom;      /* UCP's, in front of the data        */
         uint8_t         port_num, ack_timeout, retry_count, rnr_timer;
         uint8_t         traffic_class, service_level;
@@ -636,6 +643,35 @@ uct_daqiri_iface_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
                    ? NULL
                    : __atomic_load_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)],
                                      __ATOMIC_ACQUIRE);
+}
+
+/* The same in fewer steps, for completions come in runs. Only what was found is
+ * remembered: a QPN that is unknown now may be entered by the async thread the next
+ * moment. Progress. */
+static inline uct_daqiri_conn_t *
+uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
+                             uct_daqiri_last_t *last, uint32_t qpn)
+{
+    uct_daqiri_conn_t *conn;
+
+    if (ucs_likely(qpn == last->qpn)) {
+        return last->conn;
+    }
+
+    conn = uct_daqiri_iface_conn(iface, qpn);
+    if (conn != NULL) {
+        last->conn = conn;
+        last->qpn  = qpn;
+    }
+    return conn;
+}
+
+/* A conn is about to have no QP. Progress. */
+static inline void uct_daqiri_iface_forget_last(uct_daqiri_iface_t *iface)
+{
+    /* QP 0 is never ours (IBA 3.5.3) */
+    iface->rx.last = (uct_daqiri_last_t){.qpn = 0};
+    iface->tx.last = (uct_daqiri_last_t){.qpn = 0};
 }
 
 /* ---- daqiri_component.c ---- */

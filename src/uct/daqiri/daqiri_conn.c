@@ -352,8 +352,7 @@ static void uct_daqiri_conn_reap(uct_daqiri_conn_t *conn)
         uct_daqiri_stats_remove_conn(conn);
         ucs_list_del(&conn->iface_link);
     }
-    conn->iface->rx.last_qpn  = 0; /* QP 0 is never ours (IBA 3.5.3) */
-    conn->iface->rx.last_conn = NULL;
+    uct_daqiri_iface_forget_last(conn->iface);
     uct_daqiri_cm_forget(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_REAP);
 }

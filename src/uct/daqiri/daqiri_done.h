@@ -57,8 +57,9 @@ uct_daqiri_done_oldest(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn)
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_done_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 {
-    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+    uct_daqiri_conn_t *conn;
 
+    conn = uct_daqiri_iface_likely_conn(iface, &iface->tx.last, wc->qp_num);
     if (ucs_likely((conn != NULL) && (wc->wr_id == conn->sq.retired) &&
                    (dq_sq_in_use(&conn->sq) > 0) &&
                    (wc->status == IBV_WC_SUCCESS))) {

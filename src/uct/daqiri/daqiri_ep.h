@@ -2,7 +2,8 @@
 /*
  * What the operations of an endpoint have in common: admission, the ways to
  * refuse, data that is fetched into a buffer of ours. Private to daqiri_ep.c,
- * daqiri_rma.c and daqiri_amo.c.
+ * daqiri_rma.c and daqiri_amo.c; where that data lies in the buffer, daqiri_iface.c
+ * sets.
  *
  * Threads: progress.
  */
@@ -39,10 +40,14 @@ typedef struct {
 } uct_daqiri_fetch_t;
 
 /* Where in a send buffer it lies; what is before that is for data. */
+static inline size_t uct_daqiri_fetch_offset_in(size_t seg_size)
+{
+    return ucs_align_down_pow2(seg_size - sizeof(uct_daqiri_fetch_t), 16);
+}
+
 static inline size_t uct_daqiri_fetch_offset(const uct_daqiri_iface_t *iface)
 {
-    return ucs_align_down_pow2(iface->config.seg_size -
-                               sizeof(uct_daqiri_fetch_t), 16);
+    return iface->config.fetch_offset;
 }
 
 /* Admits and posts a request that fetches, of which @a tx has the opcode and

@@ -6,6 +6,7 @@
 #include "daqiri_again.h"
 #include "daqiri_chain.h"
 #include "daqiri_early.h"
+#include "daqiri_ep.h"
 #include "daqiri_rx.h"
 #include "dq/dq_time.h"
 
@@ -87,6 +88,8 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
                     ? uct_daqiri_port_seg_size(
                               uct_daqiri_iface_md(iface)->context->device)
                     : config->seg_size;
+    iface->config.fetch_offset  =
+            uct_daqiri_fetch_offset_in(iface->config.seg_size);
     iface->config.max_hdr       = ucs_min(iface->config.seg_size / 2,
                                           (size_t)UCT_DAQIRI_HDR_MAX);
     iface->config.ack_timeout   = dq_ack_timeout_code(config->ack_timeout);

@@ -132,26 +132,6 @@ uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
 }
 
 
-/* Messages come in runs from one peer. Only what was found is remembered: a
- * QPN that is unknown now may be entered by the async thread the next moment. */
-static inline uct_daqiri_conn_t *
-uct_daqiri_progress_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
-{
-    uct_daqiri_conn_t *conn;
-
-    if (ucs_likely(qpn == iface->rx.last_qpn)) {
-        return iface->rx.last_conn;
-    }
-
-    conn = uct_daqiri_iface_conn(iface, qpn);
-    if (conn != NULL) {
-        iface->rx.last_conn = conn;
-        iface->rx.last_qpn  = qpn;
-    }
-    return conn;
-}
-
-
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 {
@@ -161,7 +141,7 @@ uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
         uct_daqiri_progress_on_error(iface, wc);
         return;
     }
-    conn = uct_daqiri_progress_conn(iface, wc->qp_num);
+    conn = uct_daqiri_iface_likely_conn(iface, &iface->rx.last, wc->qp_num);
     if (ucs_unlikely(conn == NULL)) {
         uct_daqiri_progress_drop(iface, wc->wr_id,
                                  &iface->count->stray_completions);

@@ -197,8 +197,7 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
     conn->sq.credits       = 0;
     conn->life             = UCT_DAQIRI_WAITING;
     conn->qp               = NULL;
-    iface->rx.last_qpn     = 0; /* QP 0 is never ours (IBA 3.5.3) */
-    iface->rx.last_conn    = NULL;
+    uct_daqiri_iface_forget_last(iface);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_DRAINED);
     return 1;
 }
