@@ -64,6 +64,19 @@ boot_guest()
     [ "$status" -eq 0 ] || die 1 "it failed in the virtual machine (status $status)"
 }
 
+# Where instructions are counted: whether the kernel's thread that does the device's
+# work interrupts the processes that wait for it is chance, worth 5000 instructions
+# of a READ and a tenth of a message of 256 KiB. So it always does.
+put_device_first()
+{
+    local threads
+
+    [ "$counted" = yes ] || return 0
+    mapfile -t threads < <(pgrep '^ksoftirqd/')
+    [ ${#threads[@]} -gt 0 ] && renice -n -20 -p "${threads[@]}" >/dev/null ||
+        die 1 'the kernel of the virtual machine has no ksoftirqd to put first'
+}
+
 run_in_guest()
 {
     if does time || does calls; then
