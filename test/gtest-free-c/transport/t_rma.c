@@ -622,7 +622,7 @@ START_TEST(test_only_read)
     const time_t until = time(NULL) + 6;
     pair_t pair;
 
-    plan_set("qp-error qp=rc at=100ms every=100ms");
+    plan_set("qp-error qp=rc at=200ms every=200ms");
     t_expect_losses_of_qps();
     pair_open(&pair, "CONN_RETRY=5ms RECOVERY_TIMEOUT=3s", 0);
     while (time(NULL) < until) {
@@ -631,7 +631,11 @@ START_TEST(test_only_read)
         ck_assert_int_eq(pair.status, UCS_OK);
     }
     t_plan_by_command("drop qp=ud.99");
-    T_WAIT(t_live_sum("losses") == t_live_sum("recoveries"));
+    /* both are there again when one has read; losses and recoveries need not be
+     * as many, for a queue pair may be lost before it has come back */
+    do_op(&pair, GET_BCOPY, 0, 8, 1);
+    T_WAIT(pair.over == pair.started);
+    ck_assert_int_eq(pair.status, UCS_OK);
     ck_assert_uint_eq(pair.a->errors, 0);
     pair_close(&pair);
     t_end_close_all();
