@@ -208,35 +208,36 @@ png()
     says 'there is nothing that could be drawn'
 }
 
-# The processes of daqiri-flow that this test has started.
-flows()
+# Until process $1, which runs daqiri, ends: has all that daqiri has started stand
+# still, 30 ms of 100. It starts nothing itself, and goes before all else, for a run of
+# 300 ms must not escape it on a busy machine.
+stand_still()
 {
-    local found
+    local nap list more i
 
-    for found in $(pgrep -x daqiri-flow); do
-        if grep -q -z -x "TEST_MARK=$BATS_TEST_TMPDIR" "/proc/$found/environ" 2>/dev/null; then
-            echo "$found"
-        fi
-    done
+    exec {nap}<> <(:)
+    while [ -d "/proc/$1" ]; do
+        read -r -a list <"/proc/$1/task/$1/children"
+        for ((i = 0; i < ${#list[@]}; i++)); do
+            read -r -a more <"/proc/${list[i]}/task/${list[i]}/children"
+            list+=("${more[@]}")
+        done
+        list=("${list[@]:1}")
+        [ "${#list[@]}" -eq 0 ] || kill -STOP "${list[@]}"
+        read -r -t 0.03 -u "$nap"
+        [ "${#list[@]}" -eq 0 ] || kill -CONT "${list[@]}"
+        read -r -t 0.07 -u "$nap"
+    done 2>/dev/null
+    return 0
 }
 
 @test "a run in which the ends stand still is made again, but not for ever" {
-    local pids
-
     chrt --fifo 1 true 2>/dev/null || skip 'SCHED_FIFO is not permitted'
-    command -v pgrep >/dev/null || skip 'pgrep is not installed'
-    with=(TEST_MARK="$BATS_TEST_TMPDIR")
-    timeout 100 env "${with[@]}" "$T_DAQIRI" drop-curve -device soft -duration 300ms -collapse 1 \
+    [ -e "/proc/$$/task/$$/children" ] || skip 'the kernel does not tell the children of a process'
+    timeout 100 "$T_DAQIRI" drop-curve -device soft -duration 300ms -collapse 1 \
         -transports tcp -targets none -repeats 1 -stalled 1 -json >out 2>err &
     pid=$!
-    # all of them
-    while kill -0 "$pid" 2>/dev/null; do
-        mapfile -t pids < <(flows)
-        [ "${#pids[@]}" -eq 0 ] || kill -STOP "${pids[@]}" 2>/dev/null || true
-        sleep 0.1
-        [ "${#pids[@]}" -eq 0 ] || kill -CONT "${pids[@]}" 2>/dev/null || true
-        sleep 0.05
-    done
+    chrt --fifo 2 bash -c "$(declare -f stand_still); stand_still $pid"
     status=0
     wait "$pid" || status=$?
     pid=
@@ -252,16 +253,20 @@ flows()
 }
 
 @test "between two processors, and only there, it is looked how far they are" {
-    local cpus first
+    local cpus first tries=20
 
     chrt --fifo 1 true 2>/dev/null || skip 'SCHED_FIFO is not permitted'
     cpus=$(taskset -cp $$ | sed 's/.*: //')
     first=${cpus%%[-,]*}
-    # a look in which both are there, on a busy machine, too
     calm+=(-duration 1s)
-    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -json
-    valid drop-curve
-    good '.rows | length == 1'
+    # A look needs both at the same moment: the host of a virtual machine that has
+    # much to do may run them one after the other for as long as a run lasts.
+    while ((tries-- > 0)); do
+        daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -json
+        valid drop-curve
+        good '.rows | length == 1'
+        [[ $cpus != "$first" && $output == *'"line_ns": null'* ]] || break
+    done
     if [ "$cpus" = "$first" ]; then
         has '.line_ns == null'
     else
