@@ -288,6 +288,7 @@ enum {
     UCT_DAQIRI_CMD_LOSE  = UCS_BIT(4), /* the QP died, a new one may do      */
     UCT_DAQIRI_CMD_DRAINED = UCS_BIT(5), /* and is done with: conn->resume   */
     UCT_DAQIRI_CMD_CALL  = UCS_BIT(6), /* does the peer's process run?       */
+    UCT_DAQIRI_CMD_CLOSE = UCS_BIT(7), /* the lost QP has nothing to say     */
     /* async -> progress */
     UCT_DAQIRI_EVT_QP     = UCS_BIT(8),  /* it has a QP, with RECVs          */
     UCT_DAQIRI_EVT_UP     = UCS_BIT(9),
@@ -295,7 +296,8 @@ enum {
     UCT_DAQIRI_EVT_REAPED = UCS_BIT(11),
     UCT_DAQIRI_EVT_LOST   = UCS_BIT(12), /* the peer has lost its QP         */
     UCT_DAQIRI_EVT_ASYNC  = UCS_BIT(13), /* its own has died: conn->async    */
-    UCT_DAQIRI_EVT_MISSED = UCS_BIT(14) /* another QP could not be had       */
+    UCT_DAQIRI_EVT_MISSED = UCS_BIT(14), /* another QP could not be had      */
+    UCT_DAQIRI_EVT_CLOSED = UCS_BIT(15) /* the lost QP is no more            */
 };
 
 /* What a peer is told of a QP that is lost; see dq_frame_t. */
@@ -307,7 +309,9 @@ typedef struct {
 enum {
     UCT_DAQIRI_LIVE,    /* it has one, or never had                          */
     UCT_DAQIRI_LOSING,  /* the QP is lost, and being drained                 */
-    UCT_DAQIRI_WAITING  /* it has none, until EVT_QP                         */
+    UCT_DAQIRI_CLOSING, /* it is being destroyed, until EVT_CLOSED           */
+    UCT_DAQIRI_CLOSED,  /* it is no more: drained once again                 */
+    UCT_DAQIRI_WAITING  /* there is none, until EVT_QP                       */
 };
 
 /* How far a grant that is due has come; daqiri_rx.c. */
@@ -350,7 +354,7 @@ struct uct_daqiri_conn {
     ucs_list_link_t    iface_link, pending_link, owing_link, drain_link;
     ucs_time_t         drain_until;
     unsigned           drain_turns;    /* progress calls since the mark      */
-    uint64_t           drain_received; /* messages taken in them             */
+    uint64_t           drain_taken;    /* completions taken in them          */
     ucs_time_t         ask_at;     /* not before; see uct_daqiri_tx_ask()    */
     ucs_list_link_t    eps;
     dq_facts_t         death;      /* why it died, once the gate is DEAD     */
@@ -425,6 +429,8 @@ struct uct_daqiri_conn {
     struct {
         dq_conn_t       machine;
         struct ibv_qp   *qp;
+        uint32_t        qpn;         /* in the table: the QP's, also of the
+                                        one that was destroyed last; or 0    */
         struct ibv_ah   *ah;
         int             ah_error;    /* why there is none                    */
         uint8_t         ah_gid_index; /* at which the GID was                */
@@ -645,9 +651,9 @@ uct_daqiri_iface_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
                                      __ATOMIC_ACQUIRE);
 }
 
-/* The same in fewer steps, for completions come in runs. Only what was found is
- * remembered: a QPN that is unknown now may be entered by the async thread the next
- * moment. Progress. */
+/* The same in fewer steps, for completions come in runs. Remembered is only the QP
+ * that a conn has: the number of one that it does not have yet, or no more, may be
+ * another's the next moment. Progress. */
 static inline uct_daqiri_conn_t *
 uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
                              uct_daqiri_last_t *last, uint32_t qpn)
@@ -659,19 +665,20 @@ uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
     }
 
     conn = uct_daqiri_iface_conn(iface, qpn);
-    if (conn != NULL) {
+    if ((conn != NULL) && (conn->qp != NULL) && (conn->qp->qp_num == qpn)) {
         last->conn = conn;
         last->qpn  = qpn;
     }
     return conn;
 }
 
-/* A conn is about to have no QP. Progress. */
-static inline void uct_daqiri_iface_forget_last(uct_daqiri_iface_t *iface)
+/* Its QP is about to be destroyed. Progress. */
+static inline void uct_daqiri_conn_leave_qp(uct_daqiri_conn_t *conn)
 {
+    conn->qp = NULL;
     /* QP 0 is never ours (IBA 3.5.3) */
-    iface->rx.last = (uct_daqiri_last_t){.qpn = 0};
-    iface->tx.last = (uct_daqiri_last_t){.qpn = 0};
+    conn->iface->rx.last = (uct_daqiri_last_t){.qpn = 0};
+    conn->iface->tx.last = (uct_daqiri_last_t){.qpn = 0};
 }
 
 /* ---- daqiri_component.c ---- */
@@ -1068,8 +1075,10 @@ void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn);
 void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn);
 /* Somebody wanted to use a dead conn: its endpoints will be told. */
 void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn);
-/* Moves dying and lost conns on; @a received: messages in this progress call. */
-unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received);
+/* Moves dying and lost conns on. @a received and @a completed: what this progress
+ * call has found in the receive CQ and, polling it before this, in the send CQ. */
+unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
+                               unsigned completed);
 /* From here on, see that all that has been received is handed up. */
 void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn);
 /* An endpoint has left: a conn that is over and unused is let go. */
@@ -1085,7 +1094,10 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts);
 void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn);
 /* The QP that was to replace the last one could not be made or connected. */
 void uct_daqiri_recover_on_missed(uct_daqiri_conn_t *conn);
-/* The lost QP has nothing more to say. Zero: wait a little, all the same. */
+/* The lost QP has nothing more to say, as far as can be seen: it is destroyed. */
+void uct_daqiri_recover_close(uct_daqiri_conn_t *conn);
+void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn);
+/* And it will not say any more. Zero: wait a little, all the same. */
 int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn);
 void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn);
 void uct_daqiri_recover_up(uct_daqiri_conn_t *conn);
@@ -1178,6 +1190,8 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn);
 void uct_daqiri_link_close(uct_daqiri_conn_t *conn);
 /* Only the QP: another one follows. */
 void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn);
+/* But its number still leads to the conn: completions of it may be in the CQs. */
+void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn);
 
 /* ---- daqiri_qp.c: ibv_create_qp, ibv_modify_qp of RC QPs ---- */
 

@@ -228,6 +228,9 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
 
     uct_daqiri_async_look(iface); /* the cause of what else there is */
     while ((conn = uct_daqiri_cm_next_event(iface, &events)) != NULL) {
+        if (events & UCT_DAQIRI_EVT_CLOSED) {
+            uct_daqiri_recover_on_closed(conn);
+        }
         if (events & UCT_DAQIRI_EVT_QP) {
             uct_daqiri_conn_on_qp(conn);
         }
@@ -352,7 +355,7 @@ static void uct_daqiri_conn_reap(uct_daqiri_conn_t *conn)
         uct_daqiri_stats_remove_conn(conn);
         ucs_list_del(&conn->iface_link);
     }
-    uct_daqiri_iface_forget_last(conn->iface);
+    uct_daqiri_conn_leave_qp(conn);
     uct_daqiri_cm_forget(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_REAP);
 }
@@ -378,8 +381,8 @@ static void uct_daqiri_conn_end(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn)
 {
-    conn->drain_turns    = 0;
-    conn->drain_received = 0;
+    conn->drain_turns = 0;
+    conn->drain_taken = 0;
 }
 
 
@@ -418,42 +421,47 @@ static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
 
 
 /*
- * Has everything been handed up that was in the receive CQ when the drain was
- * marked? It was found empty by a later progress call (the current one may have
- * looked before), or has been through once: other conns may keep it from ever
- * being empty. No time limit is needed, and none may be set: what is not handed
- * up before it is said how much has been is lost.
+ * Has everything been taken that was in the CQs when the drain was marked? They
+ * were found empty by a later progress call (the current one may have looked
+ * before), or have been through once: other conns may keep them from ever being
+ * empty. No time limit is needed, and none may be set: what is not handed up before
+ * it is said how much has been is lost.
  */
-static int uct_daqiri_conn_is_received(uct_daqiri_conn_t *conn,
-                                       unsigned received)
+static int uct_daqiri_conn_is_taken(uct_daqiri_conn_t *conn, unsigned taken)
 {
+    const uct_daqiri_iface_t *iface = conn->iface;
+
     conn->drain_turns++;
-    conn->drain_received += received;
+    conn->drain_taken += taken;
     return (conn->drain_turns > 1) &&
-           ((received == 0) ||
-            (conn->drain_received > (unsigned)conn->iface->rx.cq->cqe));
+           ((taken == 0) ||
+            (conn->drain_taken > (uint64_t)iface->rx.cq->cqe +
+                                 iface->tx.cq->cqe));
 }
 
 
 /* One step for a conn that goes on with another QP. Returns non-zero when it
  * need not be looked at. */
-static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn,
-                                     unsigned received)
+static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
 {
     if (!conn->is_quiet) {
         uct_daqiri_conn_to_err(conn);
         return 0;
     }
-    if (!uct_daqiri_conn_is_received(conn, received)) {
+    if ((conn->life == UCT_DAQIRI_CLOSING) ||
+        !uct_daqiri_conn_is_taken(conn, taken)) {
         return 0;
+    }
+    if (conn->life == UCT_DAQIRI_CLOSED) {
+        return uct_daqiri_recover_drained(conn);
     }
     /* a process that was stopped has not waited for its device */
-    if (uct_daqiri_conn_is_flushing(conn) &&
-        ((ucs_get_time() < conn->drain_until) ||
-         (conn->drain_turns < UCT_DAQIRI_DRAIN_TURNS))) {
-        return 0;
+    if (!uct_daqiri_conn_is_flushing(conn) ||
+        ((ucs_get_time() >= conn->drain_until) &&
+         (conn->drain_turns >= UCT_DAQIRI_DRAIN_TURNS))) {
+        uct_daqiri_recover_close(conn);
     }
-    return uct_daqiri_recover_drained(conn);
+    return 0;
 }
 
 
@@ -479,7 +487,7 @@ static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
 
 
 static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
-                                      unsigned received)
+                                      unsigned received, unsigned completed)
 {
     if (conn->is_over) {
         return 1;
@@ -488,18 +496,19 @@ static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
         uct_daqiri_tx_end_hole(conn);
     }
     return (conn->sq.gate == DQ_GATE_LOST)
-                   ? uct_daqiri_conn_lost_step(conn, received)
+                   ? uct_daqiri_conn_lost_step(conn, received + completed)
                    : uct_daqiri_conn_dead_step(conn, received);
 }
 
 
-unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received)
+unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
+                               unsigned completed)
 {
     uct_daqiri_conn_t *conn, *next;
     unsigned count = 0;
 
     ucs_list_for_each_safe(conn, next, &iface->draining, drain_link) {
-        if (!uct_daqiri_conn_drain_step(conn, received)) {
+        if (!uct_daqiri_conn_drain_step(conn, received, completed)) {
             continue;
         }
         ucs_list_del(&conn->drain_link);

@@ -417,6 +417,12 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
     if (commands & UCT_DAQIRI_CMD_LOSE) {
         uct_daqiri_hs_step(conn, DQ_EV_LOSE, NULL);
     }
+    if (commands & UCT_DAQIRI_CMD_CLOSE) {
+        DQ_ASSERT((conn->hs.machine.state == DQ_CONN_LOST) ||
+                  (conn->hs.machine.state == DQ_CONN_DEAD));
+        uct_daqiri_link_destroy_qp(conn);
+        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_CLOSED);
+    }
     if (commands & UCT_DAQIRI_CMD_DRAINED) {
         uct_daqiri_hs_resume(conn);
     }

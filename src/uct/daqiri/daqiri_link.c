@@ -93,9 +93,28 @@ static ucs_status_t uct_daqiri_link_enter_qpn(uct_daqiri_conn_t *conn)
         }
         __atomic_store_n(root, leaf, __ATOMIC_RELEASE);
     }
+    conn->hs.qpn = qpn;
     __atomic_store_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)], conn,
                      __ATOMIC_RELEASE);
     return UCS_OK;
+}
+
+
+/* Unless the device has given the number to another's QP since. */
+static void uct_daqiri_link_leave_qpn(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_conn_t **leaf  = iface->qpns[conn->hs.qpn >> UCT_DAQIRI_QPN_LOW];
+    uct_daqiri_conn_t **entry;
+
+    if (conn->hs.qpn == 0) {
+        return;
+    }
+    entry        = &leaf[conn->hs.qpn & (UCT_DAQIRI_QPN_LEAF - 1)];
+    conn->hs.qpn = 0;
+    if (__atomic_load_n(entry, __ATOMIC_RELAXED) == conn) {
+        __atomic_store_n(entry, NULL, __ATOMIC_RELEASE);
+    }
 }
 
 
@@ -207,24 +226,26 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
 }
 
 
-void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn)
+void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    uint32_t qpn;
     int ret;
 
-    if (conn->hs.qp != NULL) {
-        qpn = conn->hs.qp->qp_num;
-        ret = ibv_destroy_qp(conn->hs.qp);
-        if (ret != 0) {
-            ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s", qpn,
-                     strerror(ret));
-        }
-        __atomic_store_n(&iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW]
-                                     [qpn & (UCT_DAQIRI_QPN_LEAF - 1)],
-                         NULL, __ATOMIC_RELEASE);
-        conn->hs.qp = NULL;
+    if (conn->hs.qp == NULL) {
+        return;
     }
+    ret = ibv_destroy_qp(conn->hs.qp);
+    if (ret != 0) {
+        ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s", conn->hs.qpn,
+                 strerror(ret));
+    }
+    conn->hs.qp = NULL;
+}
+
+
+void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_link_destroy_qp(conn);
+    uct_daqiri_link_leave_qpn(conn);
 }
 
 

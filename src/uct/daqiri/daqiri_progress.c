@@ -188,7 +188,7 @@ uct_daqiri_progress_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
 static UCS_F_NOINLINE unsigned
 uct_daqiri_progress_do_chores(uct_daqiri_iface_t *iface, unsigned received)
 {
-    unsigned count = 0;
+    unsigned count = 0, completed;
 
     if (uct_daqiri_cm_has_events(iface)) {
         uct_daqiri_conn_absorb(iface);
@@ -205,8 +205,9 @@ uct_daqiri_progress_do_chores(uct_daqiri_iface_t *iface, unsigned received)
         count += uct_daqiri_again_try(iface);
     }
     if (!ucs_list_is_empty(&iface->draining)) {
-        count += uct_daqiri_tx_poll(iface); /* flushes are not signalled */
-        count += uct_daqiri_conn_drain(iface, received);
+        completed  = uct_daqiri_tx_poll(iface); /* flushes are not signalled */
+        count     += completed;
+        count     += uct_daqiri_conn_drain(iface, received, completed);
     }
     count += uct_daqiri_dispatch(iface);
 

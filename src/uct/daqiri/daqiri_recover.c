@@ -5,11 +5,17 @@
  *
  *   1. the gate closes; the ledger keeps all that it has   uct_daqiri_recover
  *   2. the old QP is drained, as at death                  LOSING
- *   3. how much it has delivered is final: the async
- *      thread destroys it, and the handshake runs again    WAITING
- *   4. it has another QP, which the peer knows             LIVE
- *   5. what the peer does not have is posted again; the
+ *   3. the async thread destroys it                        CLOSING
+ *   4. what it had under way has come: drained again,
+ *      how much it has delivered is final                  CLOSED
+ *   5. the handshake runs again                            WAITING
+ *   6. it has another QP, which the peer knows             LIVE
+ *   7. what the peer does not have is posted again; the
  *      gate opens                                          uct_daqiri_recover_up
+ *
+ * Neither 2 nor 4 can be left out: to destroy a QP may remove what it has in the
+ * CQs (mlx5), and one in ERR may still be taking a message (rxe waits for its
+ * responder when a QP is destroyed, and not when it is moved to ERR).
  *
  * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; bounded by dq_loss.h.
  *
@@ -107,9 +113,7 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 {
     uct_daqiri_async_look(conn->iface);
-    if ((conn->sq.gate == DQ_GATE_DEAD) ||
-        (conn->life == UCT_DAQIRI_LOSING) ||
-        (conn->life == UCT_DAQIRI_WAITING)) {
+    if ((conn->sq.gate == DQ_GATE_DEAD) || (conn->life != UCT_DAQIRI_LIVE)) {
         return; /* the first cause is the cause */
     }
     uct_daqiri_recover_count(conn, facts->cause);
@@ -182,10 +186,25 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 }
 
 
+void uct_daqiri_recover_close(uct_daqiri_conn_t *conn)
+{
+    conn->life = UCT_DAQIRI_CLOSING;
+    uct_daqiri_conn_leave_qp(conn);
+    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_CLOSE);
+}
+
+
+void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn)
+{
+    if (conn->life == UCT_DAQIRI_CLOSING) {
+        conn->life = UCT_DAQIRI_CLOSED;
+        uct_daqiri_conn_mark_drain(conn);
+    }
+}
+
+
 int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-
     if (ucs_get_time() < conn->lost.row.not_until) {
         return 0;
     }
@@ -196,8 +215,6 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
     conn->resume.promised  = uct_daqiri_recover_promise(conn);
     conn->sq.credits       = 0;
     conn->life             = UCT_DAQIRI_WAITING;
-    conn->qp               = NULL;
-    uct_daqiri_iface_forget_last(iface);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_DRAINED);
     return 1;
 }

@@ -6,7 +6,7 @@
  *
  * The program stands between the plugin and the device where QPs are made,
  * modified and destroyed, so that it knows those that there are and their states,
- * and moves them to ERR.
+ * and moves them to ERR; and where a CQ is polled, to be a device that is late.
  */
 #include "t_uct.h"
 
@@ -23,15 +23,31 @@ enum {
     MESSAGES   = 20000,
     KILL_EVERY = 97,
     IN_VAIN    = 4, /* queue pairs, one after another: fewer than are too many */
-    VAIN_MAX   = 16 /* that are in vain: one more is too many                */
+    VAIN_MAX   = 16, /* that are in vain: one more is too many               */
+    LATE_MAX   = 4096
 };
 
 static struct {
     pthread_mutex_t lock;
     struct ibv_qp   *qp[QPS];
     int             is_up[QPS]; /* in RTS                                    */
+    int             is_err[QPS];
     unsigned        stopped;    /* moved to ERR by the plugin                */
 } qps = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A device that moves a QP to ERR, but is not done with the messages that it has
+ * taken until the QP is destroyed; the lock of qps. */
+static struct {
+    int (*poll_cq)(struct ibv_cq*, int, struct ibv_wc*);
+    int      is_on;
+    unsigned count;             /* held now, in their order                  */
+    unsigned all;               /* that have been held                       */
+    struct {
+        struct ibv_cq *cq;
+        struct ibv_wc wc;
+        int           is_over;  /* its QP is destroyed                       */
+    } held[LATE_MAX];
+} late;
 
 
 /* ---- The QPs there are ---- */
@@ -51,8 +67,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     for (i = 0; (i < QPS) && (qps.qp[i] != NULL); i++) {
     }
     if (i < QPS) {
-        qps.qp[i]    = qp;
-        qps.is_up[i] = 0;
+        qps.qp[i]     = qp;
+        qps.is_up[i]  = 0;
+        qps.is_err[i] = 0;
     }
     pthread_mutex_unlock(&qps.lock);
     return qp;
@@ -70,7 +87,8 @@ static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     ret            = real(qp, attr, mask);
     for (i = 0; (ret == 0) && (i < QPS); i++) {
         if (qps.qp[i] == qp) {
-            qps.is_up[i] = attr->qp_state == IBV_QPS_RTS;
+            qps.is_up[i]  = attr->qp_state == IBV_QPS_RTS;
+            qps.is_err[i] = attr->qp_state == IBV_QPS_ERR;
         }
     }
     return ret;
@@ -89,10 +107,25 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 }
 
 
+/* The QP of this number is destroyed. */
+static void late_end(uint32_t qpn)
+{
+    unsigned i;
+
+    pthread_mutex_lock(&qps.lock);
+    for (i = 0; i < late.count; i++) {
+        late.held[i].is_over |= late.held[i].wc.qp_num == qpn;
+    }
+    pthread_mutex_unlock(&qps.lock);
+}
+
+
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
     int (*real)(struct ibv_qp*);
+    uint32_t qpn = qp->qp_num;
     unsigned i;
+    int ret;
 
     *(void**)&real = dlsym(RTLD_NEXT, "ibv_destroy_qp");
     pthread_mutex_lock(&qps.lock);
@@ -102,7 +135,100 @@ int ibv_destroy_qp(struct ibv_qp *qp)
         }
     }
     pthread_mutex_unlock(&qps.lock);
-    return real(qp);
+    ret = real(qp);
+    late_end(qpn);
+    return ret;
+}
+
+
+/* Takes those off that are of @a cq and may be seen. Needs the lock. */
+static int late_release(struct ibv_cq *cq, int room, struct ibv_wc *wc)
+{
+    unsigned i, kept = 0;
+    int count = 0;
+
+    for (i = 0; i < late.count; i++) {
+        if ((count < room) && (late.held[i].cq == cq) && late.held[i].is_over) {
+            wc[count++] = late.held[i].wc;
+        } else {
+            late.held[kept++] = late.held[i];
+        }
+    }
+    late.count = kept;
+    return count;
+}
+
+
+/* Needs the lock. */
+static int late_is_due(const struct ibv_wc *wc)
+{
+    unsigned i;
+
+    if (!late.is_on || (wc->status != IBV_WC_SUCCESS) ||
+        !(wc->opcode & IBV_WC_RECV)) {
+        return 0;
+    }
+    for (i = 0; i < QPS; i++) {
+        if ((qps.qp[i] != NULL) && (qps.qp[i]->qp_num == wc->qp_num)) {
+            return qps.is_err[i];
+        }
+    }
+    return 0;
+}
+
+
+/* Holds those of @a wc that are late; returns how many are left. Needs the lock. */
+static int late_hold(struct ibv_cq *cq, int seen, struct ibv_wc *wc)
+{
+    int count = 0, i;
+
+    for (i = 0; i < seen; i++) {
+        if (!late_is_due(&wc[i])) {
+            wc[count++] = wc[i];
+            continue;
+        }
+        ck_assert_uint_lt(late.count, LATE_MAX);
+        late.held[late.count].cq      = cq;
+        late.held[late.count].wc      = wc[i];
+        late.held[late.count].is_over = 0;
+        late.count++;
+        late.all++;
+    }
+    return count;
+}
+
+
+/* What is held is not in the CQ yet, so 0 is said only when that is empty. */
+static int late_poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
+{
+    int count, seen;
+
+    pthread_mutex_lock(&qps.lock);
+    count = late_release(cq, room, wc);
+    while (count == 0) {
+        seen  = late.poll_cq(cq, room, wc);
+        count = (seen > 0) ? late_hold(cq, seen, wc) : seen;
+        if (seen <= 0) {
+            break;
+        }
+    }
+    pthread_mutex_unlock(&qps.lock);
+    return count;
+}
+
+
+struct ibv_context *ibv_open_device(struct ibv_device *which)
+{
+    struct ibv_context *(*real)(struct ibv_device*);
+    struct ibv_context *context;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_open_device");
+    context        = real(which);
+    if (context != NULL) {
+        late.poll_cq         = context->ops.poll_cq;
+        context->ops.poll_cq = late_poll_cq;
+    }
+    return context;
 }
 
 
@@ -178,9 +304,9 @@ static void check_recovered(void)
 
 
 /* Two ends of one process, each sending to the other. */
-START_TEST(test_both_ways)
+static void both_ways(int loop, unsigned count)
 {
-    unsigned count = t_some(MESSAGES), i;
+    unsigned i;
     t_stream_t stream[2];
     t_link_t *link[2];
     t_end_t *end[2];
@@ -188,9 +314,9 @@ START_TEST(test_both_ways)
 
     t_only_daqiri("goes on over another queue pair");
     t_expect_losses_of_qps();
-    t_rng_init(&rng, 0xd000 + _i);
+    t_rng_init(&rng, 0xd000 + loop);
     for (i = 0; i < 2; i++) {
-        end[i] = t_end_open((_i % 2) ? "TIMEOUT=8ms RETRY_COUNT=3 "
+        end[i] = t_end_open((loop % 2) ? "TIMEOUT=8ms RETRY_COUNT=3 "
                                        "CONN_RETRY=5ms RX_WINDOW=8 SQ_DEPTH=8"
                                      : options);
         t_stream_open(&stream[i], end[i], 1 + i);
@@ -206,7 +332,7 @@ START_TEST(test_both_ways)
         if (t_rng_once_in(&rng, 5)) {
             t_progress();
         }
-        if (t_rng_once_in(&rng, KILL_EVERY * (1 + _i))) {
+        if (t_rng_once_in(&rng, KILL_EVERY * (1 + loop))) {
             kill_some(&rng);
         }
     }
@@ -217,6 +343,24 @@ START_TEST(test_both_ways)
     }
     t_end_close_all();
     check_recovered();
+}
+
+
+START_TEST(test_both_ways)
+{
+    both_ways(_i, t_some(MESSAGES));
+}
+END_TEST
+
+
+/* What a QP has received is seen only when it is no more, though it was in ERR
+ * before: so it is where its device is still at work on a message then. */
+START_TEST(test_late)
+{
+    late.is_on = 1;
+    both_ways(_i, t_some(MESSAGES));
+    ck_assert_uint_gt(late.all, 0);
+    ck_assert_uint_eq(late.count, 0);
 }
 END_TEST
 
@@ -684,6 +828,7 @@ static Suite *suite_recover(void)
 
     tcase_set_timeout(messages, 3 * T_TIMEOUT);
     tcase_add_loop_test(messages, test_both_ways, 0, 4);
+    tcase_add_loop_test(messages, test_late, 0, 2);
     tcase_add_test(messages, test_handshake);
     tcase_add_test(messages, test_self);
     tcase_add_test(messages, test_passive);
