@@ -191,6 +191,9 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
         "the device reports that the completion queue of the handshake has "
         "failed: no connection can be made or replaced any more",
         DQ_CHECK_FIRMWARE},
+    [DQ_CAUSE_GAP] = {DQ_CLASS_PATH, 0,
+        "a message of the peer has not come, but a later one has",
+        DQ_CHECK_FIRMWARE},
 };
 
 /* A message under construction: text that does not fit is cut. */
@@ -297,6 +300,7 @@ const char *dq_cause_name(dq_cause_t cause)
         [DQ_CAUSE_DEVICE_FATAL] = "DEVICE_FATAL",
         [DQ_CAUSE_PEER_MUTE] = "PEER_MUTE",
         [DQ_CAUSE_CARRIER] = "CARRIER",
+        [DQ_CAUSE_GAP] = "GAP",
     };
 
     return (((unsigned)cause < DQ_CAUSE_LAST) && (names[cause] != NULL))

@@ -80,6 +80,7 @@ typedef enum {
     DQ_CAUSE_DEVICE_FATAL,   /* ... the device                               */
     DQ_CAUSE_PEER_MUTE,      /* the peer's device answers, its process not   */
     DQ_CAUSE_CARRIER,        /* the handshake's completion queue has failed  */
+    DQ_CAUSE_GAP,            /* a message has not come, but a later one has  */
     DQ_CAUSE_LAST
 } dq_cause_t;
 

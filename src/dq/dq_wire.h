@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    DQ_WIRE_VERSION    = 4,
+    DQ_WIRE_VERSION    = 5,
     DQ_WIRE_GRH_LEN    = 40, /* in front of every UD message (IBA 11.4.1.2)  */
     DQ_WIRE_GID_LEN    = 16,
     DQ_WIRE_HOST_LEN   = 24,
@@ -44,13 +44,13 @@ typedef enum {
     DQ_MSG_GRANT = 0x52  /* only the credits in the immediate data           */
 } dq_msg_kind_t;
 
-/* RC delivers in order, so the number only proves that: a few bits will do. Each
- * byte costs a device that the kernel emulates two rounds of a checksum. */
+/* RC delivers in order and once, so the number only proves that: a few bits will
+ * do. Each byte costs a device that the kernel emulates two rounds of a checksum. */
 typedef struct {
     uint8_t  kind;
     uint8_t  am_id;
-    uint16_t seq; /* counts active messages on this connection, from 0; the
-                     low bits                                                */
+    uint16_t seq; /* counts active messages on this connection, from 0, or
+                     grants, from 1; the low bits                            */
 } __attribute__((packed)) dq_msg_hdr_t;
 
 DQ_STATIC_ASSERT(sizeof(dq_msg_hdr_t) == 4, "whole words, as RoCE pads to");

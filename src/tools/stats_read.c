@@ -161,6 +161,8 @@ static const struct {
     {"rx_overcommit", "peers were promised more messages than there are "
                       "receive buffers: memory is short"},
     {"rx_overrun", "messages came that nothing had been promised for"},
+    {"rx_duplicates", "the device delivered messages twice, which were handed "
+                      "up once"},
     {"rx_out_of_order", "messages came out of order, and were not handed up"},
     {"losses", "queue pairs died; see recoveries"},
     {"stuck", "requests stood still for long"}

@@ -164,7 +164,7 @@ typedef struct {
     uint64_t refused[DQ_ADMIT_LAST];
     uint64_t refused_no_buffer;
     uint64_t rx_dropped[DQ_WIRE_LAST];
-    uint64_t rx_out_of_order;
+    uint64_t rx_duplicates, rx_out_of_order;
     uint64_t tx_errors, tx_flushed, rx_flushed;
     uint64_t recvs_refused;    /* calls                                      */
     uint64_t stray_completions, posts_refused, posts_enomem;
@@ -339,6 +339,8 @@ struct uct_daqiri_conn {
     int                is_streaming; /* the same                             */
     uint32_t           tx_seq;     /* of the next active message             */
     uint32_t           rx_seq;     /* active messages handed up              */
+    uint16_t           tx_grant;   /* number of the last grant sent, ...     */
+    uint16_t           rx_grant;   /* ... and taken; grants count from 1     */
     dq_rx_window_t     window;
     ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
     int                is_pending; /* on iface->tx.pending                   */

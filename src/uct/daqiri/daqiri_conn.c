@@ -319,15 +319,24 @@ static uct_daqiri_ep_t *uct_daqiri_conn_unreported(uct_daqiri_conn_t *conn)
 }
 
 
+static void uct_daqiri_conn_say(uct_daqiri_conn_t *conn, ucs_log_level_t level)
+{
+    dq_facts_t facts = conn->death;
+    uct_daqiri_port_words_t words;
+
+    uct_daqiri_port_explain(conn, &facts, &words);
+    uct_daqiri_log(level, &facts);
+}
+
+
 /* Tells UCP. The message is logged once, at the level that UCP's answer calls
- * for: without error handling that is FATAL, which ends the process. */
+ * for: without error handling that is FATAL, which ends the process. What only
+ * this end can have seen is said although nobody uses the conn here. */
 static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
 {
     uct_base_iface_t *base = &conn->iface->super;
     ucs_status_t status    = uct_daqiri_conn_status(conn);
     ucs_log_level_t level;
-    uct_daqiri_port_words_t words;
-    dq_facts_t facts;
     uct_daqiri_ep_t *ep;
     int is_logged = 0;
 
@@ -341,10 +350,11 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
                 status);
         if (!is_logged) {
             is_logged = 1;
-            facts     = conn->death;
-            uct_daqiri_port_explain(conn, &facts, &words);
-            uct_daqiri_log(level, &facts);
+            uct_daqiri_conn_say(conn, level);
         }
+    }
+    if ((conn->death.cause == DQ_CAUSE_GAP) && ucs_list_is_empty(&conn->eps)) {
+        uct_daqiri_conn_say(conn, UCS_LOG_LEVEL_WARN);
     }
 }
 

@@ -97,14 +97,47 @@ uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
     uct_daqiri_iface_t *iface = conn->iface;
     dq_wire_status_t parsed   = dq_msg_parse(hdr, wc->byte_len);
 
+    if ((parsed == DQ_WIRE_OK) && (hdr->seq == conn->rx_grant)) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->rx_duplicates);
+        return;
+    }
+    uct_daqiri_rx_use_window(iface, conn);
     if (parsed != DQ_WIRE_OK) {
         uct_daqiri_progress_drop(iface, wc->wr_id,
                                  &iface->count->rx_dropped[parsed]);
         return;
     }
+    conn->rx_grant = hdr->seq;
     uct_daqiri_rx_credit(conn, wc);
     uct_daqiri_progress_drop(iface, wc->wr_id,
                              &iface->count->credit_frames_rx);
+}
+
+
+/*
+ * A message whose turn was before has been handed up: a device may deliver one
+ * twice (docs/softroce.md). The peer has sent it once, so nothing of it counts.
+ * One whose turn is later tells that another is missing, which the peer has been
+ * told is here: its data may be gone.
+ */
+static UCS_F_NOINLINE void
+uct_daqiri_progress_on_disorder(uct_daqiri_conn_t *conn,
+                                const dq_msg_hdr_t *hdr,
+                                const struct ibv_wc *wc)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    int16_t ahead             = (int16_t)(hdr->seq - conn->rx_seq);
+    dq_facts_t facts;
+
+    if (ahead < 0) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->rx_duplicates);
+        return;
+    }
+    uct_daqiri_progress_drop(iface, wc->wr_id, &iface->count->rx_out_of_order);
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_GAP, &facts);
+    uct_daqiri_recover(conn, &facts);
 }
 
 
@@ -120,12 +153,12 @@ uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
         uct_daqiri_progress_on_other(conn, hdr, wc);
         return;
     }
-    uct_daqiri_rx_credit(conn, wc);
     if (ucs_unlikely(hdr->seq != (uint16_t)conn->rx_seq)) {
-        uct_daqiri_progress_drop(iface, wc->wr_id,
-                                 &iface->count->rx_out_of_order);
+        uct_daqiri_progress_on_disorder(conn, hdr, wc);
         return;
     }
+    uct_daqiri_rx_use_window(iface, conn);
+    uct_daqiri_rx_credit(conn, wc);
     conn->rx_seq++;
     uct_daqiri_progress_deliver(iface, wc->wr_id, hdr->am_id, data,
                                 wc->byte_len - sizeof(*hdr));
@@ -151,7 +184,6 @@ uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
                      (conn->sq.gate == DQ_GATE_LOST))) {
         uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_READY);
     }
-    uct_daqiri_rx_use_window(iface, conn);
     uct_daqiri_progress_on_message(iface, conn, wc);
 }
 

@@ -223,10 +223,11 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
         sge.lkey = pool->bufs[tx.op.desc].lkey;
     }
 
-    dq_msg_pack(hdr, DQ_MSG_GRANT, 0, 0);
+    dq_msg_pack(hdr, DQ_MSG_GRANT, 0, conn->tx_grant + 1);
     sge.addr = (uintptr_t)hdr;
     status   = uct_daqiri_tx_post(conn, &tx, &sge, 1);
     if (status == UCS_OK) {
+        conn->tx_grant++;
         conn->iface->count->credit_frames_tx++;
         uct_daqiri_tx_note_own(conn);
     }

@@ -58,6 +58,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(credit_frames_tx),
     COUNTER(credit_frames_rx),
     COUNTER(refused_no_buffer),
+    COUNTER(rx_duplicates),
     COUNTER(rx_out_of_order),
     COUNTER(tx_errors),
     COUNTER(tx_flushed),

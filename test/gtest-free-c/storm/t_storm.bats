@@ -40,7 +40,7 @@ nothing_is_left()
     local key
 
     for key in sq_in_use_at_close rx_held_at_close tx_buffers_out_at_close rx_dropped \
-            rx_overrun rx_out_of_order stray_completions; do
+            rx_overrun rx_out_of_order rx_duplicates stray_completions; do
         [ "$(sum "$key")" -eq 0 ] || { echo "$key is $(sum "$key")"; return 1; }
     done
     [ "$(sum am_tx)" -eq "$(sum am_rx)" ]

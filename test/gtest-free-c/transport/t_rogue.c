@@ -34,7 +34,7 @@ typedef enum {
     NUMBER,   /* not its turn                                                */
     TWICE,
     CREDITS,  /* more than were ever taken                                   */
-    UNBIDDEN, /* as often as the window has credits                          */
+    UNBIDDEN, /* before it, as many others as the window has credits, but one */
     STRAY,    /* a request of nobody's, with an id that is over              */
     REFUSED,  /* not sent at all                                             */
     FULL      /* the same, and it could be sent later                        */
@@ -57,6 +57,7 @@ static struct {
     int         is_full;      /* all of them; atomic                         */
     int         is_late;      /* what qp was asked for completes later; atomic */
     int         is_mum;       /* it does not tell that a peer has sent; atomic */
+    int         is_generous;  /* what has credits and no message goes twice  */
     uint64_t    refused;      /* id of the request that was                  */
     unsigned    ends;         /* posted to speak for the one before that     */
     unsigned    position;     /* of the first RECV of a chain that is refused */
@@ -80,6 +81,13 @@ static void post_once_more(struct ibv_qp *qp, struct ibv_send_wr wr)
     struct ibv_send_wr *bad_wr;
 
     ck_assert_int_eq(device.post_send(qp, &wr, &bad_wr), 0);
+}
+
+
+static void post_unsignalled(struct ibv_qp *qp, struct ibv_send_wr wr)
+{
+    wr.send_flags &= ~IBV_SEND_SIGNALED;
+    post_once_more(qp, wr);
 }
 
 
@@ -127,11 +135,11 @@ static int lie_once(struct ibv_qp *qp, struct ibv_send_wr *wr,
         break;
     case TWICE:
     case UNBIDDEN:
-        one.send_flags &= ~IBV_SEND_SIGNALED;
+        at[0] = (lie == TWICE) ? header[0] : 0x77;
         for (i = 0; i < ((lie == TWICE) ? 1 : WINDOW - 1); i++) {
-            post_once_more(qp, one);
+            post_unsignalled(qp, one);
         }
-        one.send_flags = wr->send_flags;
+        at[0] = header[0];
         break;
     case STRAY:
         post_stray(qp, wr->wr_id - 1);
@@ -172,6 +180,10 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
         }
         if (device.lie != HONEST) {
             return lie_once(qp, wr, bad_wr);
+        }
+        if (device.is_generous && (wr->opcode == IBV_WR_SEND_WITH_IMM) &&
+            (wr->next == NULL) && (wr->sg_list[0].length == 4)) {
+            post_unsignalled(qp, *wr);
         }
     }
     return device.post_send(qp, wr, bad_wr);
@@ -303,14 +315,14 @@ static const struct {
 } lies[] = {
     {KIND, "rx_dropped_bad_kind", 1},
     {AM_ID, "rx_dropped_bad_field", 1},
-    {FAR, "rx_out_of_order", 1},
     {LENGTH, "rx_dropped_short", 1},
-    {NUMBER, "rx_out_of_order", 1},
-    {TWICE, "rx_out_of_order", 2},
+    {TWICE, "rx_duplicates", 2},
     {CREDITS, "rx_dropped_bad_field", 2},
 };
 
 enum { LIES = sizeof(lies) / sizeof(lies[0]) };
+
+static const lie_t gaps[] = {NUMBER, FAR};
 
 
 /* A link between two ends, whose first message has arrived. */
@@ -342,13 +354,19 @@ static void go_on(t_link_t *link, const t_stream_t *stream)
 }
 
 
-static void close_lies(void)
+static void close_ends(void)
 {
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
     ck_assert_uint_eq(t_stats_sum("rx_taken"), 0);
     ck_assert_uint_eq(t_stats_sum("rx_total"),
                       t_stats_sum("rx_free") + t_stats_sum("rx_posted"));
+}
+
+
+static void close_lies(void)
+{
+    close_ends();
+    ck_assert_uint_eq(t_stats_sum("losses"), 0);
 }
 
 
@@ -369,8 +387,60 @@ START_TEST(test_lie)
     }
     close_lies();
     ck_assert_uint_eq(t_stats_sum(lies[_i].counter), 1);
-    ck_assert_uint_eq(t_stats_sum("rx_dropped") + t_stats_sum("rx_out_of_order"),
+    ck_assert_uint_eq(t_stats_sum("rx_dropped") + t_stats_sum("rx_duplicates"),
                       1);
+}
+END_TEST
+
+
+/* What was before its turn is missing, and the sender has been told that all is
+ * there: the connection ends, and says why. The sender may see its queue pair die
+ * first. */
+START_TEST(test_gap)
+{
+    static const char words[] = "a message of the peer has not come, but a later "
+                                "one has";
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+
+    link = first_sent(end, &stream, "");
+    t_expect_log(words);
+    t_expect_losses_of_qps();
+    device.lie = gaps[_i];
+    t_send(link, T_SHORT, 20);
+    T_WAIT(end[0]->errors == 1);
+    ck_assert_int_eq(end[0]->error, UCS_ERR_ENDPOINT_TIMEOUT);
+    ck_assert_uint_eq(stream.got, 1);
+    ck_assert_uint_eq(t_log_count(words), 1);
+    t_link_close(link);
+    close_ends();
+    ck_assert_uint_eq(t_stats_sum("rx_out_of_order"), 1);
+    ck_assert_uint_eq(t_stats_sum("rx_dropped"), 0);
+}
+END_TEST
+
+
+/* What one grant grants is not granted again. */
+START_TEST(test_grant_twice)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    uint64_t granted;
+
+    link = first_sent(end, &stream, "RX_WINDOW=8");
+    device.is_generous = 1;
+    go_on(link, &stream);
+    device.is_generous = 0;
+    t_progress_turns(100);
+    granted = t_live_sum("credit_frames_rx");
+    ck_assert_uint_gt(granted, 0);
+    ck_assert_uint_eq(granted, t_live_sum("credit_frames_tx"));
+    ck_assert_uint_eq(granted, t_live_sum("rx_duplicates"));
+    close_lies();
+    ck_assert_uint_eq(t_stats_sum("rx_dropped"), 0);
+    ck_assert_uint_eq(t_stats_sum("rx_overrun"), 0);
 }
 END_TEST
 
@@ -389,7 +459,7 @@ START_TEST(test_unbidden)
     t_send(link, T_SHORT, 20);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     end[1]->is_stopped = 0;
-    T_WAIT(t_live_sum("rx_out_of_order") == WINDOW - 1);
+    T_WAIT(t_live_sum("rx_dropped_bad_kind") == WINDOW - 1);
     T_WAIT(t_live_sum("rx_overrun") == 1);
     go_on(link, &stream);
     close_lies();
@@ -698,6 +768,8 @@ static Suite *suite_rogue(void)
 
     tcase_add_test(tcase, test_timers);
     tcase_add_loop_test(tcase, test_lie, 0, LIES);
+    tcase_add_loop_test(tcase, test_gap, 0, sizeof(gaps) / sizeof(gaps[0]));
+    tcase_add_test(tcase, test_grant_twice);
     tcase_add_test(tcase, test_unbidden);
     tcase_add_test(tcase, test_stray);
     tcase_add_loop_test(tcase, test_recvs_refused, 0, 5);
