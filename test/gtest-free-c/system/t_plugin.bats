@@ -250,8 +250,8 @@ thresholds()
 
     run nm -S "$T_PLUGIN"
     [ "$status" -eq 0 ]
-    for name in uct_daqiri_iface_progress uct_daqiri_tx_poll \
-        uct_daqiri_ep_am_short; do
+    # all that is UCT_DAQIRI_POLLED
+    for name in uct_daqiri_iface_progress uct_daqiri_ep_am_short; do
         read -r start size _ < <(grep " $name\$" <<< "$output")
         echo "$name: $size bytes at $start"
         [ $((0x$start % 4096 + 0x$size)) -le 4096 ]
