@@ -458,20 +458,20 @@ static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
         uct_daqiri_conn_to_err(conn);
         return 0;
     }
-    if ((conn->life == UCT_DAQIRI_CLOSING) ||
-        !uct_daqiri_conn_is_taken(conn, taken)) {
+    if (!uct_daqiri_conn_is_taken(conn, taken)) {
         return 0;
     }
     if (conn->life == UCT_DAQIRI_CLOSED) {
         return uct_daqiri_recover_drained(conn);
     }
     /* a process that was stopped has not waited for its device */
-    if (!uct_daqiri_conn_is_flushing(conn) ||
-        ((ucs_get_time() >= conn->drain_until) &&
-         (conn->drain_turns >= UCT_DAQIRI_DRAIN_TURNS))) {
-        uct_daqiri_recover_close(conn);
+    if (uct_daqiri_conn_is_flushing(conn) &&
+        ((ucs_get_time() < conn->drain_until) ||
+         (conn->drain_turns < UCT_DAQIRI_DRAIN_TURNS))) {
+        return 0;
     }
-    return 0;
+    uct_daqiri_recover_close(conn);
+    return 1;
 }
 
 

@@ -196,9 +196,10 @@ void uct_daqiri_recover_close(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn)
 {
-    if (conn->life == UCT_DAQIRI_CLOSING) {
+    if ((conn->life == UCT_DAQIRI_CLOSING) &&
+        (conn->sq.gate == DQ_GATE_LOST)) {
         conn->life = UCT_DAQIRI_CLOSED;
-        uct_daqiri_conn_mark_drain(conn);
+        uct_daqiri_conn_start_drain(conn);
     }
 }
 

@@ -462,9 +462,17 @@ START_TEST(test_why)
 END_TEST
 
 
-/* An end that goes on alone until it waits for nothing but the thread that is
- * held: a request fails, and its queue pair is drained. */
-static void lose_alone(t_link_t *link, t_end_t *other)
+/* Until it waits for nothing but the thread that is held. */
+static void go_on_without(t_end_t *other)
+{
+    other->is_stopped = 1;
+    t_progress_turns(1000);
+    other->is_stopped = 0;
+}
+
+
+/* A request fails, and its queue pair is drained, to be destroyed. */
+static void lose_without(t_link_t *link, t_end_t *other)
 {
     uint64_t losses = t_live_sum("losses");
 
@@ -472,16 +480,15 @@ static void lose_alone(t_link_t *link, t_end_t *other)
     t_plan_by_command("complete qp=rc times=1 status=RETRY_EXC_ERR");
     ck_assert_int_eq(t_try_send(link, T_SHORT, 10), UCS_OK);
     T_WAIT(t_live_sum("losses") == losses + 1);
-    t_progress_turns(1000);
-    other->is_stopped = 0;
+    go_on_without(other);
 }
 
 
 /*
  * Both ends lose their queue pairs. That the peer's is lost is told to an end that
- * has lost its own already, and is read together with the next one that it has:
- * that one is not meant. What the thread does comes in the order in which it is
- * asked: first what the peer asks, then what the end has asked by itself.
+ * has lost its own already, and is read together with that it is destroyed: the next
+ * one is not meant. What the thread does comes in the order in which it is asked:
+ * first what the peer asks, then what the end has asked by itself.
  */
 START_TEST(test_both_lose)
 {
@@ -489,7 +496,7 @@ START_TEST(test_both_lose)
     t_stream_t stream[2];
     t_link_t *link[2];
     t_end_t *end[2];
-    hold_t hold[3];
+    hold_t hold[4];
     unsigned i;
 
     plan_text("");
@@ -502,11 +509,13 @@ START_TEST(test_both_lose)
         ck_assert_int_eq(t_ep_flush(link[i]), UCS_OK);
     }
     hold_begin(&hold[0]);
-    lose_alone(link[1], end[0]);
-    hold_next(&hold[1], &hold[0]); /* the peer has asked */
-    lose_alone(link[0], end[1]);
-    hold_next(&hold[2], &hold[1]); /* and the end has its next queue pair */
-    for (i = 0; i < 3; i++) {
+    lose_without(link[1], end[0]);
+    hold_next(&hold[1], &hold[0]); /* the peer's is destroyed */
+    go_on_without(end[0]);
+    hold_next(&hold[2], &hold[1]); /* and the peer has asked */
+    lose_without(link[0], end[1]);
+    hold_next(&hold[3], &hold[2]); /* which has been heard; now, the end's is */
+    for (i = 0; i < 4; i++) {
         hold_end(&hold[i]);
     }
     T_WAIT(t_live_sum("recoveries") >= 2);
