@@ -28,29 +28,26 @@ fi
 # titles of those in which $theirs is better: of what is timed, and not by luck.
 row()
 {
-    local z ratio
+    local ratio z
 
-    z=$(awk -v better="$3" -f "$bench_d/ranks.awk" \
+    read -r ratio z < <(awk -v better="$3" -f "$bench_d/pairs.awk" \
         "$work/$2.$ours" "$work/$2.$theirs")
-    ratio=$(echo "$(spread "$work/$2.$ours") $(spread "$work/$2.$theirs")" |
-        awk -v title="$1" -v better="$3" -v z="$z" -v table="$work/table" '{
-            ratio = better == "smaller" ? $5 / $2 : $2 / $5
+    echo "$(spread "$work/$2.$ours") $(spread "$work/$2.$theirs")" |
+        awk -v title="$1" -v ratio="$ratio" -v z="$z" '{
             line = sprintf("%-30s", title)
             for (i = 1; i <= 6; i++)
                 line = line sprintf(($i >= 1000) ? "%10.0f" : "%10.3f", $i) \
                        (i == 3 ? "  |" : "")
-            printf "%s  | %6.2f | %5s\n", line, ratio, z > table
-            printf "%.2f\n", ratio
-        }')
-    cat "$work/table"
+            printf "%s  | %6.2f | %5s\n", line, ratio, z
+        }'
     ! is_behind "$z" "$ratio" || echo "$1" >> "$work/behind"
 }
 
-# is_behind Z RATIO
+# is_behind Z RATIO; of what is counted, if the table does not say 1.00 either.
 is_behind()
 {
     if [ "$counted" = yes ]; then
-        awk -v ratio="$2" 'BEGIN { exit !(ratio < 1) }'
+        awk -v ratio="$2" 'BEGIN { exit !(ratio < 0.995) }'
     else
         awk -v z="$1" -v luck="$luck" 'BEGIN { exit !(z + 0 < -luck) }'
     fi
@@ -58,8 +55,8 @@ is_behind()
 
 print_behind()
 {
-    if [ "$counted" = no ] && [ "$runs" -lt 4 ]; then
-        printf 'Fewer than four runs do not tell what is luck.\n'
+    if [ "$counted" = no ] && [ "$runs" -lt 9 ]; then
+        printf 'Fewer than nine runs do not tell what is luck.\n'
     elif [ -s "$work/behind" ]; then
         printf '%s is better%s in:\n' "$theirs" "$not_by_luck"
         sed 's/^/    /' "$work/behind"
@@ -132,14 +129,15 @@ print_ratios()
         print_mpi_rows
     fi
     ! does instructions || print_instruction_rows
-    printf '\nratio: of medians; more than 1.00 means that %s is better.\n' "$ours"
+    printf '\nratio: the median of those of the rounds; more than 1.00 means that %s\n' "$ours"
+    printf 'is better.\n'
     if [ "$counted" = yes ]; then
         print_counted
         return
     fi
     ! does time || {
-        printf 'z: how far the ranks of the runs are from chance, in standard deviations;\n'
-        printf 'positive if %s is better. From -%s to %s it may be luck.\n' \
+        printf 'z: how far these are from chance, in standard deviations; positive if\n'
+        printf '%s is better. From -%s to %s it may be luck.\n' \
             "$ours" "$luck" "$luck"
         print_behind
         printf 'Timed runs of each, the two in turns: %s.\n' "$runs"

@@ -144,39 +144,42 @@ refuses()
     [ "${lines[-1]}" = 'bench: it failed in the virtual machine (status 9)' ]
 }
 
-# By hand: of the first U is 1 where 12.5 is the mean and 22.92 the variance.
-@test "ranks: how sure it is which of two is better" {
-    ranks()
+# By hand: of the first the ratios are 2, 1.5, 1.25, 1, 0.9, 2.5, 1.1, 1.2, 1, and
+# the ranks of those that are not 1 are 6, 5, 4, -2, 7, 1, 3: of 1.1 and 0.9 the
+# latter is the farther from 1. That is 24, and the root of the squares' sum 11.83.
+@test "pairs: the median ratio, and how sure it is which of two is better" {
+    pairs()
     {
-        awk -v better="$1" -f "$bench_d/ranks.awk" ours theirs
+        awk -v better="$1" -f "$bench_d/pairs.awk" ours theirs
     }
-    printf '%s\n' 1 2 3 4 6 > ours
-    printf '%s\n' 5 7 8 9 10 > theirs
-    [ "$(ranks smaller)" = 2.4 ]
-    [ "$(ranks bigger)" = -2.4 ]
-    printf '%s\n' 1 2 3 4 > ours
-    printf '%s\n' 5 6 7 8 > theirs
-    [ "$(ranks smaller)" = 2.3 ]
-    printf '%s\n' 5 5 5 5 > ours
-    printf '%s\n' 5 5 5 5 > theirs
-    [ "$(ranks smaller)" = 0.0 ]
-    printf '%s\n' 1 1 1 9 > ours
-    printf '%s\n' 1 9 9 9 > theirs
-    # the ranks of ours are 2.5, 2.5, 2.5, 6.5: U is 12 of 16, the variance
-    # 16 / 12 * (9 - 120 / 56)
-    [ "$(ranks smaller)" = 1.3 ]
-    printf '%s\n' 1 2 3 > ours
-    [ "$(ranks smaller)" = - ]
+    printf '%s\n' 1 2 4 3 10 2 10 5 7 > ours
+    printf '%s\n' 2 3 5 3 9 5 11 6 7 > theirs
+    [ "$(pairs smaller)" = '1.2 2.0' ]
+    mv ours mine; mv theirs ours; mv mine theirs
+    [ "$(pairs bigger)" = '1.2 2.0' ]
+    [[ $(pairs smaller) == '0.83'*' -2.0' ]]
+    # a machine that is slower for both in each round says nothing of either
+    printf '%s\n' 1 2 4 8 16 32 64 128 256 > ours
+    cp ours theirs
+    [ "$(pairs smaller)" = '1 0.0' ]
+    # ours are always better, by the same: the ranks are equal, sqrt(9)
+    printf '%s\n' 2 4 8 16 32 64 128 256 512 > theirs
+    [ "$(pairs smaller)" = '2 3.0' ]
+    [ "$(pairs bigger)" = '0.5 -3.0' ]
+    printf '%s\n' 1 2 4 > ours
+    printf '%s\n' 3 4 4 > theirs
+    [ "$(pairs smaller)" = '2 -' ]
+    [ "$(pairs bigger)" = '0.5 -' ]
 }
 
 @test "table: rows in which the other is better, and not by luck, are named" {
-    counted=no runs=5
+    counted=no runs=9
     . "$bench_d/table.sh"
     ours=daqiri theirs=other work=$PWD
-    printf '%s\n' 5 6 7 8 9 > a.daqiri
-    printf '%s\n' 0 1 2 3 4 > a.other
+    printf '%s\n' 5 6 7 8 9 10 11 12 13 > a.daqiri
+    printf '%s\n' 4 5 6 7 8 9 10 11 12 > a.other
     cp a.daqiri b.daqiri
-    printf '%s\n' 4 6 7 8 9 > b.other
+    printf '%s\n' 4 7 7 9 8 10 11 12 13 > b.other
     row 'one row' a bigger
     row 'another' b smaller
     run -0 print_behind
@@ -184,9 +187,9 @@ refuses()
     row 'a third' a smaller
     run -0 print_behind
     [ "$output" = $'other is better, and not by luck, in:\n    a third' ]
-    runs=3
+    runs=8
     run -0 print_behind
-    [ "$output" = 'Fewer than four runs do not tell what is luck.' ]
+    [ "$output" = 'Fewer than nine runs do not tell what is luck.' ]
 }
 
 @test "table: of what is counted each row is named whose ratio is below 1.00" {

@@ -131,8 +131,11 @@ suites_of()
     [ "$(suites_of "$output")" = 'release/build release/device release/fuzz release/mpi release/storm release/system release/transport release/ucx release/unit release/walls ' ]
 
     run -0 check_without_work
-    [ "$(suites_of "$output")" = 'asan/build asan/device asan/fuzz asan/transport asan/unit debug/device debug/mpi debug/transport debug/unit release/build release/device release/fuzz release/mpi release/softroce release/storm release/system release/transport release/ucx release/unit release/vm release/walls tsan/build tsan/device tsan/transport tsan/unit ' ]
+    [ "$(suites_of "$output")" = 'asan/build asan/device asan/fuzz asan/transport asan/unit debug/mpi release/build release/device release/fuzz release/mpi release/softroce release/storm release/system release/transport release/ucx release/unit release/vm release/walls tsan/build tsan/device tsan/transport tsan/unit ' ]
     [[ $output == *'check: passed: fuzz'* ]]
+
+    run -0 check_without_work --flavour debug
+    [ "$(suites_of "$output")" = 'debug/device debug/mpi debug/transport debug/unit ' ]
 
     run -0 check_without_work --quick
     [ "$(suites_of "$output")" = 'release/build release/device release/fuzz release/storm release/transport release/unit release/walls ' ]
