@@ -90,7 +90,7 @@ load_test()
         <(awk -v name="$1" '$1 == name' <<< "$uct_tests")
     count=$soft
     [ "$bed" = softverbs ] || count=$roce
-    [ "$counted" = no ] || count=$((count / 4)) # they are all alike
+    [ "$counted" = no ] || count=$((count / 20)) # they are all alike
     count=$((count * ${BENCH_PERCENT:-100} / 100))
     [ "$count" -gt 0 ] || count=1
     warmup=$((count / 10 + 1))
