@@ -65,7 +65,7 @@ run_mpi()
     local second=$device
     local seconds=$((4 * ${BENCH_PERCENT:-100} / 100 + 1))
 
-    # what differs then differs from run to run
+    # Counted, a longer run repeats itself; what differs does so from run to run.
     [ "$counted" = no ] || [ "$seconds" -lt 3 ] || seconds=3
     [ "$1" != mpi_wire ] || second=${device/0/1}
     clear_stats

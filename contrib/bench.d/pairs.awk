@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# awk -v better=smaller|bigger -f pairs.awk OURS THEIRS
+# awk -v better=smaller|bigger -v least=ROUNDS -f pairs.awk OURS THEIRS
 #
 # Two files with a figure a line, as many in each: line n of both are of round n,
 # one right after the other, and so of a machine that was as fast for both. What
 # is printed is "RATIO Z": the median of the rounds' ratios, more than 1 if ours
 # are better, and how far they are from chance, in standard deviations, positive
 # if ours are better (Wilcoxon's signed ranks, of the ratios' logarithms, without
-# those that are 1). Z is "-" of fewer than nine rounds, of which even those that
-# all say the same hardly say that it is no luck: eight have 2.5.
+# those that are 1). Z is "-" of fewer rounds than the least.
 
 FNR == NR {
     ours[FNR] = $1
@@ -46,6 +45,6 @@ END {
         }
     }
     middle = (sorted[int((rounds + 1) / 2)] + sorted[int(rounds / 2) + 1]) / 2
-    z = rounds < 9 ? "-" : sprintf("%.1f", squares ? sum / sqrt(squares) : 0)
+    z = rounds < least ? "-" : sprintf("%.1f", squares ? sum / sqrt(squares) : 0)
     print middle, z
 }

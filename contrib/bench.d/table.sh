@@ -14,8 +14,10 @@ spread()
         }'
 }
 
-# What is as far from chance as this, or farther, is no luck.
+# What is farther from chance than this is no luck. Eight rounds that all say the
+# same are no farther: it takes nine.
 luck=2.5
+least_runs=9
 
 # An instruction is a nanosecond where they are counted.
 if [ "$counted" = yes ]; then
@@ -30,8 +32,8 @@ row()
 {
     local ratio z
 
-    read -r ratio z < <(awk -v better="$3" -f "$bench_d/pairs.awk" \
-        "$work/$2.$ours" "$work/$2.$theirs")
+    read -r ratio z < <(awk -v better="$3" -v least="$least_runs" \
+        -f "$bench_d/pairs.awk" "$work/$2.$ours" "$work/$2.$theirs")
     echo "$(spread "$work/$2.$ours") $(spread "$work/$2.$theirs")" |
         awk -v title="$1" -v ratio="$ratio" -v z="$z" '{
             line = sprintf("%-30s", title)
@@ -56,7 +58,7 @@ print_behind()
     local how='better, and not by luck,'
 
     [ "$counted" = no ] || how='better by half a per cent, and not by luck,'
-    if [ "$runs" -lt 9 ]; then
+    if [ "$runs" -lt "$least_runs" ]; then
         printf 'Fewer than nine runs do not tell what is luck.\n'
     elif [ -s "$work/behind" ]; then
         printf '%s is %s in:\n' "$theirs" "$how"

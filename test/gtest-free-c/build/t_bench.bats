@@ -150,7 +150,7 @@ refuses()
 @test "pairs: the median ratio, and how sure it is which of two is better" {
     pairs()
     {
-        awk -v better="$1" -f "$bench_d/pairs.awk" ours theirs
+        awk -v better="$1" -v least=9 -f "$bench_d/pairs.awk" ours theirs
     }
     printf '%s\n' 1 2 4 3 10 2 10 5 7 > ours
     printf '%s\n' 2 3 5 3 9 5 11 6 7 > theirs
