@@ -395,7 +395,8 @@ END_TEST
 
 /* What was before its turn is missing, and the sender has been told that all is
  * there: the connection ends, and says why. The sender may see its queue pair die
- * first. */
+ * first, and hear of it before the receiver has drained its own, which then says
+ * it. */
 START_TEST(test_gap)
 {
     static const char words[] = "a message of the peer has not come, but a later "
@@ -409,7 +410,7 @@ START_TEST(test_gap)
     t_expect_losses_of_qps();
     device.lie = gaps[_i];
     t_send(link, T_SHORT, 20);
-    T_WAIT(end[0]->errors == 1);
+    T_WAIT((end[0]->errors == 1) && (t_log_count(words) > 0));
     ck_assert_int_eq(end[0]->error, UCS_ERR_ENDPOINT_TIMEOUT);
     ck_assert_uint_eq(stream.got, 1);
     ck_assert_uint_eq(t_log_count(words), 1);
@@ -427,18 +428,18 @@ START_TEST(test_grant_twice)
     t_stream_t stream;
     t_link_t *link;
     t_end_t *end[2];
-    uint64_t granted;
 
     link = first_sent(end, &stream, "RX_WINDOW=8");
     device.is_generous = 1;
     go_on(link, &stream);
-    device.is_generous = 0;
     t_progress_turns(100);
-    granted = t_live_sum("credit_frames_rx");
-    ck_assert_uint_gt(granted, 0);
-    ck_assert_uint_eq(granted, t_live_sum("credit_frames_tx"));
-    ck_assert_uint_eq(granted, t_live_sum("rx_duplicates"));
+    T_WAIT((t_live_sum("credit_frames_rx") == t_live_sum("credit_frames_tx")) &&
+           (t_live_sum("rx_duplicates") == t_live_sum("credit_frames_tx")));
+    device.is_generous = 0;
     close_lies();
+    ck_assert_uint_gt(t_stats_sum("credit_frames_rx"), 0);
+    ck_assert_uint_eq(t_stats_sum("credit_frames_rx"),
+                      t_stats_sum("rx_duplicates"));
     ck_assert_uint_eq(t_stats_sum("rx_dropped"), 0);
     ck_assert_uint_eq(t_stats_sum("rx_overrun"), 0);
 }
