@@ -1011,6 +1011,8 @@ static inline uint32_t uct_daqiri_rx_riding(const uct_daqiri_conn_t *conn)
 
 /* ---- daqiri_pool.c ---- */
 
+/* A buffer's point has @a lead bytes in front of it, @a length from it on, and is
+ * aligned to @a align bytes, a cache line at least, @a offset bytes further. */
 ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool, const char *name,
                                   struct ibv_pd *pd, uint32_t limit,
                                   size_t lead, size_t length, size_t align,

@@ -175,14 +175,14 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
 }
 
 
-/* Where UCP wants its data aligned; otherwise at a cache line. The offset, of
- * UCP's own header, may well be more than the alignment. */
+/* Where UCP wants its data aligned. The offset, of UCP's own header, may well be
+ * more than the alignment. */
 static ucs_status_t
 uct_daqiri_iface_alignment(const uct_daqiri_iface_t *iface,
                            const uct_iface_params_t *params, size_t *align_p,
                            size_t *offset_p)
 {
-    size_t align  = UCS_SYS_CACHE_LINE_SIZE;
+    size_t align  = 1;
     size_t offset = 0;
 
     if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
@@ -204,6 +204,23 @@ uct_daqiri_iface_alignment(const uct_daqiri_iface_t *iface,
 }
 
 
+/*
+ * As far as that leaves a choice, data begins in the cache line in which its
+ * header is: another line is another one that the device's processor has to take
+ * from ours, and we from it, for each message. Data that may lie anywhere lies at
+ * 8 bytes, for a program may read numbers where they have arrived.
+ */
+static void uct_daqiri_iface_share_line(size_t *align, size_t *offset)
+{
+    size_t wish = ucs_max(*align, sizeof(uint64_t));
+    size_t least;
+
+    *align  = ucs_max(wish, UCS_SYS_CACHE_LINE_SIZE);
+    least   = ucs_align_up_pow2(sizeof(dq_msg_hdr_t) + *offset, wish) - *offset;
+    *offset = (*align - least % *align) % *align;
+}
+
+
 static ucs_status_t
 uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
                             const uct_daqiri_iface_config_t *config,
@@ -217,6 +234,7 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
     if (status != UCS_OK) {
         return status;
     }
+    uct_daqiri_iface_share_line(&align, &offset);
 
     /* headroom, and in front of it where its release finds what it needs */
     status = uct_daqiri_pool_init(&iface->rx.pool, "daqiri_rx", pd,

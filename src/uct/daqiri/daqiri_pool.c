@@ -31,7 +31,7 @@ ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool, const char *name,
         .name   = name,
         .limit  = limit,
         .lead   = lead,
-        .align  = ucs_max(align, UCS_SYS_CACHE_LINE_SIZE),
+        .align  = align,
         .offset = offset,
     };
     pool->stride = ucs_align_up(lead + length, pool->align);

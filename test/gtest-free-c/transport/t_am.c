@@ -319,6 +319,18 @@ typedef struct {
 } place_t;
 
 
+/* A line of memory in which nothing but our header of 4 bytes is would be one more
+ * for the device to take; where a line is asked for, it cannot be helped. */
+static void check_line(const place_t *place, const void *data)
+{
+    const uintptr_t line = 64; /* or a half, where they have 128 bytes */
+
+    if ((place->align < line) && (strcmp(t_tl(), "daqiri") == 0)) {
+        ck_assert_uint_eq((uintptr_t)data / line, ((uintptr_t)data - 4) / line);
+    }
+}
+
+
 /* UCP writes into the headroom of what it keeps, all of it. */
 static ucs_status_t on_placed(void *arg, void *data, size_t length,
                               unsigned flags)
@@ -328,6 +340,7 @@ static ucs_status_t on_placed(void *arg, void *data, size_t length,
 
     ck_assert_uint_eq(length, sizeof(copy));
     ck_assert_uint_eq(((uintptr_t)data + place->offset) % place->align, 0);
+    check_line(place, data);
     place->count++;
     if (flags & UCT_CB_PARAM_FLAG_DESC) {
         memcpy(copy, data, sizeof(copy));
@@ -340,9 +353,9 @@ static ucs_status_t on_placed(void *arg, void *data, size_t length,
 
 START_TEST(test_alignment_and_headroom)
 {
-    static const size_t aligns[]    = {8, 64, 64, 256, 4096, 16, 2};
-    static const size_t offsets[]   = {0, 0, 32, 200, 0, 8, 8};
-    static const size_t headrooms[] = {0, 80, 1, 512, 80, 17, 80};
+    static const size_t aligns[]    = {8, 64, 64, 256, 4096, 16, 2, 1, 4, 32};
+    static const size_t offsets[]   = {0, 0, 32, 200, 0, 8, 8, 0, 2, 60};
+    static const size_t headrooms[] = {0, 80, 1, 512, 80, 17, 80, 80, 9, 0};
     place_t place                   = {.align    = aligns[_i],
                                        .offset   = offsets[_i],
                                        .headroom = headrooms[_i]};
@@ -391,7 +404,7 @@ static Suite *suite_am(void)
     tcase_add_loop_test(refused, test_bad_id, 0, T_HOW_LAST);
     suite_add_tcase(suite, refused);
 
-    tcase_add_loop_test(placed, test_alignment_and_headroom, 0, 7);
+    tcase_add_loop_test(placed, test_alignment_and_headroom, 0, 10);
     suite_add_tcase(suite, placed);
     return suite;
 }
