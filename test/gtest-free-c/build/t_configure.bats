@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # configure says in one sentence what it cannot build with. A UCX of another
-# version is three pkg-config files; a source tree of one, two files.
+# version is three pkg-config files; a source tree of one, two files. What it asks
+# of the compiler is asked once: a minute less. What pkg-config says is not kept.
 
 bats_require_minimum_version 1.5.0
+
+setup_file()
+{
+    export CACHE=$BATS_FILE_TMPDIR/cache
+
+    cd "$BATS_FILE_TMPDIR"
+    env -u CFLAGS -u CPPFLAGS -u LDFLAGS "$T_TOP_SRCDIR/configure" \
+        --with-ucx-source="$T_UCX_SOURCE" --cache-file="$CACHE.all"
+    sed '/^ac_cv_env_/d; /pkg_cv_/d' "$CACHE.all" >"$CACHE"
+}
 
 setup()
 {
@@ -40,7 +51,8 @@ refused()
     local sentence=$1
 
     shift
-    run -1 "$T_TOP_SRCDIR/configure" "$@"
+    cp "$CACHE" cache
+    run -1 "$T_TOP_SRCDIR/configure" --cache-file=cache "$@"
     echo "$output" | tail -n 5
     [[ $(echo "$output" | grep -c 'configure: error:') -eq 1 ]]
     [[ $output == *"configure: error: "*"$sentence"* ]]
