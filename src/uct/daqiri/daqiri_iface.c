@@ -217,7 +217,7 @@ static void uct_daqiri_iface_share_line(size_t *align, size_t *offset)
 
     *align  = ucs_max(wish, UCS_SYS_CACHE_LINE_SIZE);
     least   = ucs_align_up_pow2(sizeof(dq_msg_hdr_t) + *offset, wish) - *offset;
-    *offset = (*align - least % *align) % *align;
+    *offset = ucs_padding(least, *align);
 }
 
 
