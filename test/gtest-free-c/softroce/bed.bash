@@ -9,6 +9,9 @@
 #
 #   bed_test NAME LIMIT       the test program NAME of this build's tests, say
 #                             device/t_send
+#   bed_wire_test NAME LIMIT HOW
+#                             one of the transport, its two ends on the two ends
+#                             of a wire; `NAME, HOW` in the log
 #   bed_program NAME LIMIT COMMAND...
 #                             any other program
 #   bed_run NAME LIMIT FUNCTION [ARGUMENT...]
@@ -42,6 +45,12 @@ bed_test()
     # the library that speaks with the kernel before both.
     bed_program "$name" "$limit" env LD_PRELOAD=libibverbs.so.1 \
         "$bed_tests/$name" "$@"
+}
+
+bed_wire_test()
+{
+    bed_program "$1, $3" "$2" env LD_PRELOAD=libibverbs.so.1 \
+        T_DEVICES='rxe0:1 rxe1:1' "$bed_tests/$1"
 }
 
 bed_run()
