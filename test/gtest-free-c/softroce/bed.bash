@@ -9,9 +9,11 @@
 #
 #   bed_test NAME LIMIT       the test program NAME of this build's tests, say
 #                             device/t_send
-#   bed_wire_test NAME LIMIT HOW
+#   bed_wire_test NAME LIMIT [HOW]
 #                             one of the transport, its two ends on the two ends
-#                             of a wire; `NAME, HOW` in the log
+#                             of a wire; `NAME, on the wire` in the log, or HOW
+#   bed_received bytes|packets
+#                             what has come out at either end of the wire
 #   bed_program NAME LIMIT COMMAND...
 #                             any other program
 #   bed_run NAME LIMIT FUNCTION [ARGUMENT...]
@@ -36,21 +38,25 @@ bed_source=$T_TOP_SRCDIR/test/gtest-free-c
 # Lines in the kernel's log that must not be there.
 bed_defects='WARNING:|BUG:|Oops|general protection fault|Call Trace:|refcount_t:|INFO: task .* blocked|detected stall|self-detected|soft lockup|hard LOCKUP|list_(add|del) corruption|Kernel panic'
 
+# The tests are linked with softverbs in front of libibverbs. This puts the
+# library that speaks with the kernel before both.
+bed_kernel=(env LD_PRELOAD=libibverbs.so.1)
+
 bed_test()
 {
-    local name=$1 limit=$2
-
-    shift 2
-    # The tests are linked with softverbs in front of libibverbs. This puts
-    # the library that speaks with the kernel before both.
-    bed_program "$name" "$limit" env LD_PRELOAD=libibverbs.so.1 \
-        "$bed_tests/$name" "$@"
+    bed_program "$1" "$2" "${bed_kernel[@]}" "$bed_tests/$1"
 }
 
 bed_wire_test()
 {
-    bed_program "$1, $3" "$2" env LD_PRELOAD=libibverbs.so.1 \
+    bed_program "$1, ${3:-on the wire}" "$2" "${bed_kernel[@]}" \
         T_DEVICES='rxe0:1 rxe1:1' "$bed_tests/$1"
+}
+
+bed_received()
+{
+    cat /sys/class/net/v[ab]/statistics/rx_"$1" |
+        awk '{ n += $1 } END { print n }'
 }
 
 bed_run()
