@@ -344,6 +344,13 @@ enum ibv_qp_state t_end_state(struct t_end *end)
     return attr.qp_state;
 }
 
+void t_end_wait(struct t_end *end, enum ibv_qp_state state)
+{
+    while (t_end_state(end) != state) {
+        sched_yield();
+    }
+}
+
 void t_pair_open(struct t_end ends[2], const struct t_make *make,
                  const struct t_link *link)
 {

@@ -87,6 +87,7 @@ struct t_link {
  */
 enum t_difference {
     T_DIFF_ASYNC_EVENTS,
+    T_DIFF_ERROR_SILENT,
     T_DIFF_ERROR_SOLICITED,
     T_DIFF_RANGES,
     T_DIFF_OPCODE,
@@ -140,6 +141,8 @@ void t_end_up(struct t_end *end, const struct t_address *to,
               const struct t_link *link);
 void t_end_move(struct t_end *end, enum ibv_qp_state state);
 enum ibv_qp_state t_end_state(struct t_end *end);
+/* Until the device has moved the QP there. */
+void t_end_wait(struct t_end *end, enum ibv_qp_state state);
 /* After a change to SQD: waits until the send queue is drained. Soft-RoCE takes
  * no other change before, but to ERR. t_end_move() waits by itself. */
 void t_end_drain(struct t_end *end);

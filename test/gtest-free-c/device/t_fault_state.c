@@ -24,13 +24,6 @@ static int send_one(struct t_end ends[2], uint64_t wr_id)
     return t_post_send(&ends[0], wr_id, 0, 64, IBV_SEND_SIGNALED);
 }
 
-static void wait_for_state(struct t_end *end, enum ibv_qp_state state)
-{
-    while (t_end_state(end) != state) {
-        sched_yield();
-    }
-}
-
 /* ---- QP to ERR ---- */
 
 struct killed {
@@ -68,7 +61,7 @@ START_TEST(test_qp_error)
 
     for (i = 0; i < 2; ++i) {
         if (k->dies[i]) {
-            wait_for_state(&ends[i], IBV_QPS_ERR);
+            t_end_wait(&ends[i], IBV_QPS_ERR);
             if (k->tells) {
                 t_event_is(&ends[i], IBV_EVENT_QP_FATAL, ends[i].qp);
             }
@@ -84,7 +77,7 @@ START_TEST(test_qp_error)
         ck_assert_int_eq(send_one(ends, 3), 0);
         while (t_poll(ends[0].send_cq).wr_id != 3) {
         }
-        wait_for_state(&ends[0], IBV_QPS_ERR);
+        t_end_wait(&ends[0], IBV_QPS_ERR);
     }
     t_event_none(&ends[0]);
     t_event_none(&ends[1]);
@@ -138,8 +131,8 @@ START_TEST(test_qp_error_at)
 
     t_pair_open(ends, NULL, NULL);
     t_fault_set("qp-error at=0ms event=no");
-    wait_for_state(&ends[0], IBV_QPS_ERR);
-    wait_for_state(&ends[1], IBV_QPS_ERR);
+    t_end_wait(&ends[0], IBV_QPS_ERR);
+    t_end_wait(&ends[1], IBV_QPS_ERR);
     ck_assert_ptr_nonnull(strstr(t_fault_log(), "2 qp=rc.2 n=1 rule 1: "
                                                 "qp-error event=no at=0ms\n"
                                                 "3 qp=rc.3 n=1 "));
