@@ -165,21 +165,20 @@ libc_place='sed -n "s/ .*libc.so.6$//p" /proc/self/maps | head -n 1'
     [[ $(head -n 1 "$dir/a.err") == *'host1 gave no sign of life in 20 s: started again' ]]
 }
 
-# With our clock the same loop takes 1.3 s there, or 2.1, on a machine that does
+# With our clock the same loop takes 2.2 s there, or 3.6, on a machine that does
 # something else as well.
 @test "where instructions are counted, the same takes the same time" {
     need_machine
     vm a --network none --count 'nproc
-        for ((n = 0; n < 6; n++)); do
+        for ((n = 0; n < 5; n++)); do
             from=${EPOCHREALTIME/./}
-            for ((i = 0; i < 30000; i++)); do :; done
+            for ((i = 0; i < 50000; i++)); do :; done
             echo $((${EPOCHREALTIME/./} - from))
         done'
     cat "$dir/a.out"
     [ "$(sed -n 1p "$dir/a.out")" -eq 1 ]
-    # 0.2 % from the least to the most; the first time the shell has things to do
-    # that it has not later
-    sed -n 3,7p "$dir/a.out" | sort -n |
+    # 0.1 % from the least to the most
+    sed -n 2,6p "$dir/a.out" | sort -n |
         awk 'NR == 1 { least = $1 } END { exit !(NR == 5 && $1 <= 1.005 * least) }'
 }
 
@@ -235,5 +234,4 @@ END
     [ "$(grep '^host2: ' "$dir/a.out")" = 'host2: host2' ]
     grep -q '^host2: served$' "$dir/a.err"
     grep -q '^run: host2 died without an answer' "$dir/a.err"
-    grep -q 'Kernel panic - not syncing: sysrq triggered crash' "$dir/a.err"
 }

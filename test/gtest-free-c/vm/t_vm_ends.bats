@@ -24,6 +24,14 @@ load vm.bash
     [ "$(tail -n 1 "$dir/a.err")" = '--- end of the state' ]
 }
 
+@test "a guest that dies" {
+    need_machine
+    vm a --network none 'echo c > /proc/sysrq-trigger'
+    [ "$status" -eq 125 ]
+    grep -q '^run: host1 died without an answer' "$dir/a.err"
+    grep -q 'Kernel panic - not syncing: sysrq triggered crash' "$dir/a.err"
+}
+
 # What watches in the guest is stopped, as a guest that has hung would be.
 @test "a guest that hangs" {
     need_machine
