@@ -72,6 +72,11 @@ bed_is_wanted()
 {
     local pattern
 
+    if [ -n "${T_CASE:-}" ]; then
+        # "NAME: what of it failed", as the log says it
+        [[ $T_CASE == "$1" || $T_CASE == "$1: "* ]]
+        return
+    fi
     [ -n "${T_ONLY:-}" ] || return 0
     for pattern in $T_ONLY; do
         # shellcheck disable=SC2053 # they are patterns
