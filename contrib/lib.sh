@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by the bash scripts of this folder: how they speak, and where they put
-# things. Nothing here does anything by itself.
+# Read by the bash scripts of this folder and below: how they speak, and where
+# they put things. Nothing here does anything by itself.
 # shellcheck shell=bash
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-me=$(basename "$0")
+
+# A script speaks under the name that one types to start it.
+case $0 in
+    */check.d/long/*) me="check --long $(basename "$0")" ;;
+    */bench.d/*) me="bench $(basename "$0")" ;;
+    *) me=$(basename "$0") ;;
+esac
 
 # Everything a build writes is below here; git ignores it.
 build_root=${DAQIRI_BUILD_ROOT:-$top/build}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: how a transport uses verbs, per message. Where each
+# Read by contrib/bench transports: how a transport uses verbs, per message. Where each
 # doorbell is a system call, that is most of what a short message costs. The
 # counts hold on a busy machine, too.
 # shellcheck shell=bash
@@ -11,8 +11,8 @@ build_verbs_counter()
     [ -z "${BENCH_VERBS_COUNTER:-}" ] || return 0
     export BENCH_VERBS_COUNTER=$work/verbs_counter.so
     "${CC:-cc}" -O2 -shared -fPIC -Wl,--no-as-needed \
-        -o "$BENCH_VERBS_COUNTER" "$bench_d/verbs_counter.c" -libverbs -ldl ||
-        die 1 "$bench_d/verbs_counter.c cannot be compiled"
+        -o "$BENCH_VERBS_COUNTER" "$bench_c/verbs_counter.c" -libverbs -ldl ||
+        die 1 "$bench_c/verbs_counter.c cannot be compiled"
 }
 
 count_calls()

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: softverbs itself, without UCX, beside what the memory
+# Read by contrib/bench transports: softverbs itself, without UCX, beside what the memory
 # of this machine can do on the same CPUs in the same run.
 # shellcheck shell=bash
 
 measure_device()
 {
     [ "$(nproc)" -ge 2 ] || die 1 '--only device needs two CPUs'
-    "${CC:-cc}" -O2 -o "$work/device_program" "$bench_d/device.c" -libverbs ||
-        die 1 "$bench_d/device.c cannot be compiled"
+    "${CC:-cc}" -O2 -o "$work/device_program" "$bench_c/device.c" -libverbs ||
+        die 1 "$bench_c/device.c cannot be compiled"
     say "measuring softverbs beside memory, $runs rounds"
     mark_machine
     LD_PRELOAD=$T_SOFTVERBS timeout $((60 + 30 * runs)) \

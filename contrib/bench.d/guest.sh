@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: the bed softroce. This script runs once more, inside
+# Read by contrib/bench transports: the bed softroce. This script runs once more, inside
 # of a virtual machine, and everything that is timed in one boot of it: times of
 # two boots cannot be compared, only their ratios. How busy the machine is only
 # the host knows. What is counted has a boot of its own, with another clock.
@@ -55,7 +55,7 @@ boot_guest()
         shift
     done
     shift
-    printf -v command '%q ' "$top/contrib/bench" "$@"
+    printf -v command '%q ' "$top/contrib/bench" transports "$@"
     shopt -s lastpipe
     "$run" --network pair --memory 1536 --random-addresses \
         --time-limit "$(guest_limit)" "${options[@]}" "$command" |

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: instructions per message, in one process that talks
+# Read by contrib/bench transports: instructions per message, in one process that talks
 # to itself. The count holds on a busy machine, too.
 # shellcheck shell=bash
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: who else uses the machine meanwhile. Times that were
+# Read by contrib/bench transports: who else uses the machine meanwhile. Times that were
 # taken while others computed are told, and told to be doubtful.
 # shellcheck shell=bash
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: Open MPI's latency and bandwidth by size, with the
+# Read by contrib/bench transports: Open MPI's latency and bandwidth by size, with the
 # sweep that comes with daqiri. It checks every byte. Of each size the median round
 # counts: a host that takes the processor away spoils few.
 # shellcheck shell=bash
@@ -83,7 +83,7 @@ run_mpi()
 mpi_carried()
 {
     shopt -s nullglob
-    awk -f "$top/contrib/carried.awk" "$work/mpi" "$work/stats"/* \
+    awk -f "$bench_d/carried.awk" "$work/mpi" "$work/stats"/* \
         > "$work/carried" || {
         sed 's/^/    /' "$work/carried" >&2
         die 1 'something else than daqiri carried MPI messages'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: ucx_perftest between two processes.
+# Read by contrib/bench transports: ucx_perftest between two processes.
 # shellcheck shell=bash
 
 server=

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: what queue pairs that die cost the operation that meets
+# Read by contrib/bench transports: what queue pairs that die cost the operation that meets
 # it, on softverbs, whose plans of faults kill them.
 # shellcheck shell=bash
 
@@ -45,8 +45,8 @@ measure_recovery()
     local status
 
     "${CC:-cc}" -O2 -rdynamic -o "$work/recovery_program" \
-        "$bench_d/recovery.c" -lucp -lucs -libverbs -ldl ||
-        die 1 "$bench_d/recovery.c cannot be compiled"
+        "$bench_c/recovery.c" -lucp -lucs -libverbs -ldl ||
+        die 1 "$bench_c/recovery.c cannot be compiled"
     say "killing queue pairs of $ours on $device, $((10 * ${BENCH_PERCENT:-100})) of each"
     clear_stats
     mark_machine

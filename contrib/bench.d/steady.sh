@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: whether the two processors are as near to each other as
+# Read by contrib/bench transports: whether the two processors are as near to each other as
 # they can be. The host of a virtual machine moves them, for seconds to minutes, and
 # what goes between two processes takes up to three times as long meanwhile,
 # whoever carries it.
@@ -26,8 +26,8 @@ build_line_program()
 {
     [ -z "${BENCH_LINE_PROGRAM:-}" ] || return 0
     export BENCH_LINE_PROGRAM=$work/line_program
-    "${CC:-cc}" -O2 -o "$BENCH_LINE_PROGRAM" "$bench_d/line.c" ||
-        die 1 "$bench_d/line.c cannot be compiled"
+    "${CC:-cc}" -O2 -o "$BENCH_LINE_PROGRAM" "$bench_c/line.c" ||
+        die 1 "$bench_c/line.c cannot be compiled"
 }
 
 # -> nanoseconds; nothing where there is one processor, or no time for it.

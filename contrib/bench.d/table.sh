@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: the tables.
+# Read by contrib/bench transports: the tables.
 # shellcheck shell=bash
 
 # spread FILE -> "minimum median maximum"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read by contrib/bench: what there is to measure, and how much of it.
+# Read by contrib/bench transports: what there is to measure, and how much of it.
 # shellcheck shell=bash disable=SC2034
 
 # name, then test, layout and size for ucx_perftest, messages on softverbs and

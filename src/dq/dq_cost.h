@@ -20,8 +20,8 @@
 #include "dq.h"
 
 /* Seconds: L without anything measured. 215 ns are measured of 8 bytes one way
- * (contrib/bench --tests am_lat), of which 75 are the overhead of a post, which
- * UCP adds by itself. */
+ * (contrib/bench transports --tests am_lat), of which 75 are the overhead of a post,
+ * which UCP adds by itself. */
 #define DQ_COST_MESSAGE 140e-9
 
 /* Seconds: what a READ is believed to take, at least and at most. Any two

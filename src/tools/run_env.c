@@ -189,7 +189,7 @@ static void env_add_open_mpi(daqiri_settings_t *settings)
 
 /*
  * UCP copies puts up to 16 KiB, whatever the transport says. On the software
- * device zcopy is worth it from here on (contrib/bench-protocols). What the user
+ * device zcopy is worth it from here on (contrib/bench protocols). What the user
  * says goes before.
  */
 static void env_add_threshold(daqiri_settings_t *settings)

@@ -95,7 +95,7 @@ typedef struct {
 /* With the cache, on a device in user space, seconds. UCP weighs it against a
  * copy at 5.8 GB/s; within one host a copy is faster, and zcopy one as well.
  * This makes it change over where the two take the same time, near 4 KiB
- * (contrib/bench-protocols). */
+ * (contrib/bench protocols). */
 #define UCT_DAQIRI_REG_COST_SOFT 500e-9
 
 /* UCP believes that it copies so fast, bytes/s (UCX_BCOPY_BW=auto). */

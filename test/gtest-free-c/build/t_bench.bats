@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# contrib/bench: what it says of what is wrong, and that its numbers are what
-# the programs have said. What the numbers are, no test looks at.
+# contrib/bench transports, and what the other two say of what is wrong: that its
+# numbers are what the programs have said. What the numbers are, no test looks at.
 
 bats_require_minimum_version 1.5.0
 
@@ -23,8 +23,9 @@ need_release()
 # other_vm TEXT: bench in a checkout of its own, where contrib/vm/run does TEXT.
 other_vm()
 {
-    mkdir -p contrib/vm
+    mkdir -p contrib/vm test
     cp -r "$T_TOP_SRCDIR"/contrib/{bench,bench.d,lib.sh} contrib
+    cp -r "$T_TOP_SRCDIR"/test/bench test
     bench=$PWD/contrib/bench
     [ -z "${1:-}" ] || {
         printf '#!/bin/bash\n%s\n' "$1" > contrib/vm/run
@@ -37,9 +38,24 @@ refuses()
     local sentence=$1
 
     shift
-    run -2 --separate-stderr "$bench" "$@"
+    run -2 --separate-stderr "$bench" transports "$@"
     [ -z "$output" ]
-    [ "$stderr" = "bench: $sentence" ]
+    [ "$stderr" = "bench transports: $sentence" ]
+}
+
+@test "it measures one of three, each with its help" {
+    local what
+
+    run -2 "$bench"
+    [ "$output" = 'bench: say what to measure: transports, protocols or tools (try bench --help)' ]
+    run -2 "$bench" nonsense
+    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, protocols or tools' ]]
+    for what in transports protocols tools; do
+        run -0 "$bench" "$what" --help
+        [[ ${lines[0]} == "contrib/bench $what "* ]]
+        run -2 "$bench" "$what" --nonsense
+        [ "$output" = "bench $what: unknown option \"--nonsense\" (try bench $what --help)" ]
+    done
 }
 
 @test "wrong values of options are status 2 and one sentence" {
@@ -58,12 +74,12 @@ refuses()
 }
 
 @test "a test that there is not, or not on this bed" {
-    run -2 "$bench" --tests am_lat,nonsense
-    [[ $output == 'bench: there is no test "nonsense": it is one of am_lat '* ]]
-    run -2 "$bench" --tests ,
-    [ "$output" = 'bench: --tests wants names of tests' ]
+    run -2 "$bench" transports --tests am_lat,nonsense
+    [[ $output == 'bench transports: there is no test "nonsense": it is one of am_lat '* ]]
+    run -2 "$bench" transports --tests ,
+    [ "$output" = 'bench transports: --tests wants names of tests' ]
     refuses 'mpi_wire needs the two devices of --bed softroce' --tests mpi_wire
-    run -2 "$bench" --bed softroce --only recovery
+    run -2 "$bench" transports --bed softroce --only recovery
     [[ $output == *'use --bed softverbs' ]]
     refuses '--only recovery measures daqiri, not "rc_verbs"' --only recovery \
         --compare rc_verbs,daqiri
@@ -72,45 +88,45 @@ refuses()
 @test "--list names each test once, and each of them is known" {
     local name
 
-    run -0 "$bench" --list
+    run -0 "$bench" transports --list
     [ "${lines[0]}" = am_lat ]
     [ "$(printf '%s\n' "${lines[@]}" | sort | uniq -d)" = '' ]
     for name in "${lines[@]}"; do
-        run -1 "$bench" --bed softroce --tests "$name" --build none
-        [[ $output == 'bench: none is not a build of ucx-daqiri'* ]]
+        run -1 "$bench" transports --bed softroce --tests "$name" --build none
+        [[ $output == 'bench transports: none is not a build of ucx-daqiri'* ]]
     done
 }
 
 @test "no build" {
-    run -1 "$bench" --build /nowhere
-    [ "$output" = 'bench: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    run -1 "$bench" transports --build /nowhere
+    [ "$output" = 'bench transports: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
 }
 
 @test "a transport or a device that there is not" {
     need_release
-    run -1 "$bench" --build "$build" --compare nonsense,daqiri --only time
-    [ "${lines[-1]}" = 'bench: there is no transport "nonsense" on softverbs0:1' ]
-    run -1 "$bench" --build "$build" --device softverbs7:1 --only time
-    [ "${lines[-1]}" = 'bench: there is no transport "daqiri" on softverbs7:1' ]
+    run -1 "$bench" transports --build "$build" --compare nonsense,daqiri --only time
+    [ "${lines[-1]}" = 'bench transports: there is no transport "nonsense" on softverbs0:1' ]
+    run -1 "$bench" transports --build "$build" --device softverbs7:1 --only time
+    [ "${lines[-1]}" = 'bench transports: there is no transport "daqiri" on softverbs7:1' ]
 }
 
 @test "softroce: no virtual machine, or one that fails" {
     other_vm
-    run -1 "$bench" --bed softroce --build "$build" --only time
-    [[ ${lines[-1]} == "bench: $PWD/contrib/vm/run is not there"* ]]
+    run -1 "$bench" transports --bed softroce --build "$build" --only time
+    [[ ${lines[-1]} == "bench transports: $PWD/contrib/vm/run is not there"* ]]
     other_vm 'echo "run: no kernel" >&2; exit 125'
-    run -1 "$bench" --bed softroce --build "$build" --only time
+    run -1 "$bench" transports --bed softroce --build "$build" --only time
     [ "${lines[-2]}" = 'run: no kernel' ]
-    [ "${lines[-1]}" = 'bench: it failed in the virtual machine (status 125)' ]
+    [ "${lines[-1]}" = 'bench transports: it failed in the virtual machine (status 125)' ]
 }
 
 @test "softroce: the same options go into the virtual machine" {
     other_vm 'for command; do :; done; echo "$*"
-        echo "bench: round 1 of 1"; echo "bench: timed"; echo the table'
-    run -0 "$bench" --bed softroce --build "$build" --only time --tests 'am_lat'
-    [[ $output == *"$bench --bed softroce --build $build --only time --tests am_lat"* ]]
+        echo "bench transports: round 1 of 1"; echo "bench transports: timed"; echo the table'
+    run -0 "$bench" transports --bed softroce --build "$build" --only time --tests 'am_lat'
+    [[ $output == *"$bench transports --bed softroce --build $build --only time --tests am_lat"* ]]
     [[ $output == *' --random-addresses '* ]]
-    [[ $output == *$'bench: round 1 of 1\n'* ]]
+    [[ $output == *$'bench transports: round 1 of 1\n'* ]]
     [[ $output == *$'\nthe table\n'* ]]
     [[ $output != *timed* ]]
     [[ $output == *'Others used '*' CPUs at most in any part of this.'* ]]
@@ -118,13 +134,13 @@ refuses()
 
 @test "softroce: what is counted has a boot of its own, with a clock that counts" {
     other_vm 'echo "boot: $*"'
-    run -0 "$bench" --bed softroce --build "$build" --only instructions
+    run -0 "$bench" transports --bed softroce --build "$build" --only instructions
     [ "$(grep -c '^boot: ' <<< "$output")" -eq 1 ]
     [[ $output == *'boot: '*' --count '*' BENCH_COUNTED=yes '* ]]
-    run -0 "$bench" --bed softroce --build "$build"
+    run -0 "$bench" transports --bed softroce --build "$build"
     [ "$(grep -c '^boot: ' <<< "$output")" -eq 2 ]
     [ "$(grep -c '^boot: .* --count ' <<< "$output")" -eq 1 ]
-    run -0 "$bench" --bed softroce --build "$build" --only time
+    run -0 "$bench" transports --bed softroce --build "$build" --only time
     [[ $output == *'boot: '* ]] && [[ $output != *' --count '* ]]
 }
 
@@ -134,14 +150,14 @@ refuses()
         echo "heading      daqiri     |  rc_verbs   | ratio"
         printf "%-30s%s\n" "am, 8 B, us" "1 1 1 | 2 2 2  |   1.$((n * n % 7))0 |  $n.5"
         printf "%-30s%s\n" "put, us" "1 1 1 | 2 2 2  |   0.5$n |     -"'
-    run -0 "$bench" --bed softroce --build "$build" --only time --boots 3
-    [[ $output == *'bench: boot 3 of 3'* ]]
+    run -0 "$bench" transports --bed softroce --build "$build" --only time --boots 3
+    [[ $output == *'bench transports: boot 3 of 3'* ]]
     [ "$(grep -c '^put, us .*|' <<< "$output")" -eq 3 ]
     # (1.5 + 2.5 + 3.5) / sqrt(3)
     [[ ${lines[-2]} == 'am, 8 B, us '*' 1.10 '*' 1.20 '*' 1.40 '*' 3 '*' 4.3' ]]
     [[ ${lines[-1]} == 'put, us '*' 0.51 '*' 0.52 '*' 0.53 '*' 3 '*' -' ]]
-    run -1 "$bench" --bed softroce --build "$build" --only time --boots 2
-    [ "${lines[-1]}" = 'bench: it failed in the virtual machine (status 9)' ]
+    run -1 "$bench" transports --bed softroce --build "$build" --only time --boots 2
+    [ "${lines[-1]}" = 'bench transports: it failed in the virtual machine (status 9)' ]
 }
 
 # By hand: of the first the ratios are 2, 1.5, 1.25, 1, 0.9, 2.5, 1.1, 1.2, 1, and
@@ -272,7 +288,7 @@ refuses()
 @test "steady: a line of memory takes some time there and back" {
     command -v "${CC:-cc}" > /dev/null || skip 'no C compiler'
     [ "$(nproc)" -ge 2 ] || skip 'there is one CPU'
-    "${CC:-cc}" -O2 -o line "$bench_d/line.c"
+    "${CC:-cc}" -O2 -o line -I "$T_TOP_SRCDIR/test/bench" "$T_TOP_SRCDIR/test/bench/line.c"
     run -0 ./line
     [ "$output" -gt 1 ]
 }
@@ -326,7 +342,7 @@ refuses()
 
 @test "times on softverbs: every test, with the ratio of the rounds" {
     need_release
-    BENCH_PERCENT=1 run -0 "$bench" --build "$build" --runs 1 --only time \
+    BENCH_PERCENT=1 run -0 "$bench" transports --build "$build" --runs 1 --only time \
         --tests am_lat,am_rate,am_bcopy,am_zcopy,put_bw,get_bw
     printf '%s\n' "${lines[@]}" | awk -F '|' '
         / B, (us|MB|messages)/ {
@@ -344,7 +360,7 @@ refuses()
 
 @test "one transport with two settings" {
     need_release
-    BENCH_PERCENT=1 run -0 "$bench" --build "$build" --only calls --tests am_rate \
+    BENCH_PERCENT=1 run -0 "$bench" transports --build "$build" --only calls --tests am_rate \
         --compare daqiri,daqiri+UCX_DAQIRI_SIGNAL_EVERY=1
     printf '%s\n' "${lines[@]}" | awk '
         $1 == "am_rate" { ++rows; signalled[rows] = $6 / $3 }
@@ -354,7 +370,7 @@ refuses()
 @test "calls on softverbs: daqiri posts each message once" {
     need_release
     command -v "${CC:-cc}" > /dev/null || skip 'no C compiler'
-    BENCH_PERCENT=1 run -0 "$bench" --build "$build" --only calls --tests am_rate
+    BENCH_PERCENT=1 run -0 "$bench" transports --build "$build" --only calls --tests am_rate
     [[ $output != *'ratio'* ]]
     printf '%s\n' "${lines[@]}" | awk '
         $1 == "am_rate" { ++rows; bad += $3 < 0.9 || $3 > 1.3 || $5 != 0 }
@@ -394,7 +410,7 @@ refuses()
 
     need_release
     command -v "${CC:-cc}" > /dev/null || skip 'no C compiler'
-    BENCH_PERCENT=1 run "$bench" --build "$build" --only recovery
+    BENCH_PERCENT=1 run "$bench" transports --build "$build" --only recovery
     verdict=$status
     printf '%s\n' "${lines[@]}" | awk -v verdict="$verdict" '
         / % +([-?]|[0-9]+\/[0-9]+)$/ {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# contrib/grid: that it runs every cell, and what it says of what is wrong. The
+# contrib/check --long grid: that it runs every cell, and what it says of what is wrong. The
 # verdicts are those of daqiri drop-curve (t_verdict, t_sweep); what the figures
 # are, no test looks at.
 
@@ -8,7 +8,7 @@ bats_require_minimum_version 1.5.0
 
 setup()
 {
-    grid=$T_TOP_SRCDIR/contrib/grid
+    grid=$T_TOP_SRCDIR/contrib/check.d/long/grid
     cd "$BATS_TEST_TMPDIR" || return 1
 }
 

@@ -2,6 +2,7 @@
 #
 # The scripts of contrib/ say what is wrong. Where a script would change the
 # machine, the programs that do so are replaced by ones of a line or two.
+# (contrib/check has t_check.bats, contrib/bench t_bench.bats.)
 
 bats_require_minimum_version 1.5.0
 
@@ -49,7 +50,7 @@ unpacked_ucx()
 @test "an unknown option is status 2 and one sentence" {
     local script
 
-    for script in setup check bench faults fuzz; do
+    for script in setup check bench demo; do
         run -2 --separate-stderr "$contrib/$script" --nonsense
         [ -z "$output" ]
         [ "$stderr" = "$script: unknown option \"--nonsense\" (try $script --help)" ]
@@ -59,7 +60,7 @@ unpacked_ucx()
 @test "--help is status 0 and tells the options" {
     local script
 
-    for script in setup check bench faults fuzz; do
+    for script in setup check bench demo; do
         run -0 "$contrib/$script" --help
         [[ ${lines[0]} == "contrib/$script "* ]]
         [[ $output == *"--help"* ]]
@@ -69,146 +70,8 @@ unpacked_ucx()
 @test "an option without its value, and an unknown flavour" {
     run -2 "$contrib/setup" --flavour
     [[ $output == 'setup: option --flavour needs a value'* ]]
-    run -2 "$contrib/check" --flavour fast
-    [[ $output == 'check: there is no flavour "fast"'* ]]
-    run -2 "$contrib/check" --quick --flavour asan
-    [ "$output" = 'check: --quick and --flavour exclude each other' ]
-    run -2 "$contrib/check" --bed
-    [[ $output == 'check: option --bed needs a value'* ]]
-    run -2 "$contrib/check" --bed flower
-    [ "$output" = 'check: there is no bed "flower": it is softverbs or softroce' ]
-    run -2 "$contrib/check" --bed softroce --flavour asan
-    [ "$output" = 'check: --bed softroce excludes --quick and --flavour' ]
-}
-
-# check_without_work OPTION...: contrib/check in a tree without a test: building
-# makes folders, and in each suite two cases pass and one is skipped.
-check_without_work()
-{
-    local tree=$BATS_TEST_TMPDIR/tree
-
-    mkdir -p "$tree/contrib"
-    cp "$contrib/check" "$contrib/lib.sh" "$tree/contrib"
-    cat > "$tree/contrib/setup" <<'EOS'
-#!/bin/bash
-[ "$1" = --flavour ] || exit 0
-mkdir -p "$DAQIRI_BUILD_ROOT/log"
-echo > "$DAQIRI_BUILD_ROOT/log/$2-make.log"
-for suite in build unit fuzz device transport storm mpi system walls vm softroce; do
-    mkdir -p "$DAQIRI_BUILD_ROOT/$2/test/gtest-free-c/$suite"
-done
-EOS
-    cat > "$tree/contrib/check-ucx-gtest" <<'EOS'
-#!/bin/bash
-echo "${ucx_result:-2 passed, 0 failed, 0 failed as known, 1 skipped with a reason}"
-exit "${ucx_status:-0}"
-EOS
-    echo "${fuzz_result:-true}" > "$tree/contrib/fuzz"
-    chmod +x "$tree/contrib/setup" "$tree/contrib/check-ucx-gtest" "$tree/contrib/fuzz"
-    replace cppcheck ''
-    replace make 'case $* in *distcheck*) exit ;; esac
-        printf ":test-result: PASS %s\n" 1 2 > "$2/t.trs"
-        echo ":test-result: SKIP 3" >> "$2/t.trs"
-        '"${make_result:-}"
-    PATH=$fake:$PATH "$tree/contrib/check" "$@"
-}
-
-suites_of()
-{
-    sed -n 's|^check: \([a-z]*/[a-z]*\): 2 passed, 0 failed, 1 skipped.*|\1|p' <<< "$1" |
-        LC_ALL=C sort | tr '\n' ' '
-}
-
-@test "check: which tests each bed has, and every case counts" {
-    run -0 check_without_work --bed softroce
-    [ "$(suites_of "$output")" = 'release/softroce release/vm ' ]
-    [[ ${lines[-1]} == '5 passed, 0 failed, 3 skipped' ]]
-
-    run -0 check_without_work --flavour release
-    [ "$(suites_of "$output")" = 'release/build release/device release/fuzz release/mpi release/softroce release/storm release/system release/transport release/ucx release/unit release/vm release/walls ' ]
-
-    run -0 check_without_work --bed softverbs --flavour release
-    [ "$(suites_of "$output")" = 'release/build release/device release/fuzz release/mpi release/storm release/system release/transport release/ucx release/unit release/walls ' ]
-
-    run -0 check_without_work
-    [ "$(suites_of "$output")" = 'asan/build asan/device asan/fuzz asan/transport asan/unit debug/mpi release/build release/device release/fuzz release/mpi release/softroce release/storm release/system release/transport release/ucx release/unit release/vm release/walls tsan/build tsan/device tsan/transport tsan/unit ' ]
-    [[ $output == *'check: passed: fuzz'* ]]
-
-    run -0 check_without_work --flavour debug
-    [ "$(suites_of "$output")" = 'debug/device debug/mpi debug/transport debug/unit ' ]
-
-    run -0 check_without_work --quick
-    [ "$(suites_of "$output")" = 'release/build release/device release/fuzz release/storm release/transport release/unit release/walls ' ]
-}
-
-@test "check: two suites at a time, each with a /dev/shm of its own" {
-    (unshare -m mount -t tmpfs tmpfs /dev/shm) 2>/dev/null ||
-        skip "mounting in a namespace is not allowed here"
-    replace nproc 'echo 2'
-    export WORLDS=$BATS_TEST_TMPDIR/worlds
-    mkdir "$WORLDS"
-    # The first of each end waits for the other one, and says which world it is in.
-    make_result='case $*:$2 in
-        *TESTS=*) ;;
-        *:*/asan/*/transport | *:*/release/*/device)
-            stat -c %d /dev/shm >"$WORLDS/${2##*/}"
-            for i in $(seq 300); do
-                [ -s "$WORLDS/device" ] && [ -s "$WORLDS/transport" ] && exit
-                sleep 0.1
-            done
-            echo ":test-result: FAIL it was alone" >>"$2/t.trs" ;;
-        esac' \
-        run -0 check_without_work --flavour asan --flavour release
-    [ "$(cat "$WORLDS/device")" != "$(cat "$WORLDS/transport")" ]
-    [ "$(cat "$WORLDS/device")" != "$(stat -c %d /dev/shm)" ]
-}
-
-@test "check: one suite after the other where nothing can be mounted" {
-    replace unshare 'exit 1'
-    run -0 check_without_work --flavour tsan
-    [ "$(suites_of "$output")" = 'tsan/build tsan/device tsan/transport tsan/unit ' ]
-}
-
-@test "check: what contrib/fuzz finds" {
-    fuzz_result='echo it broke; exit 1' run -1 check_without_work --flavour asan
-    [[ $output == *'it broke'*'check: FAILED: fuzz'* ]]
-}
-
-@test "check: what UCX's own tests say" {
-    export ucx_result='FAILED: daqiri/test_x
-7 passed, 1 failed, 0 failed as known, 3 skipped with a reason' ucx_status=1
-    run -1 check_without_work --flavour release
-    [[ $output == *'release/ucx: 7 passed, 1 failed, 3 skipped'* ]]
-    [[ $output == *'check: FAILED: release/ucx daqiri/test_x'* ]]
-
-    export ucx_result='it died'
-    run -1 check_without_work --flavour release
-    [[ $output == *'it died'* ]]
-    [[ $output == *"check: FAILED: release/ucx: UCX's own tests"* ]]
-}
-
-@test "check: of a long log, what failed and what was said of it" {
-    export LOG=$BATS_TEST_TMPDIR/log
-    {
-        for i in {1..200}; do echo "# noise $i"; echo "ok - case $i"; done
-        echo '# the reason'
-        echo 'not ok - it breaks'
-        echo '# what it means'
-        for i in {1..40}; do echo "# ok $i - noise of a program inside"; done
-        echo '# not ok 41 - the case inside'
-        echo 'ok - case 201'
-    } >"$LOG"
-    make_result='echo ":test-result: FAIL x" >> "$2/t.trs"; cp "$LOG" "$2/t.log"' \
-        run -1 check_without_work --quick
-    [[ $output == *'the reason'*'not ok - it breaks'*'what it means'*'the case inside'* ]]
-    [[ $output != *noise* ]]
-    [[ $output == *'check: FAILED: release/walls t: it breaks'* ]]
-    [[ $output == *'check: FAILED: release/device t: it breaks'* ]]
-
-    echo 'it died' >"$LOG"
-    make_result='echo ":test-result: ERROR" >> "$2/t.trs"; cp "$LOG" "$2/t.log"' \
-        run -1 check_without_work --quick
-    [[ $output == *'it died'* ]]
+    run -2 "$contrib/setup" --flavour fast
+    [[ $output == 'setup: there is no flavour "fast"'* ]]
 }
 
 @test "setup: another system than Debian 12" {

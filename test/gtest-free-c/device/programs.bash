@@ -64,7 +64,7 @@ two_sides()
 
     shift
     while :; do
-        port=$((${T_PORTS:-20000} + RANDOM % 6000))
+        port=$((${T_PORTS:-20000} + RANDOM % 1200))
         is_listening $port || break
     done
 

@@ -7,7 +7,7 @@
  * partner fell silent, and nothing else; what arrived before must be whole; and
  * what the two shared must work for those who are left.
  *
- * T_KILLS says how many rounds there are (contrib/check-kills: 1000).
+ * T_KILLS says how many rounds there are (contrib/check --long kills: 1000).
  */
 #include "t_device.h"
 

@@ -64,7 +64,7 @@ setup()
     [[ $output == *"softverbs: a queue pair of type 3 (UC) cannot be created: this device has RC and UD"* ]]
 }
 
-# All of what follows with all options: contrib/check-programs.
+# All of what follows with all options: contrib/check --long programs.
 
 @test "perftest: SEND" {
     ib_perftest ib_send_bw -n 1000 -b -q 4

@@ -6,7 +6,7 @@
  * points are spread over all the instructions that the post takes, one at
  * random in each part.
  *
- * T_POINTS says how many there are of each kind (contrib/check-kills: 100).
+ * T_POINTS says how many there are of each kind (contrib/check --long kills: 100).
  */
 #include "t_device.h"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # A few of the device tests under valgrind, which sees what the sanitizers do
-# not: memory that was never written. All of them: contrib/check-valgrind.
+# not: memory that was never written. All of them: contrib/check --long valgrind.
 
 bats_require_minimum_version 1.5.0
 
@@ -10,10 +10,10 @@ bats_require_minimum_version 1.5.0
         asan | tsan) skip "flavour $T_FLAVOUR: valgrind and sanitizers exclude each other" ;;
     esac
     command -v valgrind >/dev/null || skip 'valgrind is not installed'
-    CK_RUN_CASE=limit "$T_TOP_SRCDIR/contrib/check-valgrind" \
+    CK_RUN_CASE=limit "$T_TOP_SRCDIR/contrib/check" --long valgrind \
         --build "$T_TOP_BUILDDIR" t_srq
-    CK_RUN_CASE=full "$T_TOP_SRCDIR/contrib/check-valgrind" \
+    CK_RUN_CASE=full "$T_TOP_SRCDIR/contrib/check" --long valgrind \
         --build "$T_TOP_BUILDDIR" t_refuse
-    CK_RUN_CASE=datagram "$T_TOP_SRCDIR/contrib/check-valgrind" \
+    CK_RUN_CASE=datagram "$T_TOP_SRCDIR/contrib/check" --long valgrind \
         --build "$T_TOP_BUILDDIR" t_send
 }

@@ -2,8 +2,8 @@
 /*
  * What reads bytes that others wrote, fed with any bytes. A target takes one
  * input and ends the process if something is not as it should be. libFuzzer
- * finds the inputs (contrib/fuzz); replay.c runs those that were kept, and some
- * that chance makes of them, in every flavour of the test suite.
+ * finds the inputs (contrib/check --long fuzz); replay.c runs those that were
+ * kept, and some that chance makes of them, in every flavour of the test suite.
  */
 #ifndef FUZZ_H
 #define FUZZ_H

@@ -81,7 +81,7 @@ job_carried()
 {
     local zero='sq_in_use|rx_held|tx_buffers_out'
 
-    if ! awk -f "$T_TOP_SRCDIR/contrib/carried.awk" "$job/out" \
+    if ! awk -f "$T_TOP_SRCDIR/contrib/bench.d/carried.awk" "$job/out" \
             "$job/counters"/*; then
         jobs_show "$job/out"
         return 1

@@ -3,7 +3,7 @@
 #
 # Processes that send to each other over UCP, without error handling, while
 # queue pairs die by the thousand; and that the campaign of faults sees what
-# it must see. contrib/faults does the same for as long as is wanted.
+# it must see. contrib/check --long faults does the same for as long as is wanted.
 
 setup()
 {
@@ -12,7 +12,7 @@ setup()
     export UCX_DAQIRI_TIMEOUT=8ms UCX_DAQIRI_RETRY_COUNT=3 UCX_DAQIRI_CONN_RETRY=5ms
     mkdir "$DAQIRI_STATS_DIR"
     case $T_FLAVOUR in
-        asan|tsan) skip "flavour $T_FLAVOUR: contrib/faults --build, for hours" ;;
+        asan|tsan) skip "flavour $T_FLAVOUR: contrib/check --long faults --build, for hours" ;;
     esac
 }
 
@@ -62,17 +62,17 @@ nothing_is_left()
     [ "$(sum losses)" -eq 0 ]
 }
 
-@test "contrib/faults: some runs of a campaign" {
-    run "$T_TOP_SRCDIR/contrib/faults" --build "$T_TOP_BUILDDIR" --seed 1 --runs 8 --no-mpi
+@test "contrib/check --long faults: some runs of a campaign" {
+    run "$T_TOP_SRCDIR/contrib/check" --long faults --build "$T_TOP_BUILDDIR" --seed 1 --runs 8 --no-mpi
     echo "$output"
     [ "$status" -eq 0 ]
     [[ ${lines[-1]} == *'no deviation' ]]
 }
 
-@test "contrib/faults: stops at a deviation and says how to repeat it" {
-    UCX_DAQIRI_RECOVERY=n run "$T_TOP_SRCDIR/contrib/faults" --build "$T_TOP_BUILDDIR" \
+@test "contrib/check --long faults: stops at a deviation and says how to repeat it" {
+    UCX_DAQIRI_RECOVERY=n run "$T_TOP_SRCDIR/contrib/check" --long faults --build "$T_TOP_BUILDDIR" \
         --seed 1 --runs 8 --no-mpi
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ ${lines[-1]} == *'to repeat it: contrib/faults --seed '*'SOFTVERBS_FAULTS='* ]]
+    [[ ${lines[-1]} == *'to repeat it: contrib/check --long faults --seed '*'SOFTVERBS_FAULTS='* ]]
 }

@@ -12,6 +12,7 @@ setup()
         asan|tsan) skip "flavour $T_FLAVOUR: other people's programs cannot load its objects" ;;
     esac
     contrib=$T_TOP_SRCDIR/contrib
+    bench_d=$contrib/bench.d
     unset LD_PRELOAD UCX_TLS UCX_NET_DEVICES
 }
 
@@ -33,7 +34,7 @@ EOF
 
 carried()
 {
-    run awk -f "$contrib/carried.awk" sent "$@"
+    run awk -f "$bench_d/carried.awk" sent "$@"
     echo "$output"
 }
 
@@ -90,46 +91,98 @@ carried()
     [[ $output == *'NOT CARRIED: the program did not say what it sent'* ]]
 }
 
-# table LATENCY BANDWIDTH RATE BARRIER
+# table FILE LATENCY BANDWIDTH RATE BARRIER: what the sweep prints.
 table()
 {
-    printf '# latency: one way\n# Size     Latency (us)\n8   %s\n\n' "$1"
-    printf '# bw: many in flight\n# Size     Bandwidth (MB/s)\n8   %s\n\n' "$2"
-    printf '# rate: pairs\n# Size     MB/s    Messages/s\n8   1.00   %s\n\n' "$3"
-    printf '# barrier: has no size\n# Avg Latency(us)\n      %s\n' "$4"
+    {
+        printf '# latency: one way\n# Size     Latency (us)\n8   %s\n\n' "$2"
+        printf '# bw: many in flight\n# Size     Bandwidth (MB/s)\n8   %s\n\n' "$3"
+        printf '# rate: pairs\n# Size     MB/s    Messages/s\n8   1.00   %s\n\n' "$4"
+        printf '# barrier: has no size\n# Avg Latency(us)\n      %s\n' "$5"
+    } > "$1"
 }
 
-@test "compare: more than 1 means that the first is better" {
-    table 0.50 200.00 5000.00 2.00 >one
-    table 1.00 100.00 20000.00 1.00 >two
-    run awk -f "$contrib/compare.awk" daqiri=one other=two
+# compare ROUNDS: the rounds of one and other
+compare()
+{
+    run -0 awk -v rounds="$1" -v title=MPI -v data=data -f "$bench_d/rounds.awk" \
+        daqiri=one other=other
     echo "$output"
-    [ "$status" -eq 0 ]
-    [ "$(awk '$1 == "8" || $1 == "-" { printf "%s ", $4 }' <<<"$output")" = \
-        '2.00x 2.00x 0.25x 0.50x ' ]
 }
 
-@test "compare: a value that is missing is shown as missing" {
-    table 0.50 200.00 5000.00 2.00 >one
-    table 1.00 100.00 20000.00 1.00 | head -n 3 >two
-    run awk -f "$contrib/compare.awk" daqiri=one other=two
-    [ "$status" -eq 0 ]
-    [ "$(awk '$1 == "8" || $1 == "-" { printf "%s ", $4 }' <<<"$output")" = \
-        '2.00x - - - ' ]
-    run awk -f "$contrib/compare.awk" daqiri=none other=two
-    [ "$status" -ne 0 ]
+# The ratio, its range and its sign in the row of a size, of all tables.
+ratios()
+{
+    printf '%s\n' "${lines[@]}" | awk '$1 == "8" || $1 == "-" { print $4 ($5 == "" ? "" : " ") $5 ($6 == "" ? "" : " ") $6 }'
+}
+
+@test "rounds: more than 1 means that the first is better" {
+    table one.1 0.50 200.00 5000.00 2.00
+    table other.1 1.00 100.00 20000.00 1.00
+    compare 1
+    [ "$(ratios)" = '2.00x (2.00-2.00) +
+2.00x (2.00-2.00) +
+0.25x (0.25-0.25) -
+0.50x (0.50-0.50) -' ]
+}
+
+@test "rounds: the median of the rounds' own ratios, not the ratio of the medians" {
+    # round by round 1.2, 1.5, 1.1: of the medians it would be 2.0 / 1.2
+    table one.1 1.00 1 1 1;   table other.1 1.20 1 1 1
+    table one.2 1.20 1 1 1;   table other.2 1.80 1 1 1
+    table one.3 10.00 1 1 1;  table other.3 11.00 1 1 1
+    compare 3
+    [ "$(ratios | head -n 1)" = '1.20x (1.10-1.50) +' ]
+    [[ $output == *'latency, us: one way'*$'\n8 '*' 1.20 '*' 1.80 '* ]]
+    grep -qx 'daqiri latency 8 1 1.2 10' data
+}
+
+@test "rounds: what one round sees otherwise, or is 5 % at most, may be luck" {
+    table one.1 1.00 100 100 1;   table other.1 0.50 104 50 1
+    table one.2 1.00 100 100 1;   table other.2 1.01 104 50 1
+    compare 2
+    [ "$(ratios)" = '0.76x (0.50-1.01)
+0.96x (0.96-0.96)
+2.00x (2.00-2.00) +
+1.00x (1.00-1.00)' ]
+    [[ ${lines[-1]} == 'summary: MPI, daqiri / other: latency 0.76x, bw 0.96x, rate 2.00x, barrier 1.00x; slower than other by more than luck: none' ]]
+}
+
+@test "rounds: the summary names what is slower, cell by cell" {
+    table one.1 2.00 100 100 3;   table other.1 1.00 100 100 1
+    table one.2 2.00 100 100 3;   table other.2 1.00 100 100 1
+    compare 2
+    [[ ${lines[-1]} == *'; slower than other by more than luck: latency 8, barrier' ]]
+}
+
+@test "rounds: a value that is missing is shown as missing, and judged by nobody" {
+    table one.1 0.50 200.00 5000.00 2.00
+    table other.1 1.00 100.00 20000.00 1.00
+    sed -i '2,$d' other.1
+    table one.2 0.50 200.00 5000.00 2.00
+    table other.2 1.00 100.00 20000.00 1.00
+    compare 2
+    [ "$(ratios)" = '2.00x (2.00-2.00) ?
+2.00x (2.00-2.00) ?
+0.25x (0.25-0.25) ?
+0.50x (0.50-0.50) ?' ]
+    rm other.*
+    compare 2
+    [ "$(ratios | sort -u)" = '-' ]
+    rm one.*
+    run -1 awk -v rounds=2 -f "$bench_d/rounds.awk" daqiri=one other=other
 }
 
 @test "options: nonsense gets a sentence and exit status 2" {
-    run "$contrib/demo" --seconds nonsense
-    [ "$status" -eq 2 ]
-    [[ $output == *'--seconds nonsense: not a whole number above 0'* ]]
-    run "$contrib/demo" --seconds
-    [ "$status" -eq 2 ]
-    run "$contrib/demo" --frobnicate
-    [ "$status" -eq 2 ]
-    run "$contrib/demo" --help
-    [ "$status" -eq 0 ]
+    run -2 "$contrib/demo" --seconds nonsense
+    [ "$output" = 'demo: --seconds wants a number from 1 on, not "nonsense"' ]
+    run -2 "$contrib/demo" --rounds 0
+    [ "$output" = 'demo: --rounds wants a number from 1 on, not "0"' ]
+    run -2 "$contrib/demo" --plot x.pdf
+    [ "$output" = 'demo: --plot wants FILE.svg or FILE.png, not "x.pdf"' ]
+    run -2 "$contrib/demo" --seconds
+    run -2 "$contrib/demo" --frobnicate
+    run -0 "$contrib/demo" --help
     [[ $output == *--no-setup* ]]
 }
 
@@ -145,11 +198,18 @@ need_both()
 @test "the demo itself, in short" {
     need_both
     ln -s "$T_TOP_BUILDDIR" root/release
-    run "$contrib/demo" --no-setup --seconds 1 --device soft
+    run "$contrib/demo" --no-setup --rounds 2 --seconds 1 --device soft --plot demo.png
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -c 'daqiri carried all of it' <<<"$output")" -eq 2 ]
     [ "$(grep -c '^latency, us' <<<"$output")" -eq 2 ]
+    [[ $output == *$'\ndevice softverbs0:1'*$'\n'*' processors: '*'=== Open MPI'* ]]
+    [[ ${lines[-2]} == 'Open MPI, daqiri / rc_verbs: latency '*'; slower than rc_verbs by more than luck: '* ]]
+    [[ ${lines[-1]} == 'MPICH, daqiri / rc_verbs: latency '*'; slower than rc_verbs by more than luck: '* ]]
+    if command -v gnuplot >/dev/null; then
+        [[ $output == *'demo: a picture of it: demo.png'* ]]
+        [[ $(head -c 4 demo.png) == *PNG ]]
+    fi
 }
 
 @test "a silent fallback fails the demo" {
@@ -157,25 +217,26 @@ need_both()
     mkdir -p root/release/src/tools
     ln -s "$T_TOP_BUILDDIR"/src/tools/daqiri-mpi-sweep-* root/release/src/tools
     # A launcher that lets UCX use whatever it likes.
-    cat >root/release/src/tools/daqiri <<'EOF'
+    cat >root/release/src/tools/daqiri <<'EOS'
 #!/bin/sh
 while [ "$1" != --tls ]; do shift; done
 shift 2
 export OMPI_MCA_pml=ucx OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any
 export OMPI_MCA_osc=ucx UCX_TLS=self,sm
 exec "$@"
-EOF
+EOS
     chmod +x root/release/src/tools/daqiri
-    run "$contrib/demo" --no-setup --seconds 1 --device soft
+    run "$contrib/demo" --no-setup --rounds 1 --seconds 1 --device soft
     echo "$output" | tail -n 20
     [ "$status" -eq 1 ]
     [ "$(grep -c 'NOT CARRIED: there are no counters of rank' <<<"$output")" -eq 4 ]
+    [ "$(grep -c 'daqiri did not carry all of it' <<<"$output")" -eq 2 ]
 }
 
 @test "a device that is not there fails the demo with its sentence" {
     need_both
     ln -s "$T_TOP_BUILDDIR" root/release
-    run "$contrib/demo" --no-setup --seconds 1 --device nonsense0
+    run "$contrib/demo" --no-setup --rounds 1 --seconds 1 --device nonsense0
     echo "$output"
     [ "$status" -eq 1 ]
     [[ $output == *"there is no device 'nonsense0'; there are: "* ]]

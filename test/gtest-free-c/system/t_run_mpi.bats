@@ -100,7 +100,7 @@ as_nobody()
     [ "$status" -eq 0 ]
     echo "$output" >"$all/out"
     [ -z "$(find "$all/counters" -type f ! -uid 65534)" ]
-    awk -f "$T_TOP_SRCDIR/contrib/carried.awk" "$all/out" "$all/counters"/*
+    awk -f "$T_TOP_SRCDIR/contrib/bench.d/carried.awk" "$all/out" "$all/counters"/*
 }
 
 @test "Open MPI: as an ordinary user" { as_nobody ompi; }
@@ -132,7 +132,7 @@ as_readme_says()
     DAQIRI_STATS_DIR=$PWD/counters LIB=$PWD/lib \
         timeout 60 bash -c "$command" >out 2>err || { cat out err; false; }
     [ ! -s err ] || { cat err; false; }
-    awk -f "$T_TOP_SRCDIR/contrib/carried.awk" out counters/*
+    awk -f "$T_TOP_SRCDIR/contrib/bench.d/carried.awk" out counters/*
 }
 
 @test "Open MPI: by hand, as README.md says" { as_readme_says ompi mpirun.openmpi; }
@@ -149,7 +149,7 @@ by_print_env()
         DAQIRI_STATS_DIR=$PWD/counters timeout 60 "$(jobs_starter "$1")" -np 2 \
             "$(program "$1")" $quick
     ) >out 2>err || { cat out err; false; }
-    awk -f "$T_TOP_SRCDIR/contrib/carried.awk" out counters/*
+    awk -f "$T_TOP_SRCDIR/contrib/bench.d/carried.awk" out counters/*
 }
 
 @test "Open MPI: with --print-env" { by_print_env ompi; }

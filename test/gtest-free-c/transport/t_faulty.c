@@ -5,7 +5,7 @@
  * every one arrives, once, in order, and nothing is left over.
  *
  * Each plan is run alone, so that each fault is known to be cured by itself;
- * contrib/faults mixes them.
+ * contrib/check --long faults mixes them.
  */
 #include "t_uct.h"
 

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# contrib/check: which tests it runs, how it counts them, and what it says of one
+# that failed. It runs in a tree of its own, where building makes folders, every
+# suite has one test, and a test is whatever the case below wants.
+
+bats_require_minimum_version 1.5.0
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR" || return 1
+    contrib=$T_TOP_SRCDIR/contrib
+    tree=$BATS_TEST_TMPDIR/tree
+    fake=$BATS_TEST_TMPDIR/bin
+    mkdir -p "$fake" "$tree/contrib/vm"
+    export DAQIRI_BUILD_ROOT=$BATS_TEST_TMPDIR/build
+    cp -r "$contrib/check" "$contrib/check.d" "$contrib/lib.sh" "$tree/contrib"
+    rm "$tree/contrib/check.d/long"/*
+    cat > "$tree/contrib/setup" <<'EOS'
+#!/bin/bash
+[ "$1" = --flavour ] || exit 0
+mkdir -p "$DAQIRI_BUILD_ROOT/log"
+echo > "$DAQIRI_BUILD_ROOT/log/$2-make.log"
+for suite in build unit fuzz device transport storm mpi system walls vm softroce; do
+    mkdir -p "$DAQIRI_BUILD_ROOT/$2/test/gtest-free-c/$suite"
+done
+EOS
+    cat > "$tree/contrib/check.d/long/ucx" <<'EOS'
+#!/bin/bash
+echo "${ucx_result:-2 passed, 0 failed, 0 failed as known, 1 skipped with a reason}"
+exit "${ucx_status:-0}"
+EOS
+    cat > "$tree/contrib/check.d/long/fuzz" <<'EOS'
+#!/bin/bash
+echo "fuzz $*"
+eval "${fuzz_result:-true}"
+EOS
+    chmod +x "$tree/contrib/setup" "$tree/contrib/check.d/long"/*
+    replace cppcheck ''
+    # Each test has two cases that pass, and one that is skipped.
+    replace make 'case $* in
+        *distcheck*) exit ;;
+        *print-logs*)
+            case $3 in */softroce) echo t quick ;; */release/*/unit) echo t t_mutants ;; *) echo t ;; esac
+            exit ;;
+        *TESTS=*) exit ;;
+        esac
+        trs=$2/${3%.log}.trs
+        log=$2/$3
+        echo "$trs" >> "$BATS_TEST_TMPDIR/ran"
+        printf ":test-result: PASS\n:test-result: PASS\n:test-result: SKIP\n" > "$trs"
+        printf "ok 1 - a\nok 2 - b\nok 3 - c # SKIP there is no moon\n" > "$log"
+        eval "$make_result"'
+}
+
+# replace NAME TEXT: NAME is a program that does TEXT, for this test.
+replace()
+{
+    printf '#!/bin/bash\n%s\n' "$2" > "$fake/$1"
+    chmod +x "$fake/$1"
+}
+
+check()
+{
+    PATH=$fake:$PATH "$tree/contrib/check" "$@"
+}
+
+# The tests that ran, FLAVOUR/SUITE/TEST.
+ran()
+{
+    sed "s|^$DAQIRI_BUILD_ROOT/||; s|test/gtest-free-c/||; s|\.trs$||" "$BATS_TEST_TMPDIR/ran" |
+        LC_ALL=C sort
+    rm -f "$BATS_TEST_TMPDIR/ran"
+}
+
+refuses()
+{
+    local sentence=$1
+
+    shift
+    run -2 --separate-stderr check "$@"
+    [ "$stderr" = "check: $sentence" ] || { echo "$stderr"; return 1; }
+    [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "what is wrong gets a sentence and status 2" {
+    refuses 'unknown option "--nonsense" (try check --help)' --nonsense
+    refuses 'option --only needs a value (try check --help)' --only
+    refuses '--all, --again and --only exclude each other' --all --only release/unit
+    refuses '--all, --again and --only exclude each other' --again --all
+    refuses '--case needs --only: the test that has the case' --case edges
+    refuses 'there is no part "fast/unit" (try check --list)' --only fast/unit
+    refuses 'no test has that name: release/unit/none' --only release/unit/none
+    refuses 'there is no long run "nap": they are kills sleeps valgrind programs grid faults fuzz ucx' --long nap
+}
+
+@test "what a change most often breaks" {
+    run -0 check
+    [ "${lines[-1]}" = '28 passed, 0 failed, 14 skipped' ]
+    [ "$(ran | tr '\n' ' ')" = 'asan/build/t asan/device/t asan/fuzz/t asan/transport/t asan/unit/t release/build/t release/mpi/t release/softroce/quick release/storm/t release/system/t release/unit/t release/walls/t ' ]
+    [[ $output == *'check: ucx-slice: 2 passed, 0 failed, 1 skipped'* ]]
+}
+
+@test "--all is everything else, too" {
+    run -0 check --all
+    [ "$(ran | tr '\n' ' ')" = 'asan/build/t asan/device/t asan/fuzz/t asan/transport/t asan/unit/t debug/mpi/t release/build/t release/device/t release/fuzz/t release/mpi/t release/softroce/t release/storm/t release/system/t release/transport/t release/unit/t release/unit/t_mutants release/vm/t release/walls/t tsan/build/t tsan/device/t tsan/transport/t tsan/unit/t ' ]
+    for part in ucx-ci fuzz-short cppcheck distcheck; do
+        [[ $output == *"check: $part: "* ]]
+    done
+}
+
+@test "--all has every folder of tests that there is" {
+    local folder
+
+    check --all
+    ran > all
+    for folder in "$T_TOP_SRCDIR"/test/gtest-free-c/*/Makefile.am; do
+        grep -q "^release/$(basename "$(dirname "$folder")")/" all
+    done
+}
+
+@test "--only: a part, a test, a pattern" {
+    run -0 check --only tsan/unit
+    [ "$(ran)" = tsan/unit/t ]
+    run -0 check --only release/unit/t_mutants
+    [ "$(ran)" = release/unit/t_mutants ]
+    run -0 check --only 'asan/*' --only debug/mpi/t
+    [ "$(ran | tr '\n' ' ')" = 'asan/build/t asan/device/t asan/fuzz/t asan/transport/t asan/unit/t debug/mpi/t ' ]
+    run -0 check --only release/softroce
+    [ "$(ran)" = release/softroce/t ]
+    run -0 check --only fuzz-short
+    [ "${lines[-1]}" = '2 passed, 0 failed, 1 skipped' ] # built without warnings, it, and no git
+    [[ $(cat "$DAQIRI_BUILD_ROOT/log/fuzz-short.log") == 'fuzz --seconds 20' ]]
+}
+
+@test "a failure tells the case, the command that repeats it, and the log; --again runs it" {
+    export make_result='case $log in */asan/*/device/t.log)
+        echo ":test-result: FAIL" >> "$trs"
+        printf "# seed: T_SEED=0x1\nnot ok 4 - t_send.c:full queue:test_full: 3 is not 4\n" >> "$log" ;; esac'
+
+    run -1 check
+    ran > /dev/null
+    [[ $output == *"check: FAILED: asan/device/t: t_send.c:full queue:test_full: 3 is not 4
+check:     again: contrib/check --only asan/device/t --case 'full queue'
+check:     log:   $DAQIRI_BUILD_ROOT/asan/test/gtest-free-c/device/t.log"* ]]
+    [[ $output == *'contrib/check --again'* ]]
+    [ "${lines[-1]}" = '28 passed, 1 failed, 14 skipped' ]
+
+    # what failed, and that alone; and once more, for it still fails
+    run -1 check --again
+    [ "$(ran)" = asan/device/t ]
+    make_result= run -0 check --again
+    [ "$(ran)" = asan/device/t ]
+    run -0 check --again
+    [ "$output" = 'check: nothing failed last time' ]
+}
+
+@test "a case of bats is named as it is, and quoted" {
+    export make_result='case $log in */system/t.log)
+        echo ":test-result: FAIL" >> "$trs"
+        echo "not ok 4 it'\''s \$HOME: all" >> "$log" ;; esac'
+    run -1 check --only release/system
+    [[ $output == *"again: contrib/check --only release/system/t --case 'it'\\''s \$HOME: all'"* ]]
+}
+
+@test "a test without any result has failed" {
+    make_result='rm "$trs" "$log"; echo "it broke"' run -1 check --only release/walls
+    [[ $output == *'it broke'*'FAILED: release/walls/t'* ]]
+    [ "${lines[-1]}" = '1 passed, 1 failed, 1 skipped' ]
+}
+
+@test "a warning of the compiler has failed" {
+    sed -i 's/^echo > /echo "x.c:1: warning: no" > /' "$tree/contrib/setup"
+    run -1 check --only release/walls
+    [[ $output == *'FAILED: release: build without warnings'* ]]
+}
+
+@test "a flavour that does not build has failed, and the others run" {
+    sed -i '2a [ "$2" != asan ] || exit 1' "$tree/contrib/setup"
+    run -1 check --only asan/unit --only release/unit
+    [[ $output == *'FAILED: asan: build'* ]]
+    [ "$(ran | tr '\n' ' ')" = 'release/unit/t release/unit/t_mutants ' ]
+}
+
+@test "why something was skipped, and the seconds of each part" {
+    run -0 check
+    [[ $output == *'check:       1 asan/unit: there is no moon'* ]]
+    [[ $output == *'seconds of each part'*' release/mpi'* ]]
+    grep -q '^release/mpi/t [0-9]*$' "$DAQIRI_BUILD_ROOT/log/times"
+    grep -q '^build-asan [0-9]*$' "$DAQIRI_BUILD_ROOT/log/times"
+    [[ $output == *' tests and other jobs, '*' at a time: about '*' minutes on a quiet machine'* ]]
+}
+
+@test "two at a time, each with a /dev/shm of its own" {
+    (unshare -m mount -t tmpfs tmpfs /dev/shm) 2>/dev/null ||
+        skip "mounting in a namespace is not allowed here"
+    replace nproc 'echo 2'
+    export WORLDS=$BATS_TEST_TMPDIR/worlds
+    mkdir "$WORLDS"
+    # Each waits for the other one, and says which world it is in.
+    export make_result='case $log in
+        */device/t.log | */transport/t.log)
+            stat -c %d /dev/shm >"$WORLDS/$(basename "$2")"
+            for i in $(seq 300); do
+                [ -s "$WORLDS/device" ] && [ -s "$WORLDS/transport" ] && exit
+                sleep 0.1
+            done
+            echo ":test-result: FAIL" >>"$trs" ;;
+        esac'
+    run -0 check --only asan/transport --only release/device
+    [ "$(cat "$WORLDS/device")" != "$(cat "$WORLDS/transport")" ]
+    [ "$(cat "$WORLDS/device")" != "$(stat -c %d /dev/shm)" ]
+}
+
+@test "one after the other where nothing can be mounted" {
+    replace unshare 'exit 1'
+    export make_result='[ ! -e "$BATS_TEST_TMPDIR/busy" ] || echo ":test-result: FAIL" >>"$trs"
+        touch "$BATS_TEST_TMPDIR/busy"; sleep 0.2; rm "$BATS_TEST_TMPDIR/busy"'
+    run -0 check --only 'tsan/*'
+    [[ $output == *'one after the other: nothing can be mounted on /dev/shm here'* ]]
+    [ "$(ran | wc -l)" -eq 4 ]
+}
+
+@test "what contrib/check --long fuzz finds" {
+    export fuzz_result='echo it broke; exit 1'
+    run -1 check --only fuzz-short
+    [[ $output == *'it broke'*'check: FAILED: fuzz-short'* ]]
+    fuzz_result= run -0 check --again
+}
+
+@test "what UCX's own tests say" {
+    export ucx_result='FAILED: daqiri/test_x
+7 passed, 1 failed, 0 failed as known, 3 skipped with a reason' ucx_status=1
+    run -1 check --only ucx-ci
+    [[ $output == *'ucx-ci: 7 passed, 1 failed, 3 skipped'* ]]
+    [[ $output == *"FAILED: ucx-ci daqiri/test_x
+check:     again: contrib/check --long ucx --filter 'daqiri/test_x'"* ]]
+    export ucx_result='it died'
+    run -1 check --only ucx-slice
+    [[ $output == *'it died'*'FAILED: ucx-slice'* ]]
+}
+
+@test "of a long log, what failed and what was said of it" {
+    export LOG=$BATS_TEST_TMPDIR/log
+    {
+        for i in {1..200}; do echo "# noise $i"; echo "ok - case $i"; done
+        echo '# the reason'
+        echo 'not ok - it breaks'
+        echo '# what it means'
+        for i in {1..40}; do echo "# ok $i - noise of a program inside"; done
+        echo '# not ok 41 - the case inside'
+        echo 'ok - case 201'
+    } >"$LOG"
+    export make_result='echo ":test-result: FAIL" >> "$trs"; cp "$LOG" "$log"'
+    run -1 check --only release/walls --only release/device
+    [[ $output == *'the reason'*'not ok - it breaks'*'what it means'*'the case inside'* ]]
+    [[ $output != *noise* ]]
+    [[ $output == *'FAILED: release/walls/t: it breaks'* ]]
+    [[ $output == *'FAILED: release/device/t: it breaks'* ]]
+}
+
+@test "the long runs: each has its help, and gets its options" {
+    local name
+
+    for name in "$contrib"/check.d/long/*; do
+        name=$(basename "$name")
+        run -0 "$contrib/check" --long "$name" --help
+        [[ ${lines[0]} == "contrib/check --long $name "* ]]
+        run -2 --separate-stderr "$contrib/check" --long "$name" --nonsense
+        [ "$stderr" = "check --long $name: unknown option \"--nonsense\" (try check --long $name --help)" ]
+        "$contrib/check" --list | grep -qE "^$name +[0-9]+ "
+    done
+    run -0 check --long fuzz --seconds 7
+    [ "$output" = 'fuzz --seconds 7' ]
+}
+
+@test "the help and the page of the tests say the same times" {
+    local page=$T_TOP_SRCDIR/docs/testing.md
+
+    sed -n '/^    PART /,/^$/{s/^    //;p}' "$page" > page
+    "$contrib/check" --list | sed -n '/^PART /,/^$/p' > list
+    [ -s page ]
+    diff list page
+    "$contrib/check" --list | sed -n '/^LONG RUN/,$p' > list
+    sed -n '/^    LONG RUN/,/^$/{s/^    //;/./p}' "$page" > page
+    diff list page
+    quick=$("$contrib/check" --list | sed -n 's/^quick: contrib.check, \([0-9]* minutes\).*/\1/p')
+    all=$("$contrib/check" --list | sed -n 's/.* contrib.check --all, \([0-9]* minutes\)\./\1/p')
+    [ -n "$quick" ] && [ -n "$all" ]
+    run -0 "$contrib/check" --help
+    [[ $output == *"$quick"*"$all"* ]]
+    grep -q "contrib/check .*$quick" "$T_TOP_SRCDIR/README.md"
+    grep -q "contrib/check .*$quick" "$T_TOP_SRCDIR/HACKING.md"
+    grep -q "contrib/check --all .*$all" "$T_TOP_SRCDIR/HACKING.md"
+}
+
+@test "a case of a test, by name: C program and bats" {
+    # in two pieces: bats would take such a line for a test of this file
+    printf '@%s\n' 'test "one (of two)" { true; }' 'test "one" { true; }' > t.bats
+    T_CASE='one (of two)' run -0 "$T_TOP_SRCDIR/test/gtest-free-c/run-test" \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/t-env" "$PWD/t.bats"
+    [ "${lines[0]}" = '1..1' ]
+    printf '#!/bin/sh\necho "case $CK_RUN_CASE"\n' > t_c
+    chmod +x t_c
+    T_CASE='full queue' run -0 "$T_TOP_SRCDIR/test/gtest-free-c/run-test" \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/t-env" ./t_c
+    [ "$output" = 'case full queue' ]
+}
