@@ -132,6 +132,9 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_PEER_GONE] = {DQ_CLASS_PEER, 0,
         "the peer has ended the connection",
         "check why the peer's process ended, or what it says in its log"},
+    [DQ_CAUSE_PEER_FAILED] = {DQ_CLASS_PEER, 0,
+        "the connection has failed at the peer's end",
+        "check the peer's log, which says why"},
     [DQ_CAUSE_PEER_FORGOT] = {DQ_CLASS_PEER, 0,
         "the peer no longer knows this connection",
         "check whether the peer was started anew"},
@@ -301,6 +304,7 @@ const char *dq_cause_name(dq_cause_t cause)
         [DQ_CAUSE_PEER_MUTE] = "PEER_MUTE",
         [DQ_CAUSE_CARRIER] = "CARRIER",
         [DQ_CAUSE_GAP] = "GAP",
+        [DQ_CAUSE_PEER_FAILED] = "PEER_FAILED",
     };
 
     return (((unsigned)cause < DQ_CAUSE_LAST) && (names[cause] != NULL))
@@ -317,6 +321,13 @@ const char *dq_triage_what(dq_cause_t cause)
 dq_class_t dq_triage_class(dq_cause_t cause)
 {
     return dq_triage_row(cause)->class_id;
+}
+
+
+int dq_triage_is_parting(dq_cause_t cause)
+{
+    return (cause == DQ_CAUSE_NONE) || (cause == DQ_CAUSE_PEER_GONE) ||
+           (cause == DQ_CAUSE_LEFT) || (cause == DQ_CAUSE_GIVEN_UP);
 }
 
 

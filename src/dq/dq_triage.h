@@ -62,7 +62,7 @@ typedef enum {
     DQ_CAUSE_POST,           /* ibv_post_send() refused what the ledger let  */
     DQ_CAUSE_NO_ANSWER,      /* the handshake ran out of time                */
     DQ_CAUSE_REFUSED,        /* the peer refused                             */
-    DQ_CAUSE_PEER_GONE,      /* the peer ended the connection                */
+    DQ_CAUSE_PEER_GONE,      /* the peer ended the connection, in order      */
     DQ_CAUSE_PEER_FORGOT,    /* the peer opened anew what was open           */
     DQ_CAUSE_LEFT,           /* an endpoint was destroyed with sends under way */
     DQ_CAUSE_UCX_VERSION,    /* a UCX that this was not built for            */
@@ -81,6 +81,7 @@ typedef enum {
     DQ_CAUSE_PEER_MUTE,      /* the peer's device answers, its process not   */
     DQ_CAUSE_CARRIER,        /* the handshake's completion queue has failed  */
     DQ_CAUSE_GAP,            /* a message has not come, but a later one has  */
+    DQ_CAUSE_PEER_FAILED,    /* the connection has failed at the peer's end  */
     DQ_CAUSE_LAST
 } dq_cause_t;
 
@@ -111,6 +112,10 @@ typedef struct {
     const char  *hw_changes;   /* of the port's error counters, in words ... */
     int         hw_since_up;   /* ... since the connection was up            */
 } dq_facts_t;
+
+/* Does a connection that ends by this cause end in order? Then the peer has had, or
+ * does not want, what was sent to it. */
+int dq_triage_is_parting(dq_cause_t cause);
 
 dq_class_t dq_triage_class(dq_cause_t cause);
 const char *dq_class_name(dq_class_t class_id);

@@ -144,7 +144,8 @@ typedef struct {
                                    this; in a REQ or REP, DQ_WINDOW_MIN or
                                    more                                      */
     uint16_t        promised;   /* of them, now; no more than credits        */
-    uint8_t         reason;     /* of a refusal: dq_cause_t                  */
+    uint8_t         reason;     /* dq_cause_t; of GONE: what the connection has
+                                   failed of, or 0 if its end is in order    */
     uint8_t         rd_atomic;  /* READs that the sender's QP can answer at
                                    once (IBA 9.7.4)                          */
     uint32_t        pid;        /* of the sender, for messages to people     */

@@ -244,6 +244,7 @@ typedef struct {
     uct_completion_t *comp; /* told when it is over, or NULL                 */
     uct_daqiri_ep_t  *ep;   /* whose comp it is                              */
     uint32_t         desc;  /* its buffer in the send pool, or NO_DESC       */
+    uint32_t         is_flush; /* comp waits for what was before it alone    */
 } uct_daqiri_op_t;
 
 #define UCT_DAQIRI_NO_DESC UINT32_MAX
@@ -345,11 +346,6 @@ struct uct_daqiri_conn {
     ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
     int                is_pending; /* on iface->tx.pending                   */
     int                is_owing;   /* on iface->rx.owing: UCT_DAQIRI_OWING_* */
-    struct {                       /* the last requests in a row that no user
-                                    * has made: grants, probes               */
-        uint32_t       from, to;   /* ids, the second one not included       */
-    } own;
-    int                is_unwanted; /* when it died, no user waited for it   */
     int                is_self;
     int                is_stub;    /* leads nowhere; daqiri_p2p.c            */
     int                is_draining; /* on iface->draining                    */
@@ -364,6 +360,7 @@ struct uct_daqiri_conn {
     int                is_err;     /* the QP is in ERR, of itself or by us   */
     int                is_quiet;   /* by us: it takes and sends nothing      */
     int                is_over;    /* and nothing of it is left              */
+    int                is_awaited; /* a completion was told that it failed   */
     int                is_missed;  /* somebody wanted to use it since        */
     int                is_spoiled; /* what it has posted is not all ours any
                                       more, and cannot be posted again       */
@@ -897,6 +894,9 @@ void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
                                  uct_pending_purge_callback_t cb, void *arg);
 /* What waits for a stub waits for another conn from now on. */
 void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn);
+/* The requests that wait for a conn which is over, tried once more: those that want
+ * nothing of the peer go, the others stay. */
+void uct_daqiri_pending_finish(uct_daqiri_conn_t *conn);
 /* Offers the conns that wait another try. Returns how many requests went. */
 unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface);
 
@@ -948,10 +948,6 @@ int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface);
 /* What is known of a conn that fails for this cause. */
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts);
-/* The request that was just posted is one that no user has made. */
-void uct_daqiri_tx_note_own(uct_daqiri_conn_t *conn);
-/* Is there nothing under way but such requests? */
-int uct_daqiri_tx_is_unwanted(const uct_daqiri_conn_t *conn);
 /* Asks, now and then, whether a peer that grants no credit is there at all. */
 void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn);
 /* Nothing more will be posted: makes the end of the ledger show in the CQ. */
@@ -1071,6 +1067,13 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
 /* Performs what the async thread told. */
 void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface);
+/* Did its peer close in order? */
+static inline int uct_daqiri_conn_peer_left(const uct_daqiri_conn_t *conn)
+{
+    return (conn->sq.gate == DQ_GATE_DEAD) &&
+           (conn->death.cause == DQ_CAUSE_PEER_GONE);
+}
+
 /* Closes the gate for ever and starts to drain. Only the first call counts. */
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death);
 /* Puts it among those that drain. */

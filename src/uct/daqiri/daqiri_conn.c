@@ -283,7 +283,6 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
     }
     conn->sq.gate     = DQ_GATE_DEAD;
     conn->death       = *death;
-    conn->is_unwanted = uct_daqiri_tx_is_unwanted(conn);
     uct_daqiri_again_stop(conn);
     uct_daqiri_early_drop(conn);
     uct_daqiri_conn_start_drain(conn);
@@ -298,11 +297,15 @@ void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn)
 }
 
 
-/* A peer that closes while nobody here wants anything of it does no harm. */
-static int uct_daqiri_conn_is_harmless(const uct_daqiri_conn_t *conn)
+/* A peer that closes does no harm to those who want nothing of it. Asked when the
+ * ledger is empty: only then is it known what the peer had taken before it left. */
+static int uct_daqiri_conn_is_harmless(uct_daqiri_conn_t *conn)
 {
-    return (conn->death.cause == DQ_CAUSE_PEER_GONE) && conn->is_unwanted &&
-           !conn->is_missed && ucs_queue_is_empty(&conn->pending);
+    if (!uct_daqiri_conn_peer_left(conn) || conn->is_awaited) {
+        return 0;
+    }
+    uct_daqiri_pending_finish(conn);
+    return !conn->is_missed && ucs_queue_is_empty(&conn->pending);
 }
 
 

@@ -480,6 +480,19 @@ static ucs_status_t uct_daqiri_ep_cancel(uct_daqiri_ep_t *ep,
 }
 
 
+/* A peer that closed has taken all that was sent before. What is still in the ledger
+ * ends with the drain: until then a flush is asked again, which harms nobody. */
+static ucs_status_t uct_daqiri_ep_flush_left(uct_daqiri_ep_t *ep,
+                                             const uct_completion_t *comp)
+{
+    if ((dq_sq_in_use(&ep->conn->sq) == 0) &&
+        !uct_daqiri_ep_must_queue(ep->conn)) {
+        return UCS_OK;
+    }
+    return (comp == NULL) ? UCS_INPROGRESS : UCS_ERR_NO_RESOURCE;
+}
+
+
 /* All endpoints of a conn share its QP: what is over for the QP is over for
  * each of them. The probe is behind everything posted so far. */
 ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
@@ -492,10 +505,11 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
     if (flags & UCT_FLUSH_FLAG_CANCEL) {
         return uct_daqiri_ep_cancel(ep, comp);
     }
+    if (uct_daqiri_conn_peer_left(conn)) {
+        return uct_daqiri_ep_flush_left(ep, comp);
+    }
     if ((dq_sq_in_use(&conn->sq) == 0) && !uct_daqiri_ep_must_queue(conn)) {
-        /* a peer that closed has taken all that was sent before */
-        return ((conn->sq.gate != DQ_GATE_DEAD) ||
-                (conn->death.cause == DQ_CAUSE_PEER_GONE))
+        return (conn->sq.gate != DQ_GATE_DEAD)
                        ? UCS_OK : uct_daqiri_ep_refused(ep, DQ_ADMIT_DEAD);
     }
     status = uct_daqiri_ep_admit(ep, DQ_WR_RMA);

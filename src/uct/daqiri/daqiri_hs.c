@@ -149,6 +149,21 @@ static void uct_daqiri_hs_send(uct_daqiri_conn_t *conn, dq_frame_kind_t kind)
 }
 
 
+/* It is over here; @a cause says of what. */
+static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
+{
+    dq_frame_t frame;
+
+    if (conn->is_self || (uct_daqiri_link_address(conn) != UCS_OK)) {
+        return;
+    }
+    frame        = uct_daqiri_hs_frame(conn, DQ_FRAME_GONE);
+    frame.reason = dq_triage_is_parting(cause) ? DQ_CAUSE_NONE : cause;
+    (void)uct_daqiri_ud_send(conn->iface, conn->hs.ah,
+                             conn->peer_iface.ud_qpn, &frame);
+}
+
+
 /* A REFUSE answers an attempt that our machine may never have taken up. */
 static void uct_daqiri_hs_refuse(uct_daqiri_conn_t *conn,
                                  const dq_frame_t *request)
@@ -201,7 +216,7 @@ void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
         conn->hs.is_told = 1;
         conn->iface->cm.silent++;
     }
-    uct_daqiri_hs_send(conn, DQ_FRAME_GONE);
+    uct_daqiri_hs_send_gone(conn, conn->death.cause);
 }
 
 
@@ -215,7 +230,8 @@ static int uct_daqiri_hs_is_deaf(const uct_daqiri_conn_t *conn)
 
 
 static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
-                                      dq_conn_event_t event)
+                                      dq_conn_event_t event,
+                                      const dq_frame_t *frame)
 {
     switch (event) {
     case DQ_EV_VERB_FAIL:
@@ -225,7 +241,8 @@ static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
     case DQ_EV_REFUSE:
         return DQ_CAUSE_REFUSED;
     case DQ_EV_GONE:
-        return DQ_CAUSE_PEER_GONE;
+        return (frame->reason == DQ_CAUSE_NONE) ? DQ_CAUSE_PEER_GONE
+                                                : DQ_CAUSE_PEER_FAILED;
     case DQ_EV_FORGOT:
         return DQ_CAUSE_PEER_FORGOT;
     default:
@@ -297,7 +314,7 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
     ucs_status_t status;
 
     if (before != DQ_CONN_DEAD) {
-        conn->hs.cause = uct_daqiri_hs_cause(conn, event);
+        conn->hs.cause = uct_daqiri_hs_cause(conn, event, frame);
     }
     actions = dq_conn_step(&conn->hs.machine, event, frame,
                            uct_daqiri_hs_epoch(conn->iface));
@@ -337,18 +354,18 @@ static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
 
 /* The conn ends here. Who is not told finds out when it sends something, after
  * all its time limits; so once is enough. */
-static void uct_daqiri_hs_tell_end(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_tell_end(uct_daqiri_conn_t *conn, dq_cause_t cause)
 {
     if ((conn->hs.machine.state != DQ_CONN_IDLE) &&
         (conn->hs.machine.state != DQ_CONN_DEAD) && (conn->hs.ah != NULL)) {
-        uct_daqiri_hs_send(conn, DQ_FRAME_GONE);
+        uct_daqiri_hs_send_gone(conn, cause);
     }
 }
 
 
 static void uct_daqiri_hs_give_up(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_hs_tell_end(conn);
+    uct_daqiri_hs_tell_end(conn, DQ_CAUSE_CARRIER);
     uct_daqiri_hs_step(conn, DQ_EV_VERB_FAIL, NULL);
 }
 
@@ -427,7 +444,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         uct_daqiri_hs_resume(conn);
     }
     if (commands & UCT_DAQIRI_CMD_FAIL) {
-        uct_daqiri_hs_tell_end(conn);
+        uct_daqiri_hs_tell_end(conn, conn->death.cause); /* final by now */
         uct_daqiri_hs_step(conn, DQ_EV_QP_ERROR, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_CALL) {

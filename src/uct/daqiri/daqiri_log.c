@@ -66,6 +66,7 @@ ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
     case DQ_CAUSE_REM_OP: /* of a process that dies, memory may go first */
     case DQ_CAUSE_REFUSED:
     case DQ_CAUSE_PEER_GONE:
+    case DQ_CAUSE_PEER_FAILED:
     case DQ_CAUSE_PEER_FORGOT:
     case DQ_CAUSE_WR_FLUSH:
     case DQ_CAUSE_STUCK:

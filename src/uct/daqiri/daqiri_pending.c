@@ -149,6 +149,20 @@ static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
 }
 
 
+void uct_daqiri_pending_finish(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    unsigned count            = 1;
+
+    while ((count > 0) && !ucs_queue_is_empty(&conn->pending)) {
+        iface->tx.dispatching = conn;
+        count                 = uct_daqiri_dispatch_conn(conn);
+        iface->tx.dispatching = NULL;
+    }
+    uct_daqiri_pending_leave(conn);
+}
+
+
 /* Nothing has become free for a while: is every peer that we wait for there? */
 static void uct_daqiri_dispatch_ask(uct_daqiri_iface_t *iface)
 {

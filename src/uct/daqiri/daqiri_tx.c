@@ -176,38 +176,14 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
         .wr_class = DQ_WR_RMA,
         .opcode   = IBV_WR_RDMA_WRITE,
         .signal   = 1,
-        .op       = {.comp = comp, .ep = ep, .desc = UCT_DAQIRI_NO_DESC},
+        .op       = {.comp     = comp,
+                     .ep       = ep,
+                     .desc     = UCT_DAQIRI_NO_DESC,
+                     .is_flush = 1},
     };
 
-    ucs_status_t status;
-
     conn->watch.asked += (ep == NULL);
-    status             = uct_daqiri_tx_post(conn, &tx, NULL, 0);
-    if ((status == UCS_OK) && (ep == NULL)) {
-        uct_daqiri_tx_note_own(conn);
-    }
-    return status;
-}
-
-
-void uct_daqiri_tx_note_own(uct_daqiri_conn_t *conn)
-{
-    uint32_t id = conn->sq.posted - 1;
-
-    if (conn->own.to != id) {
-        conn->own.from = id;
-    }
-    conn->own.to = id + 1;
-}
-
-
-int uct_daqiri_tx_is_unwanted(const uct_daqiri_conn_t *conn)
-{
-    uint32_t newest = conn->own.to - conn->own.from;
-
-    return (dq_sq_in_use(&conn->sq) == 0) ||
-           ((conn->own.to == conn->sq.posted) &&
-            (dq_sq_in_use(&conn->sq) <= newest));
+    return uct_daqiri_tx_post(conn, &tx, NULL, 0);
 }
 
 
@@ -262,6 +238,23 @@ void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
 }
 
 
+/* What a completion is told, of a request that ended with @a status. A peer that
+ * left in order has taken what it wanted, so a flush has nothing more to wait for. */
+static ucs_status_t uct_daqiri_tx_fate(uct_daqiri_conn_t *conn,
+                                       const uct_daqiri_op_t *op,
+                                       ucs_status_t status)
+{
+    if ((status == UCS_OK) || (op->comp == NULL)) {
+        return status;
+    }
+    if (op->is_flush && uct_daqiri_conn_peer_left(conn)) {
+        return UCS_OK;
+    }
+    conn->is_awaited = 1;
+    return status;
+}
+
+
 /* Everything up to id is over, oldest first. */
 static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
                                                 uint32_t id,
@@ -277,7 +270,7 @@ static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
         if (op.comp != NULL) {
             (void)dq_sq_retire(&conn->sq, &iface->tx.ledger, next - 1);
         }
-        uct_daqiri_done_pay(iface, op, status);
+        uct_daqiri_done_pay(iface, op, uct_daqiri_tx_fate(conn, &op, status));
         if (op.comp != NULL) {
             next = conn->sq.retired; /* it may have polled */
         }

@@ -350,6 +350,200 @@ static void count_purged(uct_pending_req_t *req, void *arg)
 }
 
 
+/* Some messages that nobody waits for have been taken, and no completion has said
+ * so. The peer's leaving is no error, a flush has nothing to wait for, and the next
+ * message is told. */
+static void leave_silent_requests(t_how_t how, unsigned count)
+{
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    t_stream_t stream;
+    t_link_t *link;
+    unsigned i;
+
+    link = t_link_up(a, b, 1, &stream);
+    for (i = 0; i < count; i++) {
+        t_send(link, how, 10);
+    }
+    T_WAIT(stream.got == 1 + count);
+    b->is_rude = 1;
+    t_end_close(b);
+    t_progress_turns(2000);
+    ck_assert_uint_eq(a->errors, 0);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    t_iface_flush(a);
+    ck_assert_uint_eq(a->errors, 0);
+
+    while (a->errors == 0) {
+        (void)t_try_send(link, how, 10);
+        t_progress();
+    }
+    t_link_close(link);
+    t_end_close(a);
+}
+
+START_TEST(test_left_with_silent_requests)
+{
+    static const t_how_t hows[] = {T_SHORT, T_SHORT_IOV, T_BCOPY};
+
+    t_only_daqiri("says when a peer closes");
+    t_expect_loss();
+    t_expect_losses_of_qps(); /* what is sent last may be flushed */
+    leave_silent_requests(hows[_i % 3], 1 + 3 * (_i / 3));
+}
+END_TEST
+
+
+/* A flush that is under way when the peer leaves ends well: nothing is wanted of the
+ * peer any more. */
+START_TEST(test_left_during_a_flush)
+{
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    t_stream_t stream;
+    t_link_t *link;
+    t_comp_t comp;
+    ucs_status_t status;
+
+    t_only_daqiri("says when a peer closes");
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_plan_by_command("delay qp=rc op=write time=50ms");
+    link = t_link_up(a, b, 1, &stream);
+    t_send(link, T_BCOPY, 10);
+    T_WAIT(stream.got == 2);
+    t_comp_init(&comp);
+    status = uct_ep_flush(link->ep, 0, &comp.super);
+    ck_assert_int_eq(status, UCS_INPROGRESS);
+    b->is_rude = 1;
+    t_end_close(b);
+    T_WAIT(comp.calls == 1);
+    ck_assert_int_eq(comp.super.status, UCS_OK);
+    t_progress_turns(2000);
+    ck_assert_uint_eq(a->errors, 0);
+    t_link_close(link);
+    t_end_close(a);
+}
+END_TEST
+
+
+typedef struct {
+    uct_pending_req_t super;
+    t_link_t          *link;
+    t_comp_t          comp;
+    unsigned          is_done;
+} leave_req_t;
+
+static ucs_status_t leave_go_flush(uct_pending_req_t *self)
+{
+    leave_req_t *req = ucs_container_of(self, leave_req_t, super);
+    ucs_status_t status;
+
+    status = uct_ep_flush(req->link->ep, 0, &req->comp.super);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return status;
+    }
+    ck_assert(UCS_STATUS_IS_ERR(status) == 0);
+    req->is_done = 1;
+    return UCS_OK;
+}
+
+static ucs_status_t leave_go_send(uct_pending_req_t *self)
+{
+    leave_req_t *req = ucs_container_of(self, leave_req_t, super);
+
+    req->is_done = t_try_send(req->link, T_BCOPY, 10) == UCS_OK;
+    return req->is_done ? UCS_OK : UCS_ERR_NO_RESOURCE;
+}
+
+/* A send queue full of messages that the peer is slow to take, and behind them a
+ * request that waits for room. */
+static void leave_waiting(uct_pending_callback_t go, int is_told)
+{
+    t_end_t *a = t_end_open("SQ_DEPTH=8");
+    t_end_t *b = t_end_open("");
+    leave_req_t req = {.super.func = go};
+    unsigned purged = 0;
+    t_stream_t stream;
+
+    req.link = t_link_up(a, b, 1, &stream);
+    t_comp_init(&req.comp);
+    t_plan_by_command("delay qp=rc op=send time=50ms");
+    while (t_try_send(req.link, T_BCOPY, 10) == UCS_OK) {
+    }
+    ck_assert_int_eq(uct_ep_pending_add(req.link->ep, &req.super, 0), UCS_OK);
+    b->is_rude = 1;
+    t_end_close(b);
+    T_WAIT(is_told ? (a->errors > 0) : req.is_done);
+    t_progress_turns(2000);
+    ck_assert_uint_eq(a->errors, is_told);
+    uct_ep_pending_purge(req.link->ep, count_purged, &purged);
+    ck_assert_uint_eq(purged, is_told);
+    t_link_close(req.link);
+    t_end_close(a);
+}
+
+START_TEST(test_left_with_a_flush_that_waits)
+{
+    t_only_daqiri("says when a peer closes");
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    leave_waiting(leave_go_flush, 0);
+}
+END_TEST
+
+START_TEST(test_left_with_a_message_that_waits)
+{
+    t_only_daqiri("says when a peer closes");
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    leave_waiting(leave_go_send, 1);
+}
+END_TEST
+
+
+/* Somebody waits for a READ: the endpoint is told if, and only if, it failed. */
+START_TEST(test_left_while_reading)
+{
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    t_region_t from, to;
+    t_stream_t stream;
+    ucs_status_t status;
+    t_link_t *link;
+    t_comp_t comp;
+    uct_iov_t iov;
+
+    t_only_daqiri("says when a peer closes");
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_region_open(&from, b, NULL, 4096);
+    t_region_open(&to, a, NULL, 4096);
+    link = t_link_up(a, b, 1, &stream);
+    if (_i) {
+        t_plan_by_command("delay qp=rc op=read time=10s");
+    }
+    iov = (uct_iov_t){.buffer = to.mem, .length = 4096, .memh = to.memh,
+                      .count = 1};
+    t_comp_init(&comp);
+    status = uct_ep_get_zcopy(link->ep, &iov, 1, (uintptr_t)from.mem,
+                              from.key.rkey, &comp.super);
+    ck_assert_int_eq(status, UCS_INPROGRESS);
+    t_region_close(&from);
+    b->is_rude = 1;
+    t_end_close(b);
+    T_WAIT(comp.calls == 1);
+    t_progress_turns(2000);
+    ck_assert_uint_eq(a->errors, comp.super.status != UCS_OK);
+    ck_assert(!_i || (comp.super.status != UCS_OK));
+    t_link_close(link);
+    t_region_close(&to);
+    t_end_close(a);
+}
+END_TEST
+
+
+
 /* Given up while it connects, with requests that wait. */
 START_TEST(test_destroyed_while_connecting)
 {
@@ -506,6 +700,11 @@ static Suite *suite_connect(void)
     tcase_add_test(part, test_peer_closes_unnoticed);
     tcase_add_test(part, test_close_without_flush);
     tcase_add_test(part, test_left_by_a_sender);
+    tcase_add_loop_test(part, test_left_with_silent_requests, 0, 9);
+    tcase_add_test(part, test_left_during_a_flush);
+    tcase_add_test(part, test_left_with_a_flush_that_waits);
+    tcase_add_test(part, test_left_with_a_message_that_waits);
+    tcase_add_loop_test(part, test_left_while_reading, 0, 2);
     tcase_add_test(part, test_destroyed_while_connecting);
     suite_add_tcase(suite, part);
 
