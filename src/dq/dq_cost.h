@@ -24,12 +24,13 @@
  * which UCP adds by itself. */
 #define DQ_COST_MESSAGE 140e-9
 
-/* Seconds: what a READ is believed to take, at least and at most. Any two
- * processes of a host place the transport alike among others by this: behind
- * UCX's shared memory, which claims 80 ns, and before its verbs transports on
- * the same device, which claim 600. L is from 105 to 570. */
+/* Seconds: what a READ is believed to take, at least and at most. L is from 105 to
+ * 445 ns. Any two processes of a host place the transport alike among others by this:
+ * behind UCX's shared memory, which claims 80 ns, and before its verbs transports on the
+ * same device, which claim 600. With the most, UCP 1.13 begins a rendezvous at 15 KB at
+ * the latest, which one message of the transport holds: eager messages are not cut. */
 #define DQ_COST_READ_MIN DQ_COST_MESSAGE
-#define DQ_COST_READ_MAX 2e-6
+#define DQ_COST_READ_MAX 1.5e-6
 
 /* L in seconds, of a READ of own memory that took @a own_read seconds; 0 (or
  * less): nobody knows. */

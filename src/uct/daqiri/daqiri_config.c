@@ -75,8 +75,8 @@ ucs_config_field_t uct_daqiri_iface_config_table[] = {
 
     {"SEG_SIZE", "auto",
      "Bytes in a send or receive buffer (256 to 1m), the same on both sides of a\n"
-     "connection. \"auto\": 12288 on devices that the kernel emulates, 8256 on\n"
-     "others.",
+     "connection; rounded down so that a message holds a multiple of 16. \"auto\":\n"
+     "12288 on devices that the kernel emulates, 16448 on others.",
      FIELD(seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"MAX_INLINE", "128",

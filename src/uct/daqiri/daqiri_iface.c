@@ -66,6 +66,27 @@ ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
 
 /* ---- Birth ---- */
 
+/*
+ * What UCP cuts into fragments may be of a type that the MPI unpacks by whole elements
+ * (MPICH does, and fails where a fragment ends within one). UCP takes its headers off
+ * what a message holds. That of rendezvous data has 16 bytes, so a message that holds a
+ * multiple of 16 leaves fragments of such. Those of eager fragments have 24 and 16
+ * (UCP 1.13), which leaves multiples of 8, whatever the length.
+ */
+static size_t uct_daqiri_iface_seg_size(uct_daqiri_iface_t *iface,
+                                        const uct_daqiri_iface_config_t *config)
+{
+    size_t size = config->seg_size;
+
+    if (size == UCS_MEMUNITS_AUTO) {
+        size = uct_daqiri_port_seg_size(
+                uct_daqiri_iface_md(iface)->context->device);
+    }
+    return ucs_align_down_pow2(size - sizeof(dq_msg_hdr_t),
+                               UCT_DAQIRI_FRAG_ALIGN) + sizeof(dq_msg_hdr_t);
+}
+
+
 static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
                                        const uct_daqiri_iface_config_t *config,
                                        const uct_iface_params_t *params)
@@ -83,11 +104,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.batch         = ucs_min(config->poll_batch,
                                           config->rx_buffers / 8);
     iface->config.max_inline    = config->max_inline;
-    iface->config.seg_size      =
-            (config->seg_size == UCS_MEMUNITS_AUTO)
-                    ? uct_daqiri_port_seg_size(
-                              uct_daqiri_iface_md(iface)->context->device)
-                    : config->seg_size;
+    iface->config.seg_size      = uct_daqiri_iface_seg_size(iface, config);
     iface->config.fetch_offset  =
             uct_daqiri_fetch_offset_in(iface->config.seg_size);
     iface->config.max_hdr       = ucs_min(iface->config.seg_size / 2,

@@ -421,8 +421,8 @@ int uct_daqiri_port_is_emulated(const struct ibv_device *device)
 }
 
 
-/* There a packet costs CPU time, however little is in it. Of a long message in
- * segments of 8256 bytes every third one of 4096 carries 64; these are full. */
+/* There a packet costs CPU time, however little is in it. Three of 4096 bytes are
+ * full, or nearly. */
 size_t uct_daqiri_port_seg_size(const struct ibv_device *device)
 {
     return uct_daqiri_port_is_emulated(device) ? UCT_DAQIRI_SEG_SIZE_EMULATED

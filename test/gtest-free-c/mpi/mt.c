@@ -24,6 +24,7 @@ static const mt_case_t mt_cases[] = {
     {"unexpected", mt_case_unexpected},
     {"random", mt_case_random},
     {"threads", mt_case_threads},
+    {"types", mt_case_types},
     {"windows", mt_case_windows},
     {"atomics", mt_case_atomics},
     {"collectives", mt_case_collectives}
@@ -104,7 +105,7 @@ void mt_check(const void *buffer, size_t size, int sender, int receiver,
 #define MT_SELF_IS_SENT 0
 #endif
 
-static void mt_count(size_t size, int receiver)
+void mt_count_sent(size_t size, int receiver)
 {
     if (MT_SELF_IS_SENT || (receiver != mt.rank)) {
         __atomic_fetch_add(&mt.messages, 1, __ATOMIC_RELAXED);
@@ -115,7 +116,7 @@ static void mt_count(size_t size, int receiver)
 void mt_send(const void *buffer, size_t size, int receiver, int tag)
 {
     MPI_Send(buffer, (int)size, MPI_BYTE, receiver, tag, MPI_COMM_WORLD);
-    mt_count(size, receiver);
+    mt_count_sent(size, receiver);
 }
 
 void mt_isend(const void *buffer, size_t size, int receiver, int tag,
@@ -123,7 +124,7 @@ void mt_isend(const void *buffer, size_t size, int receiver, int tag,
 {
     MPI_Isend(buffer, (int)size, MPI_BYTE, receiver, tag, MPI_COMM_WORLD,
               request);
-    mt_count(size, receiver);
+    mt_count_sent(size, receiver);
 }
 
 void mt_check_status(MPI_Status *status, size_t size, int sender, int tag)

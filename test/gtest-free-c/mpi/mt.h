@@ -59,6 +59,9 @@ void mt_send(const void *buffer, size_t size, int receiver, int tag);
 void mt_isend(const void *buffer, size_t size, int receiver, int tag,
               MPI_Request *request);
 
+/* What else is sent, so that it is counted. Thread-safe. */
+void mt_count_sent(size_t size, int receiver);
+
 /* Receives and checks source, tag and length. */
 void mt_recv(void *buffer, size_t size, int sender, int tag);
 /* Waits for requests whose statuses are of no interest. gcc takes MPICH's
@@ -80,6 +83,7 @@ void mt_case_probe(void);
 void mt_case_unexpected(void);
 void mt_case_random(void);
 void mt_case_threads(void);
+void mt_case_types(void);
 void mt_case_windows(void);
 void mt_case_atomics(void);
 void mt_case_collectives(void);

@@ -50,6 +50,7 @@ every_np_one_sided()
 @test "Open MPI: thousands of unexpected messages" { every_np ompi unexpected; }
 @test "Open MPI: random traffic" { every_np ompi random; }
 @test "Open MPI: MPI_THREAD_MULTIPLE" { every_np ompi threads; }
+@test "Open MPI: elements that lie apart" { every_np ompi types; }
 @test "Open MPI: one-sided windows" { every_np_one_sided ompi windows; }
 @test "Open MPI: one-sided atomics" { every_np ompi atomics; }
 @test "Open MPI: collectives" { every_np ompi collectives; }
@@ -63,6 +64,7 @@ every_np_one_sided()
 @test "MPICH: thousands of unexpected messages" { every_np mpich unexpected; }
 @test "MPICH: random traffic" { every_np mpich random; }
 @test "MPICH: MPI_THREAD_MULTIPLE" { every_np mpich threads; }
+@test "MPICH: elements that lie apart" { every_np mpich types; }
 @test "MPICH: one-sided windows" { every_np_one_sided mpich windows; }
 @test "MPICH: one-sided atomics" { every_np mpich atomics; }
 @test "MPICH: collectives" { every_np mpich collectives; }

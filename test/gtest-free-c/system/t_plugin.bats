@@ -211,30 +211,40 @@ thresholds()
     thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=10us UCX_ZCOPY_THRESH=2000
     [ "$short" -eq 2000 ]
     thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=10us UCX_DAQIRI_SEG_SIZE=1024
-    [ "$short" -eq $((1024 - 4 - 8 + 1)) ]
+    [ "$short" -eq $((1024 - 16 - 8 + 1)) ]
     thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=1ns
     [ "$short" -le 256 ] # what goes inline
 }
 
-@test "rendezvous begins behind one segment at the earliest, and before 20 KiB, whatever a READ costs here" {
+@test "rendezvous begins where one message ends, whatever a READ costs here" {
     thresholds
-    [ "$rndv" -ge 8252 ]
-    [ "$rndv" -le 20480 ]
+    [ "$rndv" -eq 16432 ]
+    thresholds UCX_DAQIRI_LATENCY=105ns
+    [ "$rndv" -eq 16432 ]
+    thresholds UCX_DAQIRI_LATENCY=445ns # the most that is measured (dq_cost.h)
+    [ "$rndv" -eq 16432 ]
 }
 
 @test "the more a READ costs, the later rendezvous begins" {
     local cheap
 
-    thresholds UCX_DAQIRI_LATENCY=105ns
-    [ "$rndv" -eq 8252 ]
-    thresholds UCX_DAQIRI_LATENCY=220ns
-    [ "$rndv" -eq 8252 ]
-    thresholds UCX_DAQIRI_LATENCY=400ns
+    thresholds UCX_DAQIRI_LATENCY=800ns
     cheap=$rndv
-    [ "$cheap" -gt 12000 ]
-    thresholds UCX_DAQIRI_LATENCY=570ns
+    [ "$cheap" -gt 16432 ]
+    thresholds UCX_DAQIRI_LATENCY=1us
     [ "$rndv" -gt "$((cheap + 4000))" ]
-    [ "$rndv" -le 20480 ]
+}
+
+@test "a message holds a multiple of 16 bytes, whatever SEG_SIZE is" {
+    local size
+
+    for size in 8256 8257 8271 8272 12288 16k; do
+        run env LD_PRELOAD="$T_SOFTVERBS $T_PLUGIN" UCX_DAQIRI_SEG_SIZE=$size ucx_info -d -t daqiri
+        echo "$output" | grep -E 'am_[bz]copy'
+        [ "$(sed -n 's/.*am_bcopy: <= \([0-9]*\).*/\1/p' <<< "$output")" != "" ]
+        [ $(($(sed -n 's/.*am_bcopy: <= \([0-9]*\).*/\1/p' <<< "$output") % 16)) -eq 0 ]
+        [ $(($(sed -n 's/.*am_zcopy: <= \([0-9]*\).*/\1/p' <<< "$output") % 16)) -eq 0 ]
+    done
 }
 
 @test "what the user says of the registration cache goes before" {

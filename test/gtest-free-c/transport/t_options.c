@@ -120,11 +120,11 @@ START_TEST(test_limits_follow)
     t_only_daqiri("has these options");
     small = t_end_open("SEG_SIZE=512 MAX_SGE=3 MAX_INLINE=0");
     large = t_end_open("SEG_SIZE=64k MAX_SGE=8");
-    ck_assert_uint_eq(small->attr.cap.am.max_bcopy, 512 - 4);
-    ck_assert_uint_eq(small->attr.cap.am.max_zcopy, 512 - 4);
-    ck_assert_uint_eq(small->attr.cap.am.max_short, 512 - 4);
+    ck_assert_uint_eq(small->attr.cap.am.max_bcopy, 512 - 16);
+    ck_assert_uint_eq(small->attr.cap.am.max_zcopy, 512 - 16);
+    ck_assert_uint_eq(small->attr.cap.am.max_short, 512 - 16);
     ck_assert_uint_eq(small->attr.cap.am.max_iov, 2);
-    ck_assert_uint_eq(large->attr.cap.am.max_bcopy, 65536 - 4);
+    ck_assert_uint_eq(large->attr.cap.am.max_bcopy, 65536 - 16);
     ck_assert_uint_gt(large->attr.cap.am.max_short, 2048);
     ck_assert_uint_le(large->attr.cap.am.max_short, 4096 + 64);
     ck_assert_uint_eq(large->attr.cap.am.max_iov, 7);
@@ -140,12 +140,12 @@ START_TEST(test_segments)
     t_only_daqiri("has these options");
     end = t_end_open("");
     ck_assert_uint_eq(end->attr.cap.am.max_bcopy,
-                      (t_is_softroce() ? 3 * 4096 : 8192 + 64) - 4);
+                      t_is_softroce() ? 3 * 4096 - 16 : 16384 + 48);
     ck_assert_uint_eq(end->attr.cap.am.max_zcopy,
                       end->attr.cap.am.max_bcopy);
     end = t_end_open("SEG_SIZE=auto");
     ck_assert_uint_eq(end->attr.cap.am.max_bcopy,
-                      (t_is_softroce() ? 3 * 4096 : 8192 + 64) - 4);
+                      t_is_softroce() ? 3 * 4096 - 16 : 16384 + 48);
 }
 END_TEST
 

@@ -22,12 +22,12 @@ static const struct {
     /*  7 */ {105.03, 105.01},
     /*  8 */ {210, 140},              /* a READ like two messages */
     /*  9 */ {450, 220},              /* where a READ takes 600 ns */
-    /* 10 */ {1425, 545},             /* where it takes 1.9 us */
-    /* 11 */ {1499.97, 569.99},
-    /* 12 */ {1500, 570},             /* the most that is believed */
-    /* 13 */ {1500.03, 570},
-    /* 14 */ {1e9, 570},
-    /* 15 */ {INFINITY, 570},
+    /* 10 */ {1050, 420},             /* where it takes 1.4 us */
+    /* 11 */ {1124.97, 444.99},
+    /* 12 */ {1125, 445},             /* the most that is believed */
+    /* 13 */ {1125.03, 445},
+    /* 14 */ {1e9, 445},
+    /* 15 */ {INFINITY, 445},
 };
 
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
