@@ -500,6 +500,17 @@ static void uct_daqiri_iface_close(uct_daqiri_iface_t *self)
 
 /* ---- The class ---- */
 
+#ifdef ENABLE_STATS
+/* A node of UCX's statistics without a parent cannot be made, once they are on. */
+static ucs_stats_node_t *
+uct_daqiri_iface_stats(const uct_iface_params_t *params)
+{
+    return (params->field_mask & UCT_IFACE_PARAM_FIELD_STATS_ROOT)
+                   ? params->stats_root : NULL;
+}
+#endif
+
+
 static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
                            uct_worker_h worker,
                            const uct_iface_params_t *params,
@@ -521,7 +532,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_daqiri_iface_ops,
                               &uct_daqiri_iface_internal_ops, md, worker,
                               params, tl_config
-                              UCS_STATS_ARG(NULL)
+                              UCS_STATS_ARG(uct_daqiri_iface_stats(params))
                               UCS_STATS_ARG(UCT_DAQIRI_NAME));
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
