@@ -13,6 +13,7 @@
 #include "report.h"
 #include "run_env.h"
 #include "stop.h"
+#include "where.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -267,14 +268,6 @@ static void probe_no_answer(json_t *row, const daqiri_capture_t *capture,
     }
 }
 
-static int probe_self(char *path)
-{
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-
-    path[(length > 0) ? length : 0] = '\0';
-    return (length > 0) ? 0 : -1;
-}
-
 static int probe_settings(daqiri_settings_t *settings, const char *device,
                           unsigned port, const char *speaker)
 {
@@ -363,8 +356,8 @@ void daqiri_probe_ucx(json_t *report, const char *device, unsigned port,
         daqiri_report_text(row, "error", "there is no device to try it on");
         return;
     }
-    if ((probe_self(path) != 0) ||
-        (probe_settings(&settings, device, port, speaker) != 0)) {
+    daqiri_find_self(path);
+    if (probe_settings(&settings, device, port, speaker) != 0) {
         daqiri_report_text(row, "result", DAQIRI_PROBE_FAILED);
         daqiri_report_text(row, "error", "the plugin is not installed where "
                            "daqiri looks for it");
@@ -456,9 +449,7 @@ static void probe_mpi_start(const probe_mpi_t *mpi, const char *starter,
     size_t i;
     json_t *answer;
 
-    if (probe_self(path) != 0) {
-        return;
-    }
+    daqiri_find_self(path);
     command[used++] = (char*)starter;
     for (i = 0; mpi->options[i] != NULL; ++i) {
         command[used++] = (char*)mpi->options[i];

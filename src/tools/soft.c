@@ -48,7 +48,7 @@ static char **soft_command(char **argv)
 int daqiri_soft_enter(char **argv)
 {
     const char *old = getenv("LD_PRELOAD");
-    char path[PATH_MAX], tried[PATH_MAX];
+    char path[PATH_MAX], tried[PATH_MAX], self[PATH_MAX];
     const char *present;
     char **command;
     char *preload;
@@ -73,9 +73,10 @@ int daqiri_soft_enter(char **argv)
         return DAQIRI_EXIT_FAILED;
     }
     setenv("LD_PRELOAD", preload, 1);
-    execv("/proc/self/exe", command);
-    fprintf(stderr, "%s: /proc/self/exe cannot be started again: %s\n",
-            argv[0], strerror(errno));
+    daqiri_find_self(self);
+    execv(self, command);
+    fprintf(stderr, "%s: %s cannot be started again: %s\n", argv[0], self,
+            strerror(errno));
     return DAQIRI_EXIT_FAILED;
 }
 

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define WHERE_EXE "/proc/self/exe"
 
 const daqiri_library_t daqiri_library_plugin = {
     .file   = "libuct_daqiri.so.0",
@@ -53,16 +56,34 @@ void daqiri_relocate(const char *bindir, const char *libdir,
     }
 }
 
+/* Returns 0, or -1 if the kernel does not tell. */
+static int where_exe(char *path)
+{
+    ssize_t length = readlink(WHERE_EXE, path, PATH_MAX - 1);
+
+    path[(length > 0) ? length : 0] = '\0';
+    return (length > 0) ? 0 : -1;
+}
+
+void daqiri_find_self(char *path)
+{
+    struct stat found, running;
+
+    if ((where_exe(path) != 0) || (stat(path, &found) != 0) ||
+        (stat(WHERE_EXE, &running) != 0) ||
+        (found.st_dev != running.st_dev) || (found.st_ino != running.st_ino)) {
+        snprintf(path, PATH_MAX, "/proc/%ld/exe", (long)getpid());
+    }
+}
+
 static int where_exe_dir(char *dir)
 {
-    ssize_t length = readlink("/proc/self/exe", dir, PATH_MAX - 1);
     char *slash;
 
-    if (length < 0) {
+    if (where_exe(dir) != 0) {
         return -1;
     }
-    dir[length] = '\0';
-    slash       = strrchr(dir, '/');
+    slash = strrchr(dir, '/');
     if (slash == NULL) {
         return -1;
     }

@@ -28,6 +28,11 @@ int daqiri_find_library(const daqiri_library_t *library, char *path,
 /* The same for a program that only `daqiri` starts. */
 int daqiri_find_program(const char *name, char *path, char *tried);
 
+/* The path of this program, PATH_MAX long; the kernel's own link to it, for as
+ * long as this process lives, when its file has been removed or replaced. A program that is started by its path has
+ * that name in ps, and not "exe". */
+void daqiri_find_self(char *path);
+
 /*
  * The way from bindir to libdir when both have moved along with `exe_dir`:
  * ("/usr/bin", "/usr/lib/x", "/opt/d/bin") gives "/opt/d/bin/../lib/x".

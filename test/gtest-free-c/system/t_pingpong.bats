@@ -532,3 +532,25 @@ worker_of()
     daqiri pingpong -addr x word
     refused 2 'Too many arguments'
 }
+
+# called PID WORDS: below that process there is daqiri with these; its name is $found.
+called()
+{
+    local child
+
+    for child in $(pgrep -P "$1" 2>/dev/null); do
+        if [[ $(readlink "/proc/$child/exe") == */daqiri ]]; then
+            [[ $(tr '\0' ' ' <"/proc/$child/cmdline") != *"$2"* ]] ||
+                { found=$(cat "/proc/$child/comm"); return 0; }
+        fi
+        ! called "$child" "$2" || return 0
+    done
+    return 1
+}
+
+@test "a process that has started itself again keeps its name" {
+    server
+    called "$server" 'pingpong -device soft'
+    echo "$found"
+    [ "$found" = daqiri ]
+}
