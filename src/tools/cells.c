@@ -382,6 +382,10 @@ int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
         return DAQIRI_EXIT_FAILED; /* before it takes minutes */
     }
     daqiri_stop_catch();
+    status = daqiri_cells_check(opts);
+    if ((status != DAQIRI_EXIT_OK) && !daqiri_stop_asked()) {
+        return status;
+    }
     daqiri_cells_measure(&cells, opts);
     daqiri_cells_judge(&cells);
     report = daqiri_cells_report(&cells, command);

@@ -7,6 +7,7 @@
  * it.
  *
  *   cells_opts.c  the options that both commands have
+ *   cells_check.c whether there is what they name
  *   cells_run.c   one run: what is asked for, and what came of it
  *   cells_peer.c  the connection to the other host, if there is one
  *   cells.c       which runs, in which order; the rows
@@ -48,6 +49,7 @@ typedef struct daqiri_cells_opts {
     const char *device;
     char       transports[DAQIRI_CELLS_LIST_MAX][DAQIRI_CELLS_NAME_MAX];
     size_t     transport_count;
+    int        has_transports; /* they were asked for */
     const char *patterns[DAQIRI_CELLS_LIST_MAX];
     size_t     pattern_count;
     size_t     sizes[DAQIRI_CELLS_LIST_MAX]; /* ascending */
@@ -120,6 +122,10 @@ typedef struct daqiri_cells {
     int      is_interrupted;
     daqiri_progress_t progress;
 } daqiri_cells_t;
+
+/* Whether there is such a device, and such transports. Returns an exit status,
+ * after a sentence if it is not 0. */
+int daqiri_cells_check(const daqiri_cells_opts_t *opts);
 
 /* ---- options: for the children of a command's argp ---- */
 

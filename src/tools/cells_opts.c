@@ -195,6 +195,7 @@ static error_t cells_parse(int key, char *arg, struct argp_state *state)
     case CELLS_TRANSPORTS:
         opts->transport_count = daqiri_cells_list(state, "transports", arg,
                                                   cells_take_transport);
+        opts->has_transports  = 1;
         return 0;
     case CELLS_SIZES:
         opts->size_count = daqiri_cells_list(state, "sizes", arg,

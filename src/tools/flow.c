@@ -110,7 +110,8 @@ static json_t *flow_report(flow_end_t *end, const flow_side_t *rx,
     json_t *counters        = json_object();
 
     daqiri_report_text(report, "tl", opts->tl);
-    daqiri_report_text(report, "device", opts->device);
+    daqiri_report_text(report, "device", (end->link->device[0] != '\0') ?
+                       end->link->device : NULL);
     daqiri_report_text(report, "pattern", flow_patterns[opts->pattern]);
     daqiri_report_int(report, "size", (long long)opts->size);
     daqiri_report_int(report, "window", (opts->pattern == FLOW_PINGPONG) ? 1 :
@@ -257,18 +258,19 @@ static int flow_judge(const flow_side_t *one, const flow_side_t *other)
 static int flow_first(const flow_opts_t *opts, int fd, flow_line_t *line,
                       daqiri_format_t format)
 {
+    const char *devices = (opts->devices != NULL) ? opts->devices : "";
     flow_side_t other;
     json_t *port, *port_after, *report;
     flow_end_t end;
     int error;
 
-    port = flow_count_port(FLOW_SYSFS, opts->device);
+    port = flow_count_port(FLOW_SYSFS, devices);
     flow_end_open(&end, opts, fd, 1);
     flow_end_run(&end, 1, line);
     flow_stage("result");
     flow_hear_side(&other, fd);
     report     = flow_report(&end, &other, flow_hear_counters(fd));
-    port_after = flow_count_port(FLOW_SYSFS, opts->device);
+    port_after = flow_count_port(FLOW_SYSFS, devices);
     daqiri_report_set(json_object_get(report, "counters"), "port",
                       flow_count_change(port, port_after));
     end.link->close(end.link, fd);
@@ -287,6 +289,7 @@ static int flow_first(const flow_opts_t *opts, int fd, flow_line_t *line,
 
 typedef struct flow_arguments {
     daqiri_format_t format;
+    int             is_list;
     flow_opts_t     opts;
 } flow_arguments_t;
 
@@ -300,14 +303,15 @@ enum {
     FLOW_OPT_GBPS,
     FLOW_OPT_FIRST,
     FLOW_OPT_SECOND,
-    FLOW_OPT_PATIENCE
+    FLOW_OPT_PATIENCE,
+    FLOW_OPT_LIST
 };
 
 static const struct argp_option flow_options[] = {
     {"tl", FLOW_OPT_TL, "NAME", 0,
      "verbs (raw), tcp (a socket), or one of UCX's, uct:NAME or NAME (daqiri)"},
     {"device", FLOW_OPT_DEVICE, "NAME:PORT", 0,
-     "Device (the one in UCX_NET_DEVICES, or softverbs0:1)"},
+     "Device (one in UCX_NET_DEVICES; else any, for verbs softverbs0:1)"},
     {"pattern", FLOW_OPT_PATTERN, "NAME", 0,
      "stream, duplex or pingpong (stream)"},
     {"size", FLOW_OPT_SIZE, "SIZE", 0, "Bytes of a message, 8 or more (64)"},
@@ -320,6 +324,8 @@ static const struct argp_option flow_options[] = {
     {"second", FLOW_OPT_SECOND, "FD", 0, "Be the other end"},
     {"patience", FLOW_OPT_PATIENCE, "TIME", 0,
      "With these: how long nothing may come (5s)"},
+    {"list", FLOW_OPT_LIST, NULL, 0,
+     "List UCX's transports and their devices in JSON, and send nothing"},
     {NULL}
 };
 
@@ -361,7 +367,7 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
         opts->tl = arg;
         return 0;
     case FLOW_OPT_DEVICE:
-        opts->device = arg;
+        opts->devices = arg;
         return 0;
     case FLOW_OPT_PATTERN:
         opts->pattern = (flow_pattern_t)
@@ -389,6 +395,9 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case FLOW_OPT_PATIENCE:
         opts->patience = daqiri_args_duration(state, "patience", arg);
+        return 0;
+    case FLOW_OPT_LIST:
+        arguments->is_list = 1;
         return 0;
     case ARGP_KEY_END:
         if ((opts->gbps > 0) && (opts->pattern != FLOW_STREAM)) {
@@ -463,6 +472,17 @@ static int flow_fork_receiver(const flow_opts_t *opts, flow_line_t *line)
     return fds[0];
 }
 
+static int flow_list(void)
+{
+    json_t *report = json_object();
+
+    flow_uct_list(daqiri_report_array(report, "transports"));
+    json_dumpf(report, stdout, JSON_INDENT(1));
+    printf("\n");
+    json_decref(report);
+    return DAQIRI_EXIT_OK;
+}
+
 static int flow_here(const flow_arguments_t *arguments)
 {
     flow_line_t *line = flow_line_make();
@@ -496,16 +516,15 @@ static int flow_between_hosts(const flow_arguments_t *arguments)
 int main(int argc, char **argv)
 {
     flow_arguments_t arguments = {
-        DAQIRI_FORMAT_TABLE,
-        {.tl = "daqiri", .device = "softverbs0:1", .size = 64, .window = 64,
-         .seconds = 1, .fd = -1, .patience = 5}
+        DAQIRI_FORMAT_TABLE, 0,
+        {.tl = "daqiri", .devices = getenv("UCX_NET_DEVICES"), .size = 64,
+         .window = 64, .seconds = 1, .fd = -1, .patience = 5}
     };
-    const char *device = getenv("UCX_NET_DEVICES");
 
-    if ((device != NULL) && (strchr(device, ',') == NULL)) {
-        arguments.opts.device = device;
-    }
     daqiri_args_parse(&flow_argp, argc, argv, &arguments);
+    if (arguments.is_list) {
+        return flow_list();
+    }
     daqiri_stop_catch();
     daqiri_stop_own(); /* a message that is under way is finished */
     return (arguments.opts.fd < 0) ? flow_here(&arguments) :

@@ -16,6 +16,7 @@
  *   flow_uct.c    any of UCX's transports, by the public UCT API
  *   flow_verbs.c  a queue pair on raw verbs
  *   flow_tcp.c    a TCP connection
+ *   flow_device.c which device UCX's transport goes over
  *   flow_count.c  counters that explain a figure
  *   flow_cpu.c    who has which processor, and whether it ran
  *   flow_line.c   how far the two processors are from each other
@@ -53,7 +54,7 @@ typedef enum flow_pattern {
 
 typedef struct flow_opts {
     const char     *tl;
-    const char     *device; /* as UCX writes it: mlx5_0:1 */
+    const char     *devices; /* as UCX writes them: mlx5_0:1,eth0; NULL: any */
     flow_pattern_t pattern;
     size_t         size;    /* bytes of a message */
     uint64_t       window;  /* most messages that are not acknowledged */
@@ -116,9 +117,12 @@ typedef struct flow_sink {
     void *arg;
 } flow_sink_t;
 
+#define FLOW_DEVICE_MAX 64
+
 typedef struct flow_link flow_link_t;
 struct flow_link {
     flow_sink_t sink;
+    char        device[FLOW_DEVICE_MAX]; /* that it goes over; "": a socket */
     size_t      most;       /* bytes of a fragment, its serial included */
     uint64_t    window_max; /* messages that it can have on their way */
     /* These two return 1, or 0: again after poll(). */
@@ -132,6 +136,15 @@ struct flow_link {
     void (*close)(flow_link_t *link, int fd);
 };
 
+/* ---- the device ---- */
+
+/* Whether this one is in a list with commas between; in NULL are all. */
+int flow_device_is_in(const char *list, const char *device);
+
+/* The network interface that has this end's address of a connection. Returns 0;
+ * -1 if none has, or if it is a socket pair. */
+int flow_device_of_socket(int fd, char *device);
+
 /* Each returns a link that is connected to the other end of fd. */
 flow_link_t *flow_uct_open(const flow_opts_t *opts, int fd,
                            const flow_sink_t *sink);
@@ -139,6 +152,10 @@ flow_link_t *flow_verbs_open(const flow_opts_t *opts, int fd,
                              const flow_sink_t *sink);
 flow_link_t *flow_tcp_open(const flow_opts_t *opts, int fd,
                            const flow_sink_t *sink, int is_server);
+
+/* Appends {"name": "tcp", "device": "eth0"} for each of UCX's transports and
+ * devices. */
+void flow_uct_list(json_t *rows);
 
 /* ---- the processor, when both ends are here ---- */
 
@@ -249,8 +266,8 @@ void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line);
  * those that are zero left out. */
 void flow_count_stats(json_t *counters);
 
-/* What the port of a device, NAME:PORT, counts: an object, empty if it does
- * not; and how much more it is by now, what has not changed left out. */
+/* What the port of a device, NAME:PORT, or the first of a list, counts: an
+ * object, empty if it does not; and how much more it is by now, what has not changed left out. */
 json_t *flow_count_port(const char *sysfs, const char *device);
 json_t *flow_count_change(const json_t *before, const json_t *after);
 

@@ -83,15 +83,15 @@ json_t *flow_count_port(const char *sysfs, const char *device)
 {
     static const char *const folders[] = {"counters", "hw_counters"};
     json_t *counters  = json_object();
-    size_t length     = strcspn(device, ":");
-    const char *colon = device + length;
+    size_t length     = strcspn(device, ":,");
+    const char *port  = (device[length] == ':') ? device + length + 1 : "1";
     char path[PATH_MAX];
     size_t i;
 
     for (i = 0; i < sizeof(folders) / sizeof(folders[0]); ++i) {
-        snprintf(path, sizeof(path), "%s/class/infiniband/%.*s/ports/%s/%s",
-                 sysfs, (int)length, device,
-                 (*colon == ':') ? colon + 1 : "1", folders[i]);
+        snprintf(path, sizeof(path), "%s/class/infiniband/%.*s/ports/%.*s/%s",
+                 sysfs, (int)length, device, (int)strcspn(port, ","), port,
+                 folders[i]);
         count_folder(path, counters);
     }
     return counters;

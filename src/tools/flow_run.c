@@ -23,6 +23,7 @@ typedef struct run_command {
     char size[RUN_NUMBER_MAX], window[RUN_NUMBER_MAX];
     char time[RUN_NUMBER_MAX], gbps[RUN_NUMBER_MAX];
     char fd[RUN_NUMBER_MAX], patience[RUN_NUMBER_MAX];
+    char self[PATH_MAX];
 } run_command_t;
 
 /* ---- the command ---- */
@@ -52,10 +53,12 @@ static void run_add_environment(run_command_t *command, const char *device,
     if (strncmp(transport, prefix, strlen(prefix)) == 0) {
         transport += strlen(prefix);
     }
-    run_add(command, "/proc/self/exe");
+    daqiri_find_self(command->self);
+    run_add(command, command->self);
     run_add(command, "run");
-    run_add(command, "--device");
-    run_add(command, device);
+    if (device != NULL) {
+        run_add_option(command, "--device", device);
+    }
     run_add(command, "--tls");
     run_add(command, (strcmp(transport, "verbs") == 0) ? "rc_verbs" :
                                                          transport);
@@ -158,31 +161,33 @@ static void run_explain_end(const daqiri_capture_t *capture, char *text,
     }
 }
 
-int daqiri_flow_run(const daqiri_flow_run_t *run,
-                    const daqiri_capture_wait_t *wait, json_t **report_p,
-                    char *complaint)
+/* Returns 0, or -1 and why not. */
+static int run_find_flow(char *path, char *complaint)
 {
-    char flow[PATH_MAX], tried[PATH_MAX];
-    daqiri_capture_t *capture;
-    run_command_t command;
+    char tried[PATH_MAX];
+
+    if (daqiri_find_program("daqiri-flow", path, tried) == 0) {
+        return 0;
+    }
+    snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "daqiri-flow was not found");
+    return -1;
+}
+
+/* Runs the command, and takes its report and its complaint. */
+static int run_capture(const run_command_t *command, double time_limit,
+                       const daqiri_capture_wait_t *wait, json_t **report_p,
+                       char *complaint)
+{
+    daqiri_capture_t *capture = calloc(1, sizeof(*capture));
     json_t *report;
     int ret;
 
-    capture   = calloc(1, sizeof(*capture));
-    *report_p = json_object();
-    if ((capture == NULL) ||
-        (daqiri_find_program("daqiri-flow", flow, tried) != 0)) {
-        free(capture);
-        snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX,
-                 "daqiri-flow was not found");
+    if (capture == NULL) {
+        snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "no memory");
         return -1;
     }
-    run_prepare(&command, run, flow);
-    if (run->fd >= 0) {
-        fcntl(run->fd, F_SETFD, 0); /* it is for that program */
-    }
-    ret    = daqiri_capture_run_while(capture, command.args, NULL,
-                                      run->time_limit, wait);
+    ret    = daqiri_capture_run_while(capture, command->args, NULL, time_limit,
+                                      wait);
     report = run_find_report(capture->text, complaint,
                              DAQIRI_FLOW_COMPLAINT_MAX);
     if (report != NULL) {
@@ -194,4 +199,44 @@ int daqiri_flow_run(const daqiri_flow_run_t *run,
     }
     free(capture);
     return (complaint[0] == '\0') ? 0 : -1;
+}
+
+int daqiri_flow_run(const daqiri_flow_run_t *run,
+                    const daqiri_capture_wait_t *wait, json_t **report_p,
+                    char *complaint)
+{
+    char flow[PATH_MAX];
+    run_command_t command;
+
+    *report_p = json_object();
+    if (run_find_flow(flow, complaint) != 0) {
+        return -1;
+    }
+    run_prepare(&command, run, flow);
+    if (run->fd >= 0) {
+        fcntl(run->fd, F_SETFD, 0); /* it is for that program */
+    }
+    return run_capture(&command, run->time_limit, wait, report_p, complaint);
+}
+
+/* What a library says beside the list is no complaint about it. */
+int daqiri_flow_list(const char *device, const char *transport,
+                     double time_limit, json_t **report_p, char *complaint)
+{
+    static const daqiri_capture_wait_t at_once = {0};
+    char flow[PATH_MAX];
+    run_command_t command;
+    json_t *list;
+
+    *report_p = json_object();
+    if (run_find_flow(flow, complaint) != 0) {
+        return -1;
+    }
+    memset(&command, 0, sizeof(command));
+    run_add_environment(&command, device, transport);
+    run_add(&command, flow);
+    run_add(&command, "-list");
+    run_capture(&command, time_limit, &at_once, report_p, complaint);
+    list = json_object_get(*report_p, "transports");
+    return (json_array_size(list) > 0) ? 0 : -1;
 }

@@ -16,7 +16,8 @@
 #include <stdint.h>
 
 typedef struct daqiri_flow_run {
-    const char *device;    /* as for `daqiri run` */
+    const char *device;    /* as for `daqiri run`; NULL: for a transport that
+                              uses none */
     const char *transport;
     const char *pattern;
     size_t     size;
@@ -37,5 +38,11 @@ typedef struct daqiri_flow_run {
 int daqiri_flow_run(const daqiri_flow_run_t *run,
                     const daqiri_capture_wait_t *wait, json_t **report_p,
                     char *complaint);
+
+/* What UCX has in the environment that this transport would have. Returns 0 and
+ * {"transports": [{"name": "tcp", "device": "eth0"}, ...]}, or -1, an object and
+ * why there is none. */
+int daqiri_flow_list(const char *device, const char *transport,
+                     double time_limit, json_t **report_p, char *complaint);
 
 #endif

@@ -7,6 +7,7 @@
  */
 
 #include "flow.h"
+#include "report.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -42,25 +43,65 @@ static void link_need(ucs_status_t status, const char *what)
 
 /* ---- the transport ---- */
 
-static int link_md_has(uct_md_h md, const flow_opts_t *opts)
+/* What is done with the transports of a memory domain: returns whether it is
+ * the one. */
+typedef int (*link_look_t)(const uct_tl_resource_desc_t *tls, unsigned count,
+                           void *arg);
+
+typedef struct link_search {
+    const char *tl;
+    const char *devices; /* as in flow_opts_t */
+    char       *device;  /* the one that was found; FLOW_DEVICE_MAX */
+} link_search_t;
+
+static int link_is_found(const uct_tl_resource_desc_t *tls, unsigned count,
+                         void *arg)
+{
+    const link_search_t *search = arg;
+    unsigned i;
+
+    for (i = 0; i < count; ++i) {
+        if ((strcmp(tls[i].tl_name, search->tl) == 0) &&
+            flow_device_is_in(search->devices, tls[i].dev_name)) {
+            snprintf(search->device, FLOW_DEVICE_MAX, "%.*s",
+                     UCT_DEVICE_NAME_MAX, tls[i].dev_name);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int link_list(const uct_tl_resource_desc_t *tls, unsigned count,
+                     void *arg)
+{
+    json_t *row;
+    unsigned i;
+
+    for (i = 0; i < count; ++i) {
+        row = json_object();
+        daqiri_report_text(row, "name", tls[i].tl_name);
+        daqiri_report_text(row, "device", tls[i].dev_name);
+        json_array_append_new(arg, row);
+    }
+    return 0;
+}
+
+static int link_look_at(uct_md_h md, link_look_t look, void *arg)
 {
     uct_tl_resource_desc_t *tls;
-    unsigned count, i;
-    int has = 0;
+    unsigned count;
+    int is_it;
 
     if (uct_md_query_tl_resources(md, &tls, &count) != UCS_OK) {
         return 0;
     }
-    for (i = 0; i < count; ++i) {
-        has |= (strcmp(tls[i].tl_name, opts->tl) == 0) &&
-               (strcmp(tls[i].dev_name, opts->device) == 0);
-    }
+    is_it = look(tls, count, arg);
     uct_release_tl_resource_list(tls);
-    return has;
+    return is_it;
 }
 
 static int link_open_md(uct_component_h component, const char *name,
-                        const flow_opts_t *opts, uct_md_h *md_p)
+                        link_look_t look, void *arg, uct_md_h *md_p)
 {
     uct_md_config_t *config;
     ucs_status_t status;
@@ -73,15 +114,15 @@ static int link_open_md(uct_component_h component, const char *name,
     if (status != UCS_OK) {
         return 0;
     }
-    if (link_md_has(*md_p, opts)) {
+    if (link_look_at(*md_p, look, arg)) {
         return 1;
     }
     uct_md_close(*md_p);
     return 0;
 }
 
-static int link_search_component(uct_component_h component,
-                                 const flow_opts_t *opts, uct_md_h *md_p)
+static int link_search_component(uct_component_h component, link_look_t look,
+                                 void *arg, uct_md_h *md_p)
 {
     uct_component_attr_t attr = {
         .field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT
@@ -101,14 +142,15 @@ static int link_search_component(uct_component_h component,
         return 0;
     }
     for (i = 0; !found && (i < attr.md_resource_count); ++i) {
-        found = link_open_md(component, attr.md_resources[i].md_name, opts,
-                             md_p);
+        found = link_open_md(component, attr.md_resources[i].md_name, look,
+                             arg, md_p);
     }
     free(attr.md_resources);
     return found;
 }
 
-static void link_find_md(flow_uct_t *uct, const flow_opts_t *opts)
+/* Returns whether there is one, which is open then. */
+static int link_search(link_look_t look, void *arg, uct_md_h *md_p)
 {
     uct_component_h *components;
     unsigned count, i;
@@ -117,13 +159,38 @@ static void link_find_md(flow_uct_t *uct, const flow_opts_t *opts)
     link_need(uct_query_components(&components, &count),
               "UCX's components cannot be listed");
     for (i = 0; !found && (i < count); ++i) {
-        found = link_search_component(components[i], opts, &uct->md);
+        found = link_search_component(components[i], look, arg, md_p);
     }
     uct_release_component_list(components);
-    if (!found) {
+    return found;
+}
+
+void flow_uct_list(json_t *rows)
+{
+    uct_md_h md;
+
+    link_search(link_list, rows, &md);
+}
+
+/* Unless one was asked for, TCP goes where the other end is: over the interface
+ * of the connection to it. */
+static void link_find_md(flow_uct_t *uct, const flow_opts_t *opts, int fd)
+{
+    char device[FLOW_DEVICE_MAX];
+    link_search_t search = {
+        .tl      = opts->tl,
+        .devices = opts->devices,
+        .device  = uct->link.device
+    };
+
+    if ((search.devices == NULL) && (strcmp(search.tl, "tcp") == 0) &&
+        (flow_device_of_socket(fd, device) == 0)) {
+        search.devices = device;
+    }
+    if (!link_search(link_is_found, &search, &uct->md)) {
         flow_die("there is no transport %s on %s; \"ucx_info -d\" lists what "
                  "there is, in the environment of \"daqiri run\"", opts->tl,
-                 opts->device);
+                 (search.devices != NULL) ? search.devices : "this host");
     }
 }
 
@@ -143,7 +210,7 @@ static void link_open_iface(flow_uct_t *uct, const flow_opts_t *opts)
                                 UCT_IFACE_PARAM_FIELD_ERR_HANDLER,
         .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
         .mode.device.tl_name  = opts->tl,
-        .mode.device.dev_name = opts->device,
+        .mode.device.dev_name = uct->link.device,
         .err_handler          = link_on_error
     };
     uct_iface_config_t *config;
@@ -452,7 +519,7 @@ flow_link_t *flow_uct_open(const flow_opts_t *opts, int fd,
     if (strncmp(named.tl, FLOW_UCT_PREFIX, strlen(FLOW_UCT_PREFIX)) == 0) {
         named.tl += strlen(FLOW_UCT_PREFIX);
     }
-    link_find_md(uct, &named);
+    link_find_md(uct, &named, fd);
     link_open_iface(uct, &named);
     link_choose_send(uct, &named);
     link_need(uct_iface_set_am_handler(uct->iface, FLOW_AM_DATA, link_on_data,

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VERBS_DEVICE    "softverbs0:1" /* where nobody has named one */
 #define VERBS_DEPTH_MAX 2048u
 #define VERBS_SPARE     8u  /* RECVs for what comes beside a window's messages */
 #define VERBS_BATCH     16
@@ -205,19 +206,25 @@ static void verbs_choose_depth(flow_verbs_t *verbs, const flow_opts_t *opts,
 static void verbs_create(flow_verbs_t *verbs, const flow_opts_t *opts)
 {
     daqiri_failure_t failure = {0};
+    const char *devices = (opts->devices != NULL) ? opts->devices :
+                          VERBS_DEVICE;
+    char *device        = verbs->link.device;
     daqiri_rc_opts_t rc;
-    char name[64];
-    size_t length = strcspn(opts->device, ":");
+    char name[FLOW_DEVICE_MAX];
+    size_t length;
 
-    snprintf(name, sizeof(name), "%.*s", (int)length, opts->device);
+    snprintf(device, FLOW_DEVICE_MAX, "%.*s", (int)strcspn(devices, ","),
+             devices);
+    length = strcspn(device, ":");
+    snprintf(name, sizeof(name), "%.*s", (int)length, device);
     daqiri_rc_opts_init(&rc, name, opts->size);
-    rc.port = (opts->device[length] == ':') ?
-              (unsigned)atoi(opts->device + length + 1) : 0;
+    rc.port = (device[length] == ':') ? (unsigned)atoi(device + length + 1) :
+                                        0;
     rc.max_inline = (opts->size <= VERBS_INLINE) ? VERBS_INLINE : 0;
     verbs_choose_depth(verbs, opts, &rc);
     verbs_need(daqiri_rc_open(&verbs->rc, &rc, &failure), &failure);
     verbs_need(daqiri_rc_create(&verbs->rc, &failure), &failure);
-    verbs->rc.opts.device = opts->device;
+    verbs->rc.opts.device = device;
 }
 
 static void verbs_connect(flow_verbs_t *verbs, int fd)

@@ -177,11 +177,21 @@ good()
     valid_lines
 }
 
+@test "a server without a device answers UCX's TCP too, over the interface of the connection" {
+    serve -json -device none -timeout 20s
+    daqiri sweep "${calm[@]}" -addr "$addr" -transports uct:tcp -patterns stream,pingpong -sizes 4K -json
+    [ "$status" -eq 0 ]
+    has '[.rows[].device == "lo"] | length == 2 and all'
+    line 2 '.ok and .transport == "uct:tcp" and .datapath == "tcp" and .device == null'
+    valid_lines
+}
+
 @test "a transport that only one side has is missing, the others are measured" {
+    serve_with=(env UCX_MODULES=cma) # not ib
     serve -json -device soft -timeout 20s
-    daqiri sweep "${calm[@]}" -addr "$addr" -transports nonsense,tcp -patterns stream -sizes 64 -json
+    daqiri sweep "${calm[@]}" -addr "$addr" -transports rc_verbs,tcp -patterns stream -sizes 64 -json
     [ "$status" -eq 1 ]
-    has '.rows[0].verdict == "missing" and (.rows[0].why | contains("there is no transport nonsense"))'
+    has '.rows[0].verdict == "missing" and (.rows[0].why | contains("there is no transport rc_verbs"))'
     has '.rows[1].verdict == "ok"'
     line 1 '.ok == false and (.failure_class == "local" or .failure_class == "peer_failed")'
     line 2 '.ok'

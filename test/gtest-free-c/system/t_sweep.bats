@@ -66,16 +66,55 @@ good()
     [[ ${lines[1]} == tcp,,stream,1048576,64,1,* ]]
 }
 
-@test "sweep: a transport that is not there is missing, the others are measured" {
-    daqiri sweep "${calm[@]}" -transports nonsense,tcp -patterns stream -sizes 64 -repeats 1 -json
+@test "sweep: a transport that nobody has named and that is not there is missing, the others are measured" {
+    with=(UCX_MODULES=cma) # not ib
+    daqiri sweep "${calm[@]}" -patterns stream -sizes 64 -repeats 1 -json
     [ "$status" -eq 1 ]
     valid sweep
-    has '.rows[0].verdict == "missing" and .rows[0].runs_ok == 0 and .rows[0].gbps == null'
-    has '.rows[0].why | contains("there is no transport nonsense on softverbs0:1")'
-    has '.rows[1].verdict == "ok" and .verdict.missing == 1 and .verdict.ok == false'
-    daqiri sweep -device mlx5_77 -duration 10ms -transports verbs -patterns stream -sizes 64 -repeats 1 -json
+    has '.rows[1].transport == "rc_verbs" and .rows[1].verdict == "missing" and .rows[1].runs_ok == 0 and .rows[1].gbps == null'
+    has '.rows[1].why | contains("there is no transport rc_verbs on softverbs0:1")'
+    has '[.rows[0, 2, 3].verdict] | all(. == "ok")'
+    has '.verdict.missing == 1 and .verdict.ok == false'
+}
+
+@test "sweep: a transport that fails is missing, the others are measured" {
+    daqiri sweep "${calm[@]}" -transports uct:cma,tcp -patterns stream -sizes 64 -repeats 1 -json
     [ "$status" -eq 1 ]
-    has '.rows[0].why | contains("there is no device")'
+    has '.rows[0].verdict == "missing" and (.rows[0].why | contains("the transport has no active messages"))'
+    has '.rows[1].verdict == "ok" and .verdict.missing == 1'
+}
+
+@test "a device or a transport that is none: a sentence, status 2, nothing is measured" {
+    local command
+
+    for command in sweep drop-curve; do
+        daqiri "$command" -device mlx5_77 -json
+        refused 2 "daqiri $command: there is no device 'mlx5_77'; there are: soft"
+        daqiri "$command" -device mlx5_77 -transports tcp
+        refused 2 "daqiri $command: there is no device 'mlx5_77'; there are: soft"
+        daqiri "$command" -device soft -transports tcp,daqri,rc_verbs -json
+        refused 2 "daqiri $command: there is no transport 'daqri'; there are: verbs, tcp, "
+        [[ $stderr == *', uct:tcp,'*', daqiri'*', rc_verbs'* ]]
+        daqiri "$command" -device soft -transports uct:verbs
+        refused 2 "daqiri $command: there is no transport 'uct:verbs'"
+    done
+    with=(FAKE_VERBS='mlx5_0=active' LD_PRELOAD="$shims/fake_verbs.so")
+    daqiri sweep -device mlx5_o
+    refused 2 "daqiri sweep: there is no device 'mlx5_o'; there are: mlx5_0, soft"
+}
+
+@test "UCX's transports of any kind: each takes a device that it has" {
+    daqiri sweep "${calm[@]}" -transports uct:tcp,uct:posix,uct:daqiri -patterns stream,pingpong -sizes 64,64K -repeats 1 -json
+    valid sweep
+    good '.rows | length == 12'
+    has '[.rows[].device] | unique | length == 3 and contains(["softverbs0:1"]) and contains(["memory"])'
+    with=(UCX_NET_DEVICES=nowhere0)
+    daqiri sweep "${calm[@]}" -transports uct:tcp -patterns stream -sizes 64 -repeats 1 -json
+    [ "$status" -eq 1 ]
+    has '.rows[0].why | contains("there is no transport tcp on nowhere0")'
+    with=(UCX_NET_DEVICES=nowhere0,lo)
+    daqiri sweep "${calm[@]}" -transports uct:tcp -patterns stream -sizes 64 -repeats 1 -json
+    good '.rows[0].device == "lo"'
 }
 
 @test "drop-curve: targets are parts of the maximum; the bucket sends what it says" {
@@ -109,7 +148,7 @@ good()
     good '.rows | length == 1'
     daqiri drop-curve "${calm[@]}" -transports tcp -sizes 1K -gbps 100000 -repeats 1
     [ "$status" -eq 0 ] # it is above the maximum: no verdict on it
-    daqiri drop-curve "${calm[@]}" -transports nonsense -sizes 1K -targets 50 -repeats 1 -json
+    daqiri drop-curve "${calm[@]}" -transports uct:cma -sizes 1K -targets 50 -repeats 1 -json
     [ "$status" -eq 1 ]
     valid drop-curve
     has '.verdict.missing == 2 and .rows[1].why == "there is no maximum that it could be a part of"'
@@ -203,7 +242,7 @@ png()
     [ ! -e x.svg ]
     [ ! -e x.svg.part ]
     # nothing to be drawn
-    daqiri sweep "${calm[@]}" -transports nonsense -patterns stream -sizes 64 -repeats 1 -plot x.svg
+    daqiri sweep "${calm[@]}" -transports uct:cma -patterns stream -sizes 64 -repeats 1 -plot x.svg
     [ "$status" -eq 1 ]
     says 'there is nothing that could be drawn'
 }
