@@ -4,9 +4,12 @@
 #include "daqiri.h"
 #include "where.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* UCX's transports that use no network device, and the one that uses sockets. */
@@ -44,17 +47,22 @@ int daqiri_run_needs_device(const char *tls)
     return 0;
 }
 
-static int env_uses_plugin(const char *tls)
+static int env_has_word(const char *list, const char *text)
 {
     size_t length;
 
-    for (; *tls != '\0'; tls += length + (tls[length] == ',')) {
-        length = strcspn(tls, ",");
-        if (env_is_word(tls, length, "daqiri")) {
+    for (; *list != '\0'; list += length + (list[length] == ',')) {
+        length = strcspn(list, ",");
+        if (env_is_word(list, length, text)) {
             return 1;
         }
     }
     return 0;
+}
+
+static int env_uses_plugin(const char *tls)
+{
+    return env_has_word(tls, "daqiri");
 }
 
 static int env_preload(char **preload_p, const daqiri_library_t *library,
@@ -109,6 +117,73 @@ static int env_add_preload(daqiri_settings_t *settings, const char *tls,
     }
     free(preload);
     return status;
+}
+
+/* Whether UCX's TCP takes it: it is up, and has an address. */
+static int env_has_address(const struct ifaddrs *list, const char *name)
+{
+    const unsigned flags = IFF_UP | IFF_RUNNING;
+
+    for (; list != NULL; list = list->ifa_next) {
+        if ((list->ifa_addr != NULL) &&
+            ((list->ifa_addr->sa_family == AF_INET) ||
+             (list->ifa_addr->sa_family == AF_INET6)) &&
+            ((list->ifa_flags & flags) == flags) &&
+            (strcmp(list->ifa_name, name) == 0)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The network interfaces of this host, those in `wanted` if it is not NULL, with
+ * a comma before each. Returns how many. */
+static size_t env_list_interfaces(const char *wanted, FILE *stream)
+{
+    struct ifaddrs *list, *i;
+    size_t count = 0;
+
+    if (getifaddrs(&list) != 0) {
+        return 0;
+    }
+    for (i = list; i != NULL; i = i->ifa_next) {
+        /* each has one entry of this kind, beside one for each address */
+        if ((i->ifa_addr != NULL) && (i->ifa_addr->sa_family == AF_PACKET) &&
+            ((wanted == NULL) || env_has_word(wanted, i->ifa_name)) &&
+            env_has_address(list, i->ifa_name)) {
+            fprintf(stream, ",%s", i->ifa_name);
+            ++count;
+        }
+    }
+    freeifaddrs(list);
+    return count;
+}
+
+/*
+ * UCX takes no device but those that are named, for no transport. So TCP beside
+ * one that has an RDMA device needs its interfaces named too: those that the
+ * user has named, else all of them, for a listener may have any address.
+ */
+static void env_add_devices(daqiri_settings_t *settings, const char *tls,
+                            const daqiri_run_device_t *device)
+{
+    const char *user = getenv("UCX_NET_DEVICES");
+    char *names      = NULL;
+    size_t length;
+    FILE *stream;
+
+    stream = open_memstream(&names, &length);
+    if (stream == NULL) {
+        return;
+    }
+    fprintf(stream, "%s:%u", device->name, device->port);
+    if ((env_has_word(tls, "tcp") || env_has_word(tls, "all")) &&
+        ((user == NULL) || (env_list_interfaces(user, stream) == 0))) {
+        env_list_interfaces(NULL, stream);
+    }
+    fclose(stream);
+    daqiri_settings_add(settings, "UCX_NET_DEVICES", names);
+    free(names);
 }
 
 /* Names of the variables that every rank must see, with semicolons between:
@@ -202,7 +277,6 @@ static void env_add_threshold(daqiri_settings_t *settings)
 int daqiri_run_env(daqiri_settings_t *settings, const char *tls,
                    const daqiri_run_device_t *device, const char *speaker)
 {
-    char ucx_device[DAQIRI_DEVICE_NAME_MAX + 16];
     int status;
 
     status = env_add_preload(settings, tls, device, speaker);
@@ -211,9 +285,7 @@ int daqiri_run_env(daqiri_settings_t *settings, const char *tls,
     }
     daqiri_settings_add(settings, "UCX_TLS", tls);
     if (device->name[0] != '\0') {
-        snprintf(ucx_device, sizeof(ucx_device), "%s:%u", device->name,
-                 device->port);
-        daqiri_settings_add(settings, "UCX_NET_DEVICES", ucx_device);
+        env_add_devices(settings, tls, device);
     }
     if (device->is_soft && env_uses_plugin(tls)) {
         env_add_threshold(settings);

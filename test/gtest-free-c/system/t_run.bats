@@ -370,6 +370,54 @@ lay_out()
     sets "LD_PRELOAD=$T_SOFTVERBS:$T_PLUGIN"
 }
 
+# interfaces: those that are up and have an address, in the kernel's order.
+interfaces()
+{
+    ip -json addr | jq -r '[.[] | select(.addr_info != [] and (.flags | contains(["UP", "LOWER_UP"]))) | .ifname] | join(",")'
+}
+
+@test "--tls daqiri,tcp: TCP has the network interfaces, or those of them that the user names" {
+    local all
+
+    command -v ip >/dev/null || skip 'ip (iproute2) is not installed'
+    need_jq
+    all=$(interfaces)
+    [ -n "$all" ]
+    for tls in daqiri,tcp tcp,daqiri tcp,rc_verbs all; do
+        daqiri run --device soft --tls "$tls" env
+        sets "UCX_NET_DEVICES=softverbs0:1,$all"
+    done
+    with=(UCX_NET_DEVICES=nowhere0,lo)
+    daqiri run --device soft --tls daqiri,tcp env
+    sets UCX_NET_DEVICES=softverbs0:1,lo
+    with=(UCX_NET_DEVICES=nowhere0)
+    daqiri run --device soft --tls daqiri,tcp env
+    sets "UCX_NET_DEVICES=softverbs0:1,$all"
+    with=()
+    with_devices 'mlx5_0=active' run --tls daqiri,tcp env
+    sets "UCX_NET_DEVICES=mlx5_0:1,$all"
+    # only a whole word is tcp
+    daqiri run --device soft --tls daqiri,tcpx env
+    sets UCX_NET_DEVICES=softverbs0:1
+}
+
+@test "--tls daqiri,tcp: a client and a listener of UCP meet by address, and daqiri carries the messages" {
+    local address
+
+    for address in 127.0.0.1 $(hostname -I | tr ' ' '\n' | grep -F . | head -n 1); do
+        mkdir "$address"
+        with=(DAQIRI_STATS_DIR="$PWD/$address")
+        daqiri run --device soft --tls daqiri,tcp "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_pair" "$address"
+        [ "$status" -eq 0 ]
+        [ "$output" = 'both have all' ]
+        cat "$address"/*
+        # by each of both, and nothing is left in use
+        [ "$(cat "$address"/* | awk '$1 == "rma_bytes" && $2 >= 4194304' | wc -l)" -eq 2 ]
+        [ "$(cat "$address"/* | awk '$1 == "am_tx" && $2 > 4' | wc -l)" -eq 2 ]
+        [ "$(cat "$address"/* | awk '$1 ~ /_at_close$/ && $2 != 0' | wc -l)" -eq 0 ]
+    done
+}
+
 @test "--tls tcp: no RDMA device, nothing preloaded, and that is said" {
     daqiri run --tls self,tcp env
     [ "$status" -eq 0 ]
