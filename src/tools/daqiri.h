@@ -28,6 +28,7 @@ int daqiri_serve(int argc, char **argv);
 int daqiri_tcp(int argc, char **argv);
 int daqiri_sweep(int argc, char **argv);
 int daqiri_drop_curve(int argc, char **argv);
+int daqiri_mpi_sweep(int argc, char **argv);
 int daqiri_stats(int argc, char **argv);
 
 #endif

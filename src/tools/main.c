@@ -21,6 +21,7 @@ static const daqiri_subcommand_t daqiri_subcommands[] = {
     {"tcp", daqiri_tcp, "measure TCP, for comparison"},
     {"sweep", daqiri_sweep, "measure sizes, transports and patterns"},
     {"drop-curve", daqiri_drop_curve, "does it keep a pace, and lose nothing?"},
+    {"mpi-sweep", daqiri_mpi_sweep, "measure MPI by message size"},
     {"stats", daqiri_stats, "counters of running jobs"},
     {"faults", daqiri_faults, "make the software device fail on purpose"}
 };

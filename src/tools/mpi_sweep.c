@@ -445,7 +445,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &sweep.np);
     if (sweep.np < 2) {
         fprintf(stderr, "daqiri-mpi-sweep: needs at least 2 ranks: "
-                "mpirun -np 2 daqiri-mpi-sweep\n");
+                "mpirun -np 2 daqiri mpi-sweep\n");
         MPI_Finalize();
         return 2;
     }

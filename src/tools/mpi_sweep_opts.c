@@ -34,7 +34,7 @@ static void sweep_help(void)
 {
     unsigned i;
 
-    printf("Usage: mpirun -np N daqiri-mpi-sweep [OPTION]...\n"
+    printf("Usage: mpirun -np N daqiri mpi-sweep [OPTION]...\n"
            "Measures MPI by message size and checks every byte.\n"
            "\n"
            "  -t, --tests LIST     tests to run, with commas between (all)\n"

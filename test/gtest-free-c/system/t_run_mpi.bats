@@ -62,6 +62,33 @@ EOF
     [ "$(grep -c '^MINE=3$' out)" -eq 2 ]
 }
 
+# --- the sweep, by its subcommand
+
+# started_by MPI NAME: becomes the program of that MPI, and measures it.
+started_by()
+{
+    need_mpi "$1"
+    program "$1" || skip "the sweep was not built for $1"
+    # shellcheck disable=SC2086
+    JOB_LIMIT=60 job_ok start daqiri "$1" 2 "$T_DAQIRI" mpi-sweep $quick
+    cat "$job/out"
+    job_carried
+    grep -q "^# .*$2" "$job/out"
+}
+
+@test "daqiri mpi-sweep: by Open MPI" { started_by ompi 'Open MPI'; }
+@test "daqiri mpi-sweep: by MPICH" { started_by mpich MPICH; }
+
+@test "daqiri mpi-sweep: without an MPI, and for one that it was not built for: a sentence" {
+    run --separate-stderr -2 env -u OMPI_COMM_WORLD_SIZE -u PMIX_RANK -u PMI_RANK -u PMI_SIZE -u PMI_FD "$T_DAQIRI" mpi-sweep -t bw
+    [[ $stderr == 'daqiri mpi-sweep: no MPI has started it; for example: daqiri run '* ]]
+    mkdir alone
+    cp "$T_DAQIRI" alone/daqiri
+    run --separate-stderr -1 env PMI_RANK=0 PMI_SIZE=1 alone/daqiri mpi-sweep
+    [[ $stderr == 'daqiri mpi-sweep: the sweep for MPICH, daqiri-mpi-sweep-mpich, is in none of: '* ]]
+    [ -z "$output" ]
+}
+
 # --- an ordinary user
 
 # The build may be where others cannot look: a copy, with the same layout.
