@@ -267,7 +267,8 @@ void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line);
 void flow_count_stats(json_t *counters);
 
 /* What the port of a device, NAME:PORT, or the first of a list, counts: an
- * object, empty if it does not; and how much more it is by now, what has not changed left out. */
+ * object, empty if it does not; and how much more it is by now, what has not
+ * changed left out. */
 json_t *flow_count_port(const char *sysfs, const char *device);
 json_t *flow_count_change(const json_t *before, const json_t *after);
 

@@ -29,8 +29,8 @@ int daqiri_find_library(const daqiri_library_t *library, char *path,
 int daqiri_find_program(const char *name, char *path, char *tried);
 
 /* The path of this program, PATH_MAX long; the kernel's own link to it, for as
- * long as this process lives, when its file has been removed or replaced. A program that is started by its path has
- * that name in ps, and not "exe". */
+ * long as this process lives, when its file has been removed or replaced. A
+ * program that is started by its path has that name in ps, and not "exe". */
 void daqiri_find_self(char *path);
 
 /*
