@@ -50,8 +50,11 @@ struct sv_peer {
     unsigned            num_pipes;
 };
 
+/* Enough for any path of a segment. */
+#define SV_PATH_BYTES 64
+
 struct sv_node {
-    char                    path[64];
+    char                    path[SV_PATH_BYTES];
     uint32_t                slot;
     uint32_t                lock_id;   /* who we are in cross-process locks */
     struct sv_peer         *self;
@@ -101,7 +104,10 @@ void sv_segment_sweep(void);
 int sv_segment_create(struct sv_node *node);
 void sv_segment_born(int fd);
 uint8_t *sv_segment_map(int fd);
-void sv_segment_path(char *path, size_t size, uint32_t slot);
+/* The segment in a slot, if this user has a file of the right size there. Whose
+ * it is, and whether he lives, is not looked at. Descriptor, or -1. Waits for
+ * nobody. */
+int sv_segment_open(uint32_t slot);
 
 /* The node of this process, made by the first caller. NULL and errno. */
 struct sv_node *sv_node_get(void);

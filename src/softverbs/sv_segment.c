@@ -8,12 +8,19 @@
  * that two sweepers cannot take away a successor of what they looked at. Until
  * its head says whose it is, a segment is locked by its maker; one that has
  * neither a head nor a lock was left by a process that was killed on the way.
+ *
+ * Everybody may make files in /dev/shm, and so take these names. Where the user
+ * has a folder softverbs-<uid> that only he may write to, new segments are
+ * softverbs-<uid>/<n> instead. It is made when others have left no name. A slot
+ * has one segment, in either place, so processes of both places find each other.
+ * A file of another user is never waited for and never used.
  */
 #include "sv.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,10 +87,67 @@ uint64_t sv_pid_namespace(void)
     return (stat("/proc/self/ns/pid", &st) == 0) ? st.st_ino : 0;
 }
 
-void sv_segment_path(char *path, size_t size, uint32_t slot)
+static void sv_segment_path(char *path, size_t size, bool in_folder,
+                            uint32_t slot)
 {
-    snprintf(path, size, SV_SHM_DIR "/softverbs-%u.%u", (unsigned)geteuid(),
-             slot);
+    snprintf(path, size, SV_SHM_DIR "/softverbs-%u%c%u", (unsigned)geteuid(),
+             in_folder ? '/' : '.', slot);
+}
+
+static void sv_segment_folder_path(char *path, size_t size)
+{
+    snprintf(path, size, SV_SHM_DIR "/softverbs-%u", (unsigned)geteuid());
+}
+
+/* Whether the user has a folder that nobody else can put anything into. In
+ * /dev/shm nobody else can rename it either. */
+static bool sv_segment_has_folder(void)
+{
+    char path[SV_PATH_BYTES];
+    struct stat st;
+
+    sv_segment_folder_path(path, sizeof(path));
+    return (lstat(path, &st) == 0) && S_ISDIR(st.st_mode) &&
+           (st.st_uid == geteuid()) &&
+           ((st.st_mode & (S_IWGRP | S_IWOTH)) == 0);
+}
+
+/* Another user may have taken a lease on a file of his, or put a FIFO there:
+ * O_NONBLOCK does not wait for either. */
+static int sv_segment_open_path(const char *path, struct stat *st)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (fd < 0) {
+        return -1;
+    }
+    if ((fstat(fd, st) != 0) || !S_ISREG(st->st_mode) ||
+        (st->st_uid != geteuid())) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int sv_segment_open(uint32_t slot)
+{
+    char path[SV_PATH_BYTES];
+    struct stat st;
+    int fd = -1;
+
+    if (sv_segment_has_folder()) {
+        sv_segment_path(path, sizeof(path), true, slot);
+        fd = sv_segment_open_path(path, &st);
+    }
+    if (fd < 0) {
+        sv_segment_path(path, sizeof(path), false, slot);
+        fd = sv_segment_open_path(path, &st);
+    }
+    if ((fd >= 0) && ((uint64_t)st.st_size != SV_SEG_BYTES)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
 }
 
 /* Whether fd is still what the name says; false after somebody replaced it. */
@@ -95,22 +159,45 @@ static bool sv_segment_is_named(int fd, const char *path)
            (by_fd.st_ino == by_name.st_ino) && (by_fd.st_dev == by_name.st_dev);
 }
 
+/* The beginning of the head says whose a segment is. It has been the same in
+ * all versions, and has to stay: each removes what any other has left. */
+_Static_assert((offsetof(struct sv_shm_head, magic) == 0) &&
+               (offsetof(struct sv_shm_head, pid) == 16) &&
+               (offsetof(struct sv_shm_head, start_time) == 24) &&
+               (offsetof(struct sv_shm_head, pid_ns) == 32) &&
+               (offsetof(struct sv_shm_head, ready) == 40),
+               "the fields that say whose a segment is have moved");
+
+#define SV_IDENTITY_BYTES \
+    (offsetof(struct sv_shm_head, ready) + sizeof(uint32_t))
+
+/* Its maker was killed before it had written anything. */
+static bool sv_segment_is_blank(const struct stat *st,
+                                const struct sv_shm_head *head)
+{
+    static const uint8_t zeros[SV_IDENTITY_BYTES];
+
+    return (memcmp(head, zeros, sizeof(zeros)) == 0) &&
+           (((uint64_t)st->st_size == SV_SEG_BYTES) || (st->st_blocks == 0));
+}
+
 /* Nobody's who is alive, provided that nobody has locked it. What does not look
- * like a segment is not ours to judge. */
+ * like a segment, of any version, is not ours to judge. */
 static bool sv_segment_is_stale(int fd)
 {
     struct sv_shm_head head;
     struct stat st;
+    ssize_t length;
 
-    if (fstat(fd, &st) != 0) {
+    memset(&head, 0, sizeof(head));
+    length = pread(fd, &head, SV_IDENTITY_BYTES, 0);
+    if ((length < 0) || (fstat(fd, &st) != 0)) {
         return false;
     }
-    if (st.st_size == 0) {
+    if ((st.st_size == 0) || sv_segment_is_blank(&st, &head)) {
         return true;
     }
-    if (((uint64_t)st.st_size != SV_SEG_BYTES) ||
-        (pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head)) ||
-        ((head.magic != SV_MAGIC) && (head.magic != 0))) {
+    if ((length != SV_IDENTITY_BYTES) || (head.magic != SV_MAGIC)) {
         return false;
     }
     if (atomic_load(&head.ready) == 0) {
@@ -129,70 +216,163 @@ static void sv_segment_sweep_one(const char *path)
     struct stat st;
     int fd;
 
-    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    fd = sv_segment_open_path(path, &st);
     if (fd < 0) {
         return;
     }
 
-    if ((fstat(fd, &st) == 0) && S_ISREG(st.st_mode) &&
-        (st.st_uid == geteuid()) && sv_segment_is_stale(fd) &&
-        (flock(fd, LOCK_EX | LOCK_NB) == 0) && sv_segment_is_named(fd, path) &&
-        sv_segment_is_stale(fd)) {
+    if (sv_segment_is_stale(fd) && (flock(fd, LOCK_EX | LOCK_NB) == 0) &&
+        sv_segment_is_named(fd, path) && sv_segment_is_stale(fd)) {
         unlink(path);
     }
     close(fd);
 }
 
-void sv_segment_sweep(void)
+/* All in this directory whose name is `prefix` and a number. */
+static void sv_segment_sweep_dir(const char *directory, const char *prefix)
 {
-    char path[64], prefix[32];
+    size_t length = strlen(prefix);
+    char path[SV_PATH_BYTES];
     struct dirent *entry;
+    const char *number;
     DIR *dir;
 
-    dir = opendir(SV_SHM_DIR);
+    dir = opendir(directory);
     if (dir == NULL) {
         return;
     }
 
-    snprintf(prefix, sizeof(prefix), "softverbs-%u.", (unsigned)geteuid());
     while ((entry = readdir(dir)) != NULL) {
-        if ((strncmp(entry->d_name, prefix, strlen(prefix)) == 0) &&
-            (strlen(entry->d_name) < sizeof(path) - sizeof(SV_SHM_DIR))) {
-            snprintf(path, sizeof(path), SV_SHM_DIR "/%.32s", entry->d_name);
+        number = entry->d_name + length;
+        if ((strncmp(entry->d_name, prefix, length) == 0) &&
+            (strlen(number) < 12) && (*number != '\0') &&
+            (number[strspn(number, "0123456789")] == '\0')) {
+            snprintf(path, sizeof(path), "%s/%s%.12s", directory, prefix,
+                     number);
             sv_segment_sweep_one(path);
         }
     }
     closedir(dir);
 }
 
-int sv_segment_create(struct sv_node *node)
+void sv_segment_sweep(void)
+{
+    char path[SV_PATH_BYTES], prefix[32];
+
+    snprintf(prefix, sizeof(prefix), "softverbs-%u.", (unsigned)geteuid());
+    sv_segment_sweep_dir(SV_SHM_DIR, prefix);
+    if (sv_segment_has_folder()) {
+        sv_segment_folder_path(path, sizeof(path));
+        sv_segment_sweep_dir(path, "");
+    }
+}
+
+/* What others have put into the places of this user. */
+struct sv_strangers {
+    unsigned count;
+    unsigned uid;                 /* of one of them */
+    char     path[SV_PATH_BYTES];
+};
+
+static void sv_segment_count(const char *path, struct sv_strangers *strangers)
+{
+    struct stat st;
+
+    if ((lstat(path, &st) == 0) && (st.st_uid != geteuid())) {
+        ++strangers->count;
+        strangers->uid = st.st_uid;
+        snprintf(strangers->path, sizeof(strangers->path), "%s", path);
+    }
+}
+
+/* Whether this user has something in the slot's other place. */
+static bool sv_segment_is_elsewhere(bool in_folder, uint32_t slot)
+{
+    char path[SV_PATH_BYTES];
+    struct stat st;
+
+    sv_segment_path(path, sizeof(path), !in_folder, slot);
+    return (in_folder || sv_segment_has_folder()) && (lstat(path, &st) == 0) &&
+           (st.st_uid == geteuid());
+}
+
+/* The first free slot there. Descriptor, or -1: errno EEXIST if none is. */
+static int sv_segment_take(struct sv_node *node, bool in_folder,
+                           struct sv_strangers *strangers)
 {
     uint32_t slot;
     int fd;
 
     for (slot = 1; slot <= SV_SLOT_MAX; ++slot) {
-        sv_segment_path(node->path, sizeof(node->path), slot);
+        sv_segment_path(node->path, sizeof(node->path), in_folder, slot);
         fd = open(node->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if ((fd < 0) && (errno != EEXIST)) {
             sv_say("cannot create %s: %m", node->path);
             return -1;
         }
         if (fd < 0) {
+            sv_segment_count(node->path, strangers);
             continue;
         }
 
-        /* A sweeper may have come between the two. */
+        /* A sweeper may have come between the two. Who makes a segment looks
+         * at the other place afterwards: of two at the same time none has it. */
         if ((flock(fd, LOCK_EX) == 0) && sv_segment_is_named(fd, node->path)) {
-            node->slot = slot;
-            return fd;
+            if (!sv_segment_is_elsewhere(in_folder, slot)) {
+                node->slot = slot;
+                return fd;
+            }
+            unlink(node->path);
         }
         close(fd);
     }
 
-    sv_say("all %d places of this user on " SV_DEVICE_NAME " are taken",
-           SV_SLOT_MAX);
-    errno = ENOMEM;
+    errno = EEXIST;
     return -1;
+}
+
+/* Others have left no name to this user, who had no folder. */
+static int sv_segment_take_in_folder(struct sv_node *node,
+                                     struct sv_strangers *strangers)
+{
+    char path[SV_PATH_BYTES];
+    int made;
+
+    sv_segment_folder_path(path, sizeof(path));
+    made = (mkdir(path, S_IRWXU) == 0);
+    if (!made && !sv_segment_has_folder()) {
+        sv_say("no place is left for this user on " SV_DEVICE_NAME ": %u of %d "
+               "are files of others, as %s of user %u, and %s is not a folder "
+               "of this user alone: ask for their removal", strangers->count,
+               SV_SLOT_MAX, strangers->path, strangers->uid, path);
+        errno = ENOMEM;
+        return -1;
+    }
+    if (made) {
+        sv_say("%u of this user's %d places in " SV_SHM_DIR " are files of "
+               "others, as %s of user %u: the folder %s is used from now on",
+               strangers->count, SV_SLOT_MAX, strangers->path, strangers->uid,
+               path);
+    }
+    strangers->count = 0;
+    return sv_segment_take(node, true, strangers);
+}
+
+int sv_segment_create(struct sv_node *node)
+{
+    struct sv_strangers strangers = {0};
+    int fd;
+
+    fd = sv_segment_take(node, sv_segment_has_folder(), &strangers);
+    if ((fd < 0) && (errno == EEXIST) && (strangers.count > 0)) {
+        fd = sv_segment_take_in_folder(node, &strangers);
+    }
+    if ((fd < 0) && (errno == EEXIST)) {
+        sv_say("all %d places of this user on " SV_DEVICE_NAME " are taken",
+               SV_SLOT_MAX);
+        errno = ENOMEM;
+    }
+    return fd;
 }
 
 void sv_segment_born(int fd)

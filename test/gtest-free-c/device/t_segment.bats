@@ -150,3 +150,131 @@ hold='
         done'
     [ "$status" -eq 0 ]
 }
+
+# --- other users, who may make files in /dev/shm as well
+
+as_nobody='setpriv --reuid=65534 --regid=65534 --clear-groups'
+
+need_nobody()
+{
+    [ "$(id -u)" -eq 0 ] || skip 'only root can become another user'
+    command -v setpriv >/dev/null || skip 'setpriv is not installed'
+}
+
+# Another user has every name that is this user's.
+squat="$as_nobody bash -c 'for i in {1..1023}; do : >/dev/shm/softverbs-0.\$i; done'"
+
+@test "others have all our names: we have a folder of our own" {
+    need_nobody
+    with_shm 64m "$squat"'
+        soft ibv_devinfo | grep -c PORT_ACTIVE || exit 2
+        stat -c "%n %u %a" /dev/shm/softverbs-0
+        two_sides -p ibv_rc_pingpong -n 100 || exit 3
+        ls -A /dev/shm/softverbs-0 | wc -l
+        ls /dev/shm/softverbs-0.* | wc -l'
+    [ "$status" -eq 0 ]
+    # said once, by the process that has made it
+    [ "$(grep -c 'softverbs: ' <<<"$output")" -eq 1 ]
+    [[ $output == *"softverbs: 1023 of this user's 1023 places in /dev/shm are files of others, as /dev/shm/softverbs-0.1023 of user 65534: the folder /dev/shm/softverbs-0 is used from now on"* ]]
+    [[ $output == *$'\n/dev/shm/softverbs-0 0 700\n'* ]]
+    [[ $output == *$'\n0\n1023' ]]
+}
+
+@test "others have all our names and that of the folder: it is said whose they are" {
+    need_nobody
+    with_shm 64m "$squat
+        $as_nobody mkdir /dev/shm/softverbs-0
+        soft ibv_devinfo"
+    [ "$status" -ne 0 ]
+    [ "$(grep -c 'softverbs: ' <<<"$output")" -eq 1 ]
+    [[ $output == *"softverbs: no place is left for this user on softverbs0: 1023 of 1023 are files of others, as /dev/shm/softverbs-0.1023 of user 65534, and /dev/shm/softverbs-0 is not a folder of this user alone"* ]]
+}
+
+@test "a folder that others may write to, or a symbolic link to one, is not used" {
+    need_nobody
+    with_shm 64m "mkdir -m 777 /dev/shm/softverbs-0
+        $hold"'
+        until [ -e /dev/shm/softverbs-0.1 ]; do kill -0 $holder || exit 2; sleep 0.02; done
+        ls -A /dev/shm/softverbs-0
+        rmdir /dev/shm/softverbs-0
+        mkdir -m 700 /dev/shm/mine
+        ln -s mine /dev/shm/softverbs-0
+        first=$holder'"
+        $hold"'
+        until [ -e /dev/shm/softverbs-0.2 ]; do kill -0 $holder || exit 3; sleep 0.02; done
+        ls -A /dev/shm/mine
+        kill $first $holder'
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "a folder of the user's own comes first, and reaches who was there before it" {
+    with_shm 64m '
+        id=$(id -u)
+        while :; do
+            port=$((${T_PORTS:-20000} + RANDOM % 1200))
+            is_listening $port || break
+        done
+        soft_exec=exec
+        soft ibv_rc_pingpong -p $port -n 100 >/dev/null 2>&1 &
+        server=$!
+        until is_listening $port; do kill -0 $server || exit 2; sleep 0.02; done
+        ls /dev/shm/softverbs-$id.1 || exit 3
+        mkdir -m 700 /dev/shm/softverbs-$id
+        '"$hold"'
+        until [ -e /dev/shm/softverbs-$id.2 ] || ls /dev/shm/softverbs-$id/*; do
+            kill -0 $holder || exit 4
+            sleep 0.02
+        done 2>/dev/null
+        soft_exec=
+        soft ibv_rc_pingpong -p $port -n 100 localhost || exit 5
+        wait $server || exit 6
+        kill -KILL $holder
+        wait $holder 2>/dev/null
+        soft ibv_devinfo >/dev/null || exit 7
+        ls -A /dev/shm /dev/shm/softverbs-$id'
+    [ "$status" -eq 0 ]
+    # slot 1 was taken, in the other place
+    [[ $output == "/dev/shm/softverbs-"*".1"$'\n'"/dev/shm/softverbs-"*"/2"$'\n'* ]]
+    [[ $output == *" iters in "* ]]
+    # what a killed process leaves in the folder goes, too
+    [[ $output == *"/dev/shm/softverbs-$(id -u):" ]]
+}
+
+# segment SLOT VERSION SIZE PID START: what a process of that version has left
+# shellcheck disable=SC2016
+segment='
+    le() {
+        local n=$1 v=$2
+        while [ $n -gt 0 ]; do
+            printf "\\x$(printf %02x $((v & 255)))"
+            v=$((v >> 8)) n=$((n - 1))
+        done
+    }
+    segment() {
+        {
+            printf sftverbs
+            le 4 $2; le 4 $1; le 4 $4; le 4 0; le 8 $5
+            le 8 $(stat -L -c %i /proc/self/ns/pid); le 4 1
+        } >/dev/shm/softverbs-$(id -u).$1
+        [ $3 -eq 0 ] || truncate -s $3 /dev/shm/softverbs-$(id -u).$1
+    }'
+
+@test "segments of other versions and sizes: the dead are removed, the living stay" {
+    with_shm 64m "$segment"'
+        sleep 1000 &
+        holder=$!
+        trap "kill $holder" EXIT
+        start=$(sed "s/.*) //" /proc/$holder/stat | cut -d " " -f 20)
+        segment 1 3 1000000 2147483647 1
+        segment 2 4 4096 2147483647 1
+        segment 3 77 0 2147483647 1
+        segment 4 3 1000000 $holder $((start + 1))
+        segment 5 3 1000000 $holder $start
+        segment 6 77 0 $holder $start
+        truncate -s 123456 /dev/shm/softverbs-$(id -u).7
+        soft ibv_devinfo >/dev/null || exit 3
+        ls /dev/shm'
+    [ "$status" -eq 0 ]
+    [ "$output" = "softverbs-$(id -u).5"$'\n'"softverbs-$(id -u).6" ]
+}

@@ -210,6 +210,42 @@ hold()
     [ "$status" -eq 0 ]
 }
 
+# Another user has a file under a name of ours, and a lease on it: who opens it
+# waits until the kernel takes the lease away.
+lease='
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o666)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+import signal
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+print(os.fstat(fd).st_ino, flush=True)
+signal.pause()
+'
+
+@test "a lease of another user's on one of our names is not waited for" {
+    [ "$(id -u)" -eq 0 ] || skip 'only root can become another user'
+    command -v setpriv >/dev/null || skip 'setpriv is not installed'
+    [ -x /usr/bin/python3 ] || skip 'python3 is not installed'
+    own_shm
+    [ ${#inside[@]} -gt 0 ] || skip 'mounting in a namespace is not allowed here'
+    hold
+    : >inode
+    "${inside[@]}" setpriv --reuid=65534 --regid=65534 --clear-groups \
+        /usr/bin/python3 -c "$lease" /dev/shm/softverbs-0.9 >inode 2>lease.err 3>&- &
+    holders+=($!)
+    while [ ! -s inode ]; do
+        kill -0 "${holders[-1]}"
+        sleep 0.02
+    done
+    faults show all
+    [ "$status" -eq 0 ]
+    [[ $output == "$holder: process 0, no plan"* ]]
+    faults show 2147483647
+    refused 1 'process 2147483647: it has no softverbs device open'
+    # the kernel has not taken it away
+    grep "LEASE .*:$(cat inode) " /proc/locks
+}
+
 # --- programs
 
 @test "a plan that is wrong: the device does not open" {
