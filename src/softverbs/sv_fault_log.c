@@ -5,10 +5,12 @@
  */
 #include "sv_fault.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
@@ -62,10 +64,45 @@ void sv_fault_log_plan(const struct sv_faults *faults)
     sv_spin_unlock(&sv_log.lock);
 }
 
+/* What another user may have put into this place is neither followed nor waited
+ * for. A device, as /dev/null is one, nobody but root makes. NULL, or what is
+ * wrong with it. */
+static const char *sv_log_refuses(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        return strerror(errno);
+    }
+    if (S_ISCHR(st.st_mode)) {
+        return NULL;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return "it is no regular file";
+    }
+    if (st.st_uid != geteuid()) {
+        return "it is another user's";
+    }
+    return (st.st_nlink > 1) ? "it has another name, too" : NULL;
+}
+
+static const char *sv_log_why(int error)
+{
+    switch (error) {
+    case ELOOP:
+        return "it is a symbolic link";
+    case ENXIO: /* a FIFO that nobody reads, or a socket */
+        return "it is no regular file";
+    default:
+        return strerror(error);
+    }
+}
+
 /* SOFTVERBS_FAULTS_LOG, with %d for the number of the process. */
 int sv_fault_log_open(const char *pattern, uint32_t process)
 {
     const char *d = strstr(pattern, "%d");
+    const char *why;
     char path[512];
     int fd;
 
@@ -76,9 +113,14 @@ int sv_fault_log_open(const char *pattern, uint32_t process)
                  process, d + 2);
     }
 
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        sv_say(SV_FAULT_ENV_LOG ": cannot write %s: %m", path);
+    fd  = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW |
+               O_NONBLOCK, 0666);
+    why = (fd < 0) ? sv_log_why(errno) : sv_log_refuses(fd);
+    if (why != NULL) {
+        sv_say(SV_FAULT_ENV_LOG ": cannot write %s: %s", path, why);
+        if (fd >= 0) {
+            close(fd);
+        }
         return -1;
     }
     sv_log.fd = fd;

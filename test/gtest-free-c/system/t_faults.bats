@@ -248,6 +248,47 @@ signal.pause()
 
 # --- programs
 
+# no_log PATH WHY: the device does not open with this log.
+no_log()
+{
+    SOFTVERBS_FAULTS='delay time=1us n=1' SOFTVERBS_FAULTS_LOG=$1 LD_PRELOAD=$T_SOFTVERBS \
+        run --separate-stderr timeout 60 ibv_devinfo
+    [ "$status" -ne 0 ]
+    [ "$status" -ne 124 ]
+    grep -F "softverbs: SOFTVERBS_FAULTS_LOG: cannot write $1: $2" <<<"$stderr"
+}
+
+@test "a log that others may have put there: no link is followed, no FIFO waited for" {
+    echo precious > target
+    ln -s target link
+    ln -s nothing dangling
+    ln target again
+    mkfifo fifo
+    mkdir folder
+    no_log "$PWD/link" 'it is a symbolic link'
+    no_log "$PWD/dangling" 'it is a symbolic link'
+    no_log "$PWD/again" 'it has another name, too'
+    no_log "$PWD/fifo" 'it is no regular file'
+    exec 8<>fifo
+    no_log "$PWD/fifo" 'it is no regular file'
+    exec 8>&-
+    no_log "$PWD/folder" 'Is a directory'
+    if [ "$(id -u)" -eq 0 ]; then
+        echo precious > other
+        chown 65534 other
+        no_log "$PWD/other" "it is another user's"
+        [ "$(cat other)" = precious ]
+    fi
+    [ "$(cat target)" = precious ]
+    [ ! -e nothing ]
+    # a file of one's own is appended to
+    echo mine > log
+    SOFTVERBS_FAULTS='delay time=1us n=1' SOFTVERBS_FAULTS_LOG=$PWD/log LD_PRELOAD=$T_SOFTVERBS \
+        ibv_devinfo
+    [ "$(head -n 1 log)" = mine ]
+    grep '^# plan 1 ' log
+}
+
 @test "a plan that is wrong: the device does not open" {
     SOFTVERBS_FAULTS='qp-eror n=1' LD_PRELOAD=$T_SOFTVERBS \
         run --separate-stderr ibv_devinfo
