@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 
 enum {
     UCT_DAQIRI_STATS_VALUES = sizeof(uct_daqiri_values_t) / sizeof(uint64_t),
@@ -189,11 +190,46 @@ static uint64_t uct_daqiri_stats_now(void)
 
 /* ---- The file ---- */
 
-static uint32_t uct_daqiri_stats_serial(void)
+/* Other users have the names that come first: one that they cannot guess. */
+static uint32_t uct_daqiri_stats_far_serial(void)
 {
-    static uint32_t serial = 0;
+    uint32_t serial;
 
-    return __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED);
+    if (getrandom(&serial, sizeof(serial), GRND_NONBLOCK) != sizeof(serial)) {
+        serial = uct_daqiri_stats_now();
+    }
+    return serial | UCS_BIT(31);
+}
+
+
+/* Names are counted on: files in DQ_STATS_DIR, and those of text. */
+static uint32_t uct_daqiri_stats_next(uint32_t *serial, int tried)
+{
+    return (tried < UCT_DAQIRI_STATS_TRIES) ?
+                   __atomic_fetch_add(serial, 1, __ATOMIC_RELAXED) :
+                   uct_daqiri_stats_far_serial();
+}
+
+
+/* A name was taken, most likely by another user. Once: he may have taken
+ * many. */
+static void uct_daqiri_stats_say_taken(int *is_said, const char *taken,
+                                       uid_t uid, const char *instead)
+{
+    if (__atomic_exchange_n(is_said, 1, __ATOMIC_RELAXED) == 0) {
+        ucs_warn("daqiri: %s is there already, as user %u's: the counters are "
+                 "in %s", taken, (unsigned)uid, instead);
+    }
+}
+
+
+/* Is what is open there a file of ours alone? */
+static int uct_daqiri_stats_is_ours(int fd)
+{
+    struct stat st;
+
+    return (fstat(fd, &st) == 0) && S_ISREG(st.st_mode) &&
+           (st.st_uid == geteuid()) && (st.st_nlink <= 1);
 }
 
 
@@ -215,7 +251,8 @@ static void uct_daqiri_stats_sweep_one(const char *path)
     if (fd < 0) {
         return;
     }
-    if ((flock(fd, LOCK_EX | LOCK_NB) == 0) &&
+    if (uct_daqiri_stats_is_ours(fd) &&
+        (flock(fd, LOCK_EX | LOCK_NB) == 0) &&
         uct_daqiri_stats_is_named(fd, path)) {
         unlink(path);
     }
@@ -247,21 +284,33 @@ static void uct_daqiri_stats_sweep(void)
  * lock somebody may take it for a leftover: then another. */
 static int uct_daqiri_stats_create(char *path)
 {
+    static uint32_t serial = 0;
+    static int is_said     = 0;
+    char taken[DQ_STATS_FILE_MAX];
+    struct stat st = {.st_uid = geteuid()}, other;
     int fd, i;
 
-    for (i = 0; i < UCT_DAQIRI_STATS_TRIES; i++) {
+    for (i = 0; i < 2 * UCT_DAQIRI_STATS_TRIES; i++) {
         dq_stats_path(path, DQ_STATS_FILE_MAX, geteuid(), getpid(),
-                      uct_daqiri_stats_serial());
+                      uct_daqiri_stats_next(&serial, i));
         fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                   S_IRUSR | S_IWUSR);
-        if (fd < 0) {
-            if (errno == EEXIST) {
-                continue; /* of a pid in another container, or left over */
-            }
+        if ((fd < 0) && (errno != EEXIST)) {
             return -1;
+        }
+        if (fd < 0) { /* of a pid in another container, or another user's */
+            if ((lstat(path, &other) == 0) && (other.st_uid != geteuid())) {
+                ucs_strncpy_zero(taken, path, sizeof(taken));
+                st = other;
+            }
+            continue;
         }
         if ((flock(fd, LOCK_EX | LOCK_NB) == 0) &&
             uct_daqiri_stats_is_named(fd, path)) {
+            if (st.st_uid != geteuid()) {
+                uct_daqiri_stats_say_taken(&is_said, taken, st.st_uid,
+                                           path);
+            }
             return fd;
         }
         close(fd);
@@ -610,10 +659,61 @@ static void uct_daqiri_stats_print(uct_daqiri_iface_t *iface, FILE *file)
 }
 
 
+/* To be written to from its start; -1 with errno. Others may have put something
+ * into the folder: nothing is followed, waited for or cut that is not ours. */
+static int uct_daqiri_stats_open_text(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
+                  O_NONBLOCK, 0666);
+
+    if (fd < 0) {
+        return -1;
+    }
+    if (!uct_daqiri_stats_is_ours(fd) || (ftruncate(fd, 0) != 0)) {
+        close(fd);
+        errno = EEXIST;
+        return -1;
+    }
+    return fd;
+}
+
+
+/* The path is that of the file, or of the last that could not be had. */
+static FILE *uct_daqiri_stats_text(const char *dir, unsigned pid, char *path)
+{
+    static uint32_t serial = 0;
+    static int is_said     = 0;
+    char taken[PATH_MAX]   = "";
+    struct stat st         = {.st_uid = geteuid()}, other;
+    int error, fd, i;
+
+    for (i = 0; i < 2 * UCT_DAQIRI_STATS_TRIES; i++) {
+        snprintf(path, PATH_MAX, "%s/daqiri.%u.%u", dir, pid,
+                 uct_daqiri_stats_next(&serial, i));
+        fd    = uct_daqiri_stats_open_text(path);
+        error = errno;
+        if (fd >= 0) {
+            if (taken[0] != '\0') {
+                uct_daqiri_stats_say_taken(&is_said, taken, st.st_uid,
+                                           path);
+            }
+            return fdopen(fd, "w");
+        }
+        if (lstat(path, &other) != 0) {
+            errno = error;
+            break; /* no such folder, or not ours to write to */
+        }
+        ucs_strncpy_zero(taken, path, sizeof(taken));
+        st    = other;
+        errno = EEXIST;
+    }
+    return NULL;
+}
+
+
 void uct_daqiri_stats_write(uct_daqiri_iface_t *iface)
 {
-    static unsigned serial = 0;
-    const char *dir        = getenv("DAQIRI_STATS_DIR");
+    const char *dir = getenv("DAQIRI_STATS_DIR");
     char path[PATH_MAX];
     FILE *file;
 
@@ -622,9 +722,7 @@ void uct_daqiri_stats_write(uct_daqiri_iface_t *iface)
         return;
     }
 
-    snprintf(path, sizeof(path), "%s/daqiri.%u.%u", dir, iface->config.pid,
-             __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
-    file = fopen(path, "w");
+    file = uct_daqiri_stats_text(dir, iface->config.pid, path);
     if (file == NULL) {
         ucs_warn("cannot write the counters to %s: %m", path);
         return;

@@ -740,6 +740,140 @@ START_TEST(test_strange_files)
 END_TEST
 
 
+/* ---- Names that others have taken ---- */
+
+enum { NOBODY = 65534, TAKEN = 40 };
+
+static void skip_unless_root(void)
+{
+    if (geteuid() != 0) {
+        t_skip("only root can make files of another user");
+    }
+}
+
+
+static void make_foreign(const char *path)
+{
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0666);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fchown(fd, NOBODY, NOBODY), 0);
+    close(fd);
+}
+
+
+/* Another user has all the names that we would take: there is a file still, it
+ * is said once, and it goes as any other. */
+START_TEST(test_taken)
+{
+    char path[TAKEN][DQ_STATS_FILE_MAX];
+    uint32_t serials[FILES_MAX], before[FILES_MAX];
+    uint32_t serial;
+    struct stat st;
+    unsigned i;
+
+    t_only_daqiri("counts in a file");
+    skip_unless_root();
+    t_end_open("");
+    ck_assert_uint_eq(find_files(getpid(), before), 1);
+    for (i = 0; i < TAKEN; i++) {
+        dq_stats_path(path[i], sizeof(path[i]), geteuid(), getpid(),
+                      before[0] + 1 + i);
+        make_foreign(path[i]);
+    }
+    t_expect_log("is there already, as user 65534's: the counters are in "
+                 DQ_STATS_DIR "/daqiri-stats-");
+    t_end_open("");
+    t_end_open("");
+    for (i = 0; i < TAKEN; i++) {
+        ck_assert_int_eq(stat(path[i], &st), 0);
+        ck_assert_int_eq(st.st_size, 0);
+        ck_assert_int_eq(unlink(path[i]), 0);
+    }
+
+    ck_assert_uint_eq(find_files(getpid(), serials), 3);
+    ck_assert_uint_eq(t_log_count("is there already, as user 65534's"), 1);
+    for (i = 0; i < 3; i++) {
+        serial = serials[i];
+        ck_assert((serial == before[0]) || (serial >= before[0] + TAKEN));
+        unmap(map_file(getpid(), serial));
+    }
+    t_end_close_all();
+    ck_assert_uint_eq(count_files(getpid()), 0);
+}
+END_TEST
+
+
+/* What stands in the folder of texts under our names. */
+typedef enum {
+    LINK, LINK_TO_NOTHING, SECOND_NAME, FIFO, FIFO_READ, FOLDER, FOREIGN, TRAPS
+} trap_t;
+
+static int spring(trap_t trap, const char *path, const char *victim)
+{
+    char nothing[320];
+
+    switch (trap) {
+    case LINK:
+        return symlink(victim, path);
+    case LINK_TO_NOTHING:
+        snprintf(nothing, sizeof(nothing), "%s.nothing", victim);
+        return symlink(nothing, path);
+    case SECOND_NAME:
+        return link(victim, path);
+    case FIFO:
+        return mkfifo(path, 0666);
+    case FIFO_READ: /* closed as the process ends */
+        return (mkfifo(path, 0666) == 0) &&
+               (open(path, O_RDONLY | O_NONBLOCK) >= 0) ? 0 : -1;
+    case FOLDER:
+        return mkdir(path, 0777);
+    default:
+        skip_unless_root();
+        make_foreign(path);
+        return 0;
+    }
+}
+
+
+/* Nothing in the folder is followed, waited for or written to that is not ours
+ * alone; the text is in a file with another name. */
+START_TEST(test_traps)
+{
+    const char *dir = getenv("DAQIRI_STATS_DIR");
+    char victim[300], path[300], text[320], line[64] = "";
+    struct stat st;
+    FILE *file;
+
+    t_only_daqiri("writes counters");
+    snprintf(victim, sizeof(victim), "%s/victim", dir);
+    file = fopen(victim, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fprintf(file, "precious"), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    snprintf(path, sizeof(path), "%s/daqiri.%d.0", dir, getpid());
+    ck_assert_int_eq(spring((trap_t)_i, path, victim), 0);
+
+    t_expect_log("is there already, as user ");
+    t_end_open("");
+    t_end_close_all();
+    ck_assert_int_eq(remove(path), 0);
+
+    snprintf(text, sizeof(text), "%s.nothing", victim);
+    ck_assert_int_ne(stat(text, &st), 0);
+    file = fopen(victim, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+    ck_assert_str_eq(line, "precious");
+    fclose(file);
+    ck_assert_uint_eq(t_log_count("is there already, as user "), 1);
+    snprintf(path, sizeof(path), "%s/daqiri.%d.1", dir, getpid());
+    ck_assert_int_eq(lstat(path, &st), 0);
+    ck_assert(S_ISREG(st.st_mode) && (st.st_size > 0));
+}
+END_TEST
+
+
 /* ---- Suite ---- */
 
 /* ---- UCX's VFS, which needs no FUSE to be asked ---- */
@@ -847,6 +981,8 @@ static Suite *suite_stats(void)
     tcase_add_test(files, test_stopped);
     tcase_add_test(files, test_child);
     tcase_add_test(files, test_strange_files);
+    tcase_add_test(files, test_taken);
+    tcase_add_loop_test(files, test_traps, 0, TRAPS);
     suite_add_tcase(suite, files);
     return suite;
 }
