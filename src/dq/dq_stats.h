@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters of a running interface, as a file that others map and read.
+ * The counters of a running interface, as a file that others read.
  *
  *   [header][entry 0 .. count-1][value 0 .. count-1][peer 0 .. peers-1]
  *
@@ -19,9 +19,11 @@
  * removed, by who holds the lock. Pids say nothing here, for containers that
  * share the folder need not share them.
  *
- * A reader maps the file, read-only, and asks dq_stats_find() before anything
- * else. What it reads may change at any moment: a value is one word, and a
- * peer is taken with dq_stats_peer(). Values are 64 bits of the machine.
+ * A reader maps the file, read-only, or copies it, and asks dq_stats_find()
+ * before anything else. A file that somebody else may cut must be copied. What
+ * is mapped may change at any moment: a value is one word, and a peer is taken
+ * with dq_stats_peer(); of a copy, its sequence is compared with the file's
+ * before and after. Values are 64 bits of the machine.
  *
  * Threads: any. Nothing is allocated. What is returned points into the map.
  */

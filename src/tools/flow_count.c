@@ -42,10 +42,10 @@ static void count_stats_file(const daqiri_stats_file_t *file, json_t *counters)
 void flow_count_stats(json_t *counters)
 {
     daqiri_stats_files_t files = {0};
-    unsigned unreadable;
+    daqiri_stats_rest_t rest;
     size_t i;
 
-    if (daqiri_stats_find_all((uint32_t)getpid(), &files, &unreadable) != 0) {
+    if (daqiri_stats_find_all(geteuid(), (uint32_t)getpid(), &files, &rest) != 0) {
         return;
     }
     for (i = 0; i < files.count; ++i) {

@@ -39,23 +39,41 @@ void daqiri_report_set(json_t *object, const char *key, json_t *value)
     }
 }
 
-/* A name from the kernel, or from a peer, may be anything: what is no UTF-8
- * has no place in JSON and is shown as question marks. */
+/* Whether a terminal may take these bytes for a command: ASCII's controls, but
+ * ends of lines and tabs, and in UTF-8 those of ISO 6429. */
+static int report_is_control(const char *c)
+{
+    unsigned char byte = (unsigned char)*c, next = (unsigned char)c[1];
+
+    return ((byte < ' ') && (byte != '\n') && (byte != '\t')) ||
+           (byte == 0x7f) ||
+           ((byte == 0xc2) && (next >= 0x80) && (next <= 0x9f));
+}
+
+/* A name from the kernel, a file or a peer may be anything: what is no UTF-8 has
+ * no place in JSON, and commands to a terminal have none anywhere. They are
+ * shown as question marks. */
 static json_t *report_string(const char *text)
 {
-    json_t *value = json_string(text);
-    char *copy, *c;
+    char *copy = strdup(text);
+    json_t *value;
+    char *c;
 
-    if (value != NULL) {
-        return value;
-    }
-    copy = strdup(text);
     for (c = copy; (c != NULL) && (*c != '\0'); ++c) {
-        if ((unsigned char)*c >= 0x80) {
+        if (report_is_control(c)) {
+            if ((unsigned char)*c == 0xc2) {
+                *c++ = '?';
+            }
             *c = '?';
         }
     }
     value = (copy != NULL) ? json_string(copy) : NULL;
+    for (c = copy; (value == NULL) && (c != NULL) && (*c != '\0'); ++c) {
+        *c = ((unsigned char)*c >= 0x80) ? '?' : *c;
+    }
+    if ((value == NULL) && (copy != NULL)) {
+        value = json_string(copy);
+    }
     free(copy);
     return value;
 }

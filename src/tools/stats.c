@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,14 @@
 enum {
     STATS_WATCH = DAQIRI_ARGS_OWN,
     STATS_COUNT,
-    STATS_ALL
+    STATS_ALL,
+    STATS_USER
 };
 
 typedef struct stats_opts {
     daqiri_format_t format;
     const char      *speaker;
+    uint32_t        uid;
     uint32_t        pid;      /* 0: all */
     double          interval; /* s; 0: once */
     uint64_t        count;    /* of reports; 0: as long as there is something */
@@ -37,8 +40,29 @@ static const struct argp_option stats_options[] = {
      "Again every second, or TIME, with rates"},
     {"count", STATS_COUNT, "N", 0, "With -watch: so many reports"},
     {"all", STATS_ALL, NULL, 0, "Values that are zero, too"},
+    {"user", STATS_USER, "USER", 0,
+     "Processes of this user (name or number); for root"},
     {NULL}
 };
+
+/* A name, or a number that need not have one. */
+static uint32_t stats_parse_user(struct argp_state *state, const char *text)
+{
+    const struct passwd *user = getpwnam(text);
+    unsigned long value;
+    char *end;
+
+    if (user != NULL) {
+        return user->pw_uid;
+    }
+    errno = 0;
+    value = strtoul(text, &end, 10);
+    if ((*text < '0') || (*text > '9') || (*end != '\0') || (errno != 0) ||
+        (value > UINT32_MAX)) {
+        argp_error(state, "-user %s: there is no such user", text);
+    }
+    return (uint32_t)value;
+}
 
 static error_t stats_parse(int key, char *arg, struct argp_state *state)
 {
@@ -57,6 +81,9 @@ static error_t stats_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case STATS_ALL:
         opts->is_all = 1;
+        return 0;
+    case STATS_USER:
+        opts->uid = stats_parse_user(state, arg);
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0) {
@@ -327,22 +354,31 @@ static int stats_once(const stats_opts_t *opts, daqiri_stats_files_t *files,
     return error;
 }
 
+/* Why there is nothing to be shown. */
 static int stats_refuse(const stats_opts_t *opts, int error,
-                        unsigned unreadable)
+                        const daqiri_stats_rest_t *rest)
 {
     if (error != 0) {
         fprintf(stderr, "%s: %s: %s\n", opts->speaker, DQ_STATS_DIR,
                 strerror(error));
-    } else if (unreadable > 0) {
+    } else if (rest->unreadable > 0) {
         fprintf(stderr, "%s: there are counters, but they cannot be read: they "
-                "are another user's, or of another version\n", opts->speaker);
+                "are of another version, or spoiled\n", opts->speaker);
+    } else if ((opts->pid != 0) && (rest->foreign > 0)) {
+        fprintf(stderr, "%s: process %u has counters, but they are another "
+                "user's: root sees them with -user %u\n", opts->speaker,
+                opts->pid, rest->foreign_uid);
     } else if (opts->pid != 0) {
         fprintf(stderr, "%s: process %u has no counters: it does not run "
                 "daqiri, or runs it with UCX_DAQIRI_STATS=n\n", opts->speaker,
                 opts->pid);
+    } else if (rest->foreign > 0) {
+        fprintf(stderr, "%s: no process of user %u runs daqiri with counters; "
+                "there are some of other users, as %u (-user)\n",
+                opts->speaker, opts->uid, rest->foreign_uid);
     } else {
-        fprintf(stderr, "%s: no process runs daqiri with counters\n",
-                opts->speaker);
+        fprintf(stderr, "%s: no process of user %u runs daqiri with counters\n",
+                opts->speaker, opts->uid);
     }
     return DAQIRI_EXIT_FAILED;
 }
@@ -362,17 +398,22 @@ static void stats_pause(double seconds)
 
 int daqiri_stats(int argc, char **argv)
 {
-    stats_opts_t opts           = {.speaker = argv[0]};
+    stats_opts_t opts           = {.speaker = argv[0], .uid = geteuid()};
     daqiri_stats_files_t before = {NULL, 0}, files;
     uint64_t start_ns           = daqiri_now_ns();
     uint64_t reports            = 0;
-    unsigned unreadable;
+    daqiri_stats_rest_t rest    = {0};
     int error = 0;
 
     daqiri_args_parse(&stats_argp, argc, argv, &opts);
+    if ((geteuid() != 0) && (opts.uid != geteuid())) {
+        fprintf(stderr, "%s: -user %u: only root sees the counters of another "
+                "user\n", opts.speaker, opts.uid);
+        return DAQIRI_EXIT_FAILED;
+    }
     daqiri_stop_catch();
     while ((error == 0) && !daqiri_stop_asked()) {
-        error = daqiri_stats_find_all(opts.pid, &files, &unreadable);
+        error = daqiri_stats_find_all(opts.uid, opts.pid, &files, &rest);
         stats_inherit(&files, &before);
         before = files;
         if ((error != 0) || (files.count == 0)) {
@@ -388,7 +429,7 @@ int daqiri_stats(int argc, char **argv)
     daqiri_stats_close_all(&before);
     if (reports == 0) {
         return daqiri_stop_asked() ? DAQIRI_EXIT_OK :
-                                     stats_refuse(&opts, error, unreadable);
+                                     stats_refuse(&opts, error, &rest);
     }
     return (error == 0) ? DAQIRI_EXIT_OK : DAQIRI_EXIT_FAILED;
 }

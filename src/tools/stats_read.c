@@ -12,14 +12,89 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- finding them ---- */
 
-/* Returns 1 when it is mapped, 0 when it is no such file or cannot be read. */
-static int stats_open(daqiri_stats_file_t *file, const char *path)
+/* No file is longer that is laid out as it should be (dq_stats_layout()). */
+#define STATS_LENGTH_MAX \
+    (4096 + DQ_STATS_VALUES_MAX * (sizeof(dq_stats_entry_t) + 8) + \
+     DQ_STATS_PEERS_MAX * sizeof(dq_stats_peer_t))
+
+/* Its owner writes a peer in several steps, with a number before and after. */
+#define STATS_PEER_TRIES 1000
+
+/* All of it, or less when it has become shorter. */
+static size_t stats_read_at(int fd, void *bytes, size_t length, size_t offset)
+{
+    size_t done = 0;
+    ssize_t got;
+
+    do {
+        got   = pread(fd, (char*)bytes + done, length - done,
+                      (off_t)(offset + done));
+        done += (got > 0) ? (size_t)got : 0;
+    } while ((got > 0) && (done < length));
+    return done;
+}
+
+/* Once more, until nobody has written to it meanwhile; else it is nobody. */
+static void stats_read_peer(int fd, size_t offset, dq_stats_peer_t *peer)
+{
+    uint32_t before, after;
+    int i;
+
+    for (i = 0; i < STATS_PEER_TRIES; ++i) {
+        if ((stats_read_at(fd, &before, sizeof(before), offset) !=
+             sizeof(before)) ||
+            (stats_read_at(fd, peer, sizeof(*peer), offset) !=
+             sizeof(*peer)) ||
+            (stats_read_at(fd, &after, sizeof(after), offset) !=
+             sizeof(after))) {
+            break;
+        }
+        if ((before == after) && (before % 2 == 0) &&
+            (peer->sequence == before)) {
+            return;
+        }
+    }
+    memset(peer, 0, sizeof(*peer));
+}
+
+static void stats_read_peers(const daqiri_stats_file_t *file)
+{
+    uint32_t at            = file->header->peers_at;
+    dq_stats_peer_t *peers = (dq_stats_peer_t*)((char*)file->copy + at);
+    uint32_t i;
+
+    for (i = 0; i < file->header->peers; ++i) {
+        if ((peers[i].state != DQ_STATS_NONE) || (peers[i].sequence % 2 != 0)) {
+            stats_read_peer(file->fd, at + i * sizeof(peers[i]), &peers[i]);
+        }
+    }
+}
+
+/* Returns 1, or 0 when it is none. */
+static int stats_read(daqiri_stats_file_t *file, size_t length)
+{
+    file->copy = (length <= STATS_LENGTH_MAX) ? malloc(length) : NULL;
+    if (file->copy == NULL) {
+        return 0;
+    }
+    length       = stats_read_at(file->fd, file->copy, length, 0);
+    file->header = dq_stats_find(file->copy, length);
+    if (file->header == NULL) {
+        free(file->copy);
+        return 0;
+    }
+    stats_read_peers(file);
+    return 1;
+}
+
+/* Returns 1 when it is read, 0 when it is no such file or cannot be read. */
+static int stats_open(daqiri_stats_file_t *file, const char *path,
+                      uint32_t uid)
 {
     struct stat st;
 
@@ -28,18 +103,9 @@ static int stats_open(daqiri_stats_file_t *file, const char *path)
         return 0;
     }
     if ((fstat(file->fd, &st) == 0) && S_ISREG(st.st_mode) &&
-        (st.st_size > 0)) {
-        file->length = (size_t)st.st_size;
-        file->map    = mmap(NULL, file->length, PROT_READ, MAP_SHARED,
-                            file->fd, 0);
-        file->header = (file->map != MAP_FAILED) ?
-                       dq_stats_find(file->map, file->length) : NULL;
-        if (file->header != NULL) {
-            return 1;
-        }
-        if (file->map != MAP_FAILED) {
-            munmap(file->map, file->length);
-        }
+        (st.st_uid == uid) && (st.st_size > 0) &&
+        stats_read(file, (size_t)st.st_size)) {
+        return 1;
     }
     close(file->fd);
     return 0;
@@ -69,9 +135,16 @@ static int stats_compare(const void *a, const void *b)
     return (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* The name says whose it is; another's that lies about it is left alone. */
+static void stats_close(daqiri_stats_file_t *file)
+{
+    free(file->copy);
+    free(file->before);
+    close(file->fd);
+}
+
+/* The name says whose it is; one that lies about it is left alone. */
 static int stats_take(daqiri_stats_files_t *files, const char *name,
-                      uint32_t pid, unsigned *unreadable_p)
+                      uint32_t uid, uint32_t pid, daqiri_stats_rest_t *rest)
 {
     daqiri_stats_file_t file = {0};
     char path[DQ_STATS_FILE_MAX + sizeof(DQ_STATS_DIR) + 1];
@@ -86,28 +159,38 @@ static int stats_take(daqiri_stats_files_t *files, const char *name,
         ((pid != 0) && (pid != file.pid))) {
         return 0;
     }
-    if (!stats_open(&file, path)) {
-        ++*unreadable_p;
+    if (st.st_uid != uid) {
+        ++rest->foreign;
+        rest->foreign_uid = st.st_uid;
         return 0;
     }
-    return stats_add(files, &file);
+    if (!stats_open(&file, path, uid)) {
+        ++rest->unreadable;
+        return 0;
+    }
+    if (stats_add(files, &file) != 0) {
+        stats_close(&file);
+        return ENOMEM;
+    }
+    return 0;
 }
 
-int daqiri_stats_find_all(uint32_t pid, daqiri_stats_files_t *files,
-                          unsigned *unreadable_p)
+int daqiri_stats_find_all(uint32_t uid, uint32_t pid,
+                          daqiri_stats_files_t *files,
+                          daqiri_stats_rest_t *rest)
 {
     DIR *folder = opendir(DQ_STATS_DIR);
     struct dirent *entry;
     int error = 0;
 
-    files->list   = NULL;
-    files->count  = 0;
-    *unreadable_p = 0;
+    files->list  = NULL;
+    files->count = 0;
+    *rest        = (daqiri_stats_rest_t){0};
     if (folder == NULL) {
         return errno;
     }
     while ((error == 0) && ((entry = readdir(folder)) != NULL)) {
-        error = stats_take(files, entry->d_name, pid, unreadable_p);
+        error = stats_take(files, entry->d_name, uid, pid, rest);
     }
     closedir(folder);
     if (files->count > 0) {
@@ -121,9 +204,7 @@ void daqiri_stats_close_all(daqiri_stats_files_t *files)
     size_t i;
 
     for (i = 0; i < files->count; ++i) {
-        munmap(files->list[i].map, files->list[i].length);
-        close(files->list[i].fd);
-        free(files->list[i].before);
+        stats_close(&files->list[i]);
     }
     free(files->list);
     files->list  = NULL;
@@ -168,11 +249,16 @@ static const struct {
     {"stuck", "requests stood still for long"}
 };
 
-/* In the words of the file: its text may end with it. */
+/* dq_stats_find() has seen that the text ends; what is in it is for people. */
 static const char *stats_name(const dq_stats_entry_t *entry, char *name)
 {
+    char *c;
+
     snprintf(name, DQ_STATS_NAME_MAX, "%.*s", DQ_STATS_NAME_MAX - 1,
              entry->name);
+    for (c = name; *c != '\0'; ++c) {
+        *c = ((*c >= ' ') && (*c <= '~')) ? *c : '?';
+    }
     return name;
 }
 

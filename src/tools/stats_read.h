@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The counters of running interfaces (dq_stats.h), found and mapped. Nobody is
- * asked and nobody notices. Root sees those of all users.
+ * The counters of running interfaces (dq_stats.h), found and read. Nobody is
+ * asked and nobody notices.
+ *
+ * Anybody may make files there: one whose name or owner is of another user than
+ * the one that is asked for is not opened, or not read. A file is read into
+ * memory, once: whatever is done to it later, what has been checked stays.
  */
-
 #ifndef DAQIRI_STATS_READ_H
 #define DAQIRI_STATS_READ_H
 
@@ -18,9 +21,8 @@ typedef struct daqiri_stats_file {
     uint32_t pid;
     uint32_t serial;
     int      fd;
-    void     *map;
-    size_t   length;
-    const dq_stats_header_t *header;
+    void     *copy;      /* of the file, as it was when it was found */
+    const dq_stats_header_t *header; /* in the copy */
     uint64_t *before;    /* values at the last report, or NULL */
     uint64_t before_ns;
 } daqiri_stats_file_t;
@@ -30,10 +32,18 @@ typedef struct daqiri_stats_files {
     size_t count;
 } daqiri_stats_files_t;
 
-/* Finds the files of this process, or of all (pid 0). Those of another layout
- * are left out and counted. Returns 0 or an errno; no file is not an error. */
-int daqiri_stats_find_all(uint32_t pid, daqiri_stats_files_t *files,
-                          unsigned *unreadable_p);
+/* What could not be taken. */
+typedef struct daqiri_stats_rest {
+    unsigned unreadable; /* of the user: no such file, or of another layout */
+    unsigned foreign;    /* of other users */
+    uint32_t foreign_uid; /* of one of those */
+} daqiri_stats_rest_t;
+
+/* Finds and reads the files of this user, of this process or of all (pid 0).
+ * Returns 0 or an errno; no file is not an error. */
+int daqiri_stats_find_all(uint32_t uid, uint32_t pid,
+                          daqiri_stats_files_t *files,
+                          daqiri_stats_rest_t *rest);
 void daqiri_stats_close_all(daqiri_stats_files_t *files);
 
 /* Whether the process that writes it still lives. */

@@ -157,11 +157,96 @@ dead_or_gone()
     install -m 755 "$T_DAQIRI" "$dir/daqiri"
     chmod 755 "$dir"
     cd /
-    run --separate-stderr timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
-        "$dir/daqiri" stats "$job" -watch
+    as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    run --separate-stderr timeout 60 "${as_nobody[@]}" "$dir/daqiri" stats "$job" -watch
+    refused 1 "they are another user's"
+    run --separate-stderr timeout 60 "${as_nobody[@]}" "$dir/daqiri" stats "$job" -user root
+    refused 1 "-user 0: only root sees the counters of another user"
     cd "$BATS_TEST_TMPDIR"
     rm -r "$dir"
-    refused 1 "they are another user's"
+}
+
+# foreign: as copy, but the file and its name are another user's.
+foreign()
+{
+    [ "$(id -u)" -eq 0 ] || skip 'only root can make files of another user'
+    false_pid=$((2147000000 + $$))
+    file=/dev/shm/daqiri-stats-65534.$false_pid.0
+    made+=("$file")
+    cat "/dev/shm/daqiri-stats-0.$job.0" > "$file"
+    chown 65534 "$file"
+}
+
+@test "files of other users are shown to root, and only when he asks for that user's" {
+    start_job
+    foreign
+    daqiri stats -json
+    [ "$status" -eq 0 ]
+    has ".interfaces | map(.pid) | (index($job) != null) and (index($false_pid) == null)"
+    daqiri stats "$false_pid"
+    refused 1 "process $false_pid has counters, but they are another user's: root sees them with -user 65534"
+    daqiri stats "$false_pid" -user 65534 -json
+    [ "$status" -eq 0 ]
+    has ".interfaces | map(.pid) == [$false_pid]"
+    daqiri stats "$false_pid" -user="$(id -un 65534)" -json
+    has ".interfaces | map(.pid) == [$false_pid]"
+    daqiri stats "$job" -user 65534
+    refused 1 "process $job has counters, but they are another user's: root sees them with -user 0"
+}
+
+@test "a file whose name is ours and whose owner is not is not believed" {
+    start_job
+    foreign
+    mv "$file" "/dev/shm/daqiri-stats-0.$false_pid.0"
+    made+=("/dev/shm/daqiri-stats-0.$false_pid.0")
+    daqiri stats "$false_pid"
+    refused 1 "process $false_pid has no counters"
+    daqiri stats "$false_pid" -user 65534
+    refused 1 "process $false_pid has no counters"
+}
+
+# The output has none for a terminal, in ASCII, UTF-8 or JSON's spelling.
+no_commands()
+{
+    if LC_ALL=C grep -a -P '[\x00-\x08\x0b-\x1f\x7f]|\\u00|\xc2\x9b' <<<"$output"; then
+        return 1
+    fi
+}
+
+@test "commands to the terminal in a file do not reach it" {
+    start_job
+    copy 0
+    # of the host, the device and the first value's name
+    for at in 72 136 256; do
+        printf '\033]0;own\007\302\233\177' | dd of="$file" bs=1 seek=$at conv=notrunc status=none
+    done
+    for format in '' -json -csv; do
+        daqiri stats "$false_pid" -all $format
+        [ "$status" -eq 0 ]
+        [[ $output == *'?]0;own?'* ]]
+        no_commands
+    done
+    daqiri stats
+    no_commands
+}
+
+@test "a file that is cut while it is watched, and another in its place" {
+    start_job
+    copy 0
+    cat "$file" > whole
+    start watch "$T_DAQIRI" stats "$false_pid" -watch=20ms -json
+    watcher=$pid
+    wait_for 60 test -s watch.out
+    kill -STOP "$watcher"
+    cat whole > "$file.new"
+    mv "$file.new" "$file"
+    truncate -s 0 /dev/fd/9
+    before=$(wc -l < watch.out)
+    kill -CONT "$watcher"
+    wait_for 60 sh -c "[ \$(wc -l < watch.out) -gt $((before + 3)) ]"
+    truncate -s 300 "$file"
+    ended "$watcher"
+    [ "$ended" -eq 0 ]
 }
 
 @test "what is no file of counters, or of another version: a sentence" {
@@ -221,4 +306,8 @@ dead_or_gone()
     refused 2 '-count 0: it is a number'
     daqiri stats -json -csv
     refused 2 '-json and -csv exclude each other'
+    daqiri stats -user nobody-has-this-name
+    refused 2 '-user nobody-has-this-name: there is no such user'
+    daqiri stats -user 4294967296
+    refused 2 '-user 4294967296: there is no such user'
 }
