@@ -197,6 +197,11 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_GAP] = {DQ_CLASS_PATH, 0,
         "a message of the peer has not come, but a later one has",
         DQ_CHECK_FIRMWARE},
+    [DQ_CAUSE_FORKED] = {DQ_CLASS_CONFIG, 0,
+        "this process was forked while its parent used UCX, and UCX's thread "
+        "that makes connections is in the parent alone",
+        "check that the program forks before it uses UCX (ucp_init, MPI_Init), "
+        "or that the child executes a program"},
 };
 
 /* A message under construction: text that does not fit is cut. */
@@ -305,6 +310,7 @@ const char *dq_cause_name(dq_cause_t cause)
         [DQ_CAUSE_CARRIER] = "CARRIER",
         [DQ_CAUSE_GAP] = "GAP",
         [DQ_CAUSE_PEER_FAILED] = "PEER_FAILED",
+        [DQ_CAUSE_FORKED] = "FORKED",
     };
 
     return (((unsigned)cause < DQ_CAUSE_LAST) && (names[cause] != NULL))

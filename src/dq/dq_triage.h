@@ -82,6 +82,7 @@ typedef enum {
     DQ_CAUSE_CARRIER,        /* the handshake's completion queue has failed  */
     DQ_CAUSE_GAP,            /* a message has not come, but a later one has  */
     DQ_CAUSE_PEER_FAILED,    /* the connection has failed at the peer's end  */
+    DQ_CAUSE_FORKED,         /* UCX's async thread is the parent's alone     */
     DQ_CAUSE_LAST
 } dq_cause_t;
 

@@ -361,8 +361,16 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
                       const uct_daqiri_iface_config_t *config,
                       const uct_iface_params_t *params)
 {
+    const dq_facts_t forked = {
+        .cause   = DQ_CAUSE_FORKED,
+        .subject = params->mode.device.dev_name,
+    };
     ucs_status_t status;
 
+    if (!uct_daqiri_compat_async_runs()) {
+        uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &forked);
+        return UCS_ERR_UNSUPPORTED;
+    }
     status = uct_daqiri_port_init(iface, params->mode.device.dev_name,
                                   config->gid_index);
     if (status != UCS_OK) {

@@ -30,6 +30,7 @@ ucs_status_t uct_daqiri_query_md_resources(uct_component_t *component,
     struct ibv_device **devices;
     int count = 0, i;
 
+    uct_daqiri_compat_watch_forks();
     devices = ibv_get_device_list(&count);
     if ((devices == NULL) || (count == 0)) {
         /* ENOSYS: a kernel without RDMA; that is no more than no device */
@@ -168,6 +169,24 @@ static dq_cause_t uct_daqiri_md_port_cause(uct_daqiri_md_t *md, int num)
 }
 
 
+/* No port can be used in a process that cannot connect any. Once is enough to
+ * say so; what a program does without daqiri it may go on doing. */
+static int uct_daqiri_md_is_stranded(const char *name)
+{
+    static pid_t said_by;
+    const dq_facts_t facts = {.cause = DQ_CAUSE_FORKED, .subject = name};
+
+    if (uct_daqiri_compat_async_runs()) {
+        return 0;
+    }
+    uct_daqiri_log((uct_daqiri_is_asked_for() && (said_by != getpid()))
+                           ? UCS_LOG_LEVEL_WARN : UCS_LOG_LEVEL_DEBUG,
+                   &facts);
+    said_by = getpid();
+    return 1;
+}
+
+
 /* Ports that are not active are left out; a word if that leaves none. */
 ucs_status_t uct_daqiri_query_devices(uct_md_h tl_md,
                                       uct_tl_device_resource_t **devices_p,
@@ -181,6 +200,9 @@ ucs_status_t uct_daqiri_query_devices(uct_md_h tl_md,
     unsigned count   = 0;
     int num;
 
+    if (uct_daqiri_md_is_stranded(name)) {
+        return UCS_ERR_NO_DEVICE;
+    }
     devices = ucs_calloc(md->attr.phys_port_cnt, sizeof(*devices), name);
     if (devices == NULL) {
         return UCS_ERR_NO_MEMORY;

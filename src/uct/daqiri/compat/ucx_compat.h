@@ -64,4 +64,9 @@ int uct_daqiri_config_write_gid(char *buf, size_t max, const void *src,
  * are named in @a why. */
 int uct_daqiri_compat_fits(char *why, size_t size);
 
+/* False in a process that was forked while UCX's async thread ran: UCX believes
+ * that it runs here, too. Of forks after the first call of the other one. */
+int uct_daqiri_compat_async_runs(void);
+void uct_daqiri_compat_watch_forks(void);
+
 #endif
