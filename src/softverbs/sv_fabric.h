@@ -117,8 +117,12 @@ void sv_node_put(struct sv_node *node);
 struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot);
 void sv_peer_destroy(struct sv_peer *peer);
 
-/* The segment behind a slot, or NULL: nobody there, or not for us. */
+/* The segment behind a slot, or NULL and errno: ENOENT if nobody is there, or
+ * not for us; else what this process lacks, which has been said then. */
 struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot);
+/* Whether this process has what it takes to reach whoever is there: 0, also if
+ * nobody is, or an errno. */
+int sv_peer_check(struct sv_node *node, uint32_t slot);
 void sv_peer_put(struct sv_node *node, struct sv_peer *peer);
 
 /* False as soon as the kernel has begun to tear the process down. */

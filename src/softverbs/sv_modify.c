@@ -327,6 +327,13 @@ SV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
         goto out;
     }
 
+    /* What a device would have no room for, it says now. */
+    ret = (to == IBV_QPS_RTR) && (mask & IBV_QP_DEST_QPN) ?
+          sv_peer_check(qp->node, sv_qpn_slot(attr->dest_qp_num)) : 0;
+    if (ret != 0) {
+        goto out;
+    }
+
     sv_attr_store(qp, attr, mask);
     ret = (mask & IBV_QP_STATE) ? sv_qp_enter(qp, to, attr, mask) : 0;
     ibqp->state = atomic_load(&qp->state);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static pthread_mutex_t sv_node_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -87,6 +88,23 @@ static int sv_node_fill_head(struct sv_node *node)
     return 0;
 }
 
+/* What is beyond this limit ends a process by a signal. */
+static int sv_node_check_limit(void)
+{
+    struct rlimit limit;
+
+    if ((getrlimit(RLIMIT_FSIZE, &limit) != 0) ||
+        (limit.rlim_cur == RLIM_INFINITY) || (limit.rlim_cur >= SV_SEG_BYTES)) {
+        return 0;
+    }
+    sv_say("no room for a segment: this process may write files of %llu KiB "
+           "(ulimit -f), and a segment is a file of %llu KiB, most of it holes",
+           (unsigned long long)(limit.rlim_cur >> 10),
+           (unsigned long long)(SV_SEG_BYTES >> 10));
+    errno = EFBIG;
+    return -1;
+}
+
 /* Reserves the head, maps, and makes the peer that is ourselves. */
 static int sv_node_map(struct sv_node *node, int fd)
 {
@@ -126,6 +144,9 @@ static struct sv_node *sv_node_new(void)
     struct sv_node *node;
     int fd, saved;
 
+    if (sv_node_check_limit() != 0) {
+        return NULL;
+    }
     node = calloc(1, sizeof(*node));
     if (node == NULL) {
         return NULL;

@@ -167,12 +167,12 @@ enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec)
     enum sv_fetched result;
 
     offer.peer = sv_peer_get(qp->node, sv_qpn_slot(offer.qpn));
-    if (offer.peer == NULL) {
-        return SV_FETCH_GONE;
+    if (offer.peer != NULL) {
+        result = sv_rx_fetch_pieces(rx, &offer);
+        sv_peer_put(qp->node, offer.peer);
+    } else {
+        result = (errno == ENOENT) ? SV_FETCH_GONE : SV_FETCH_DECLINED;
     }
-
-    result = sv_rx_fetch_pieces(rx, &offer);
-    sv_peer_put(qp->node, offer.peer);
     if (result == SV_FETCH_DECLINED) {
         rx->sge        = 0;
         rx->sge_offset = 0;

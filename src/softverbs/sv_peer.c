@@ -64,7 +64,32 @@ static bool sv_peer_is_near(const struct sv_node *node,
     return false;
 }
 
-/* Opens and checks a peer's segment. Needs node->lock. */
+/* A process that may be there and that this one has no room for: what it sends
+ * would be lost, and nobody could tell why. */
+static struct sv_peer *sv_peer_refuse(int error)
+{
+    static atomic_bool said;
+
+    if (!atomic_exchange(&said, true)) {
+        sv_say("another process cannot be reached: its segment cannot be %s: "
+               "%s; for itself and for each process that it talks to a process "
+               "needs %u MiB of address space (ulimit -v), one mapping and one "
+               "file (ulimit -n)",
+               (error == ENOMEM) ? "mapped" : "opened", strerror(error),
+               (unsigned)(SV_SEG_BYTES >> 20));
+    }
+    errno = error;
+    return NULL;
+}
+
+static struct sv_peer *sv_peer_nobody(void)
+{
+    errno = ENOENT;
+    return NULL;
+}
+
+/* Opens and checks a peer's segment. NULL and errno as sv_peer_get(). Needs
+ * node->lock. */
 static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
 {
     struct sv_peer *peer = NULL;
@@ -75,7 +100,8 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
 
     fd = sv_segment_open(slot);
     if (fd < 0) {
-        return NULL;
+        return ((errno == EMFILE) || (errno == ENFILE) || (errno == ENOMEM)) ?
+                       sv_peer_refuse(errno) : sv_peer_nobody();
     }
 
     if ((fstat(fd, &st) != 0) || (st.st_blocks == 0)) {
@@ -84,7 +110,8 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
 
     base = sv_segment_map(fd);
     if (base == NULL) {
-        goto err_close;
+        close(fd);
+        return sv_peer_refuse(ENOMEM);
     }
 
     head = (struct sv_shm_head*)base;
@@ -96,13 +123,15 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
 
     peer = sv_peer_new(fd, base, slot);
     if (peer == NULL) {
-        goto err_unmap;
+        munmap(base, SV_SEG_BYTES);
+        close(fd);
+        return sv_peer_refuse(ENOMEM);
     }
 
     peer->fence = (head->needs_fence != 0) || (node->head->needs_fence != 0);
     if (!sv_peer_alive(peer)) {
         sv_peer_destroy(peer);
-        return NULL;
+        return sv_peer_nobody();
     }
     return peer;
 
@@ -110,7 +139,7 @@ err_unmap:
     munmap(base, SV_SEG_BYTES);
 err_close:
     close(fd);
-    return NULL;
+    return sv_peer_nobody();
 }
 
 struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot)
@@ -137,6 +166,17 @@ struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot)
     }
     pthread_mutex_unlock(&node->lock);
     return peer;
+}
+
+int sv_peer_check(struct sv_node *node, uint32_t slot)
+{
+    struct sv_peer *peer = sv_peer_get(node, slot);
+
+    if (peer == NULL) {
+        return (errno == ENOENT) ? 0 : errno;
+    }
+    sv_peer_put(node, peer);
+    return 0;
 }
 
 void sv_peer_put(struct sv_node *node, struct sv_peer *peer)
@@ -177,7 +217,7 @@ static bool sv_lock_id_lives(struct sv_node *node, uint32_t lock_id)
 
     peer = sv_peer_get(node, lock_id >> 20);
     if (peer == NULL) {
-        return false;
+        return errno != ENOENT; /* who cannot look takes nothing away */
     }
 
     lives = sv_peer_alive(peer) && (sv_lock_id(peer->head) == lock_id);

@@ -47,6 +47,17 @@ static uint64_t sv_sge_sum(const struct ibv_sge *sge, int num_sge)
     return sum;
 }
 
+static __attribute__((noinline)) int
+sv_send_check_datagram(struct sv_qp *qp, const struct ibv_send_wr *wr)
+{
+    const struct sv_ah *ah = (const struct sv_ah*)wr->wr.ud.ah;
+
+    if (ah == NULL) {
+        return EINVAL;
+    }
+    return (ah->dlid == SV_LID) ? sv_tx_ud_check(qp, wr->wr.ud.remote_qpn) : 0;
+}
+
 /* 0 or an errno. Needs tx.lock. */
 static inline __attribute__((always_inline)) int
 sv_send_check(struct sv_qp *qp, const struct ibv_send_wr *wr)
@@ -66,10 +77,7 @@ sv_send_check(struct sv_qp *qp, const struct ibv_send_wr *wr)
          (sv_sge_sum(wr->sg_list, wr->num_sge) > tx->max_inline))) {
         return EINVAL;
     }
-    if ((qp->base.qp_type == IBV_QPT_UD) && (wr->wr.ud.ah == NULL)) {
-        return EINVAL;
-    }
-    return 0;
+    return (qp->base.qp_type == IBV_QPT_UD) ? sv_send_check_datagram(qp, wr) : 0;
 }
 
 static void sv_send_copy_inline(struct sv_tx *tx, struct sv_swqe *wqe,

@@ -152,5 +152,8 @@ int sv_tx_write(struct sv_qp *qp, struct sv_swqe *wqe);
 int sv_tx_read(struct sv_qp *qp, struct sv_swqe *wqe);
 int sv_tx_atomic(struct sv_qp *qp, struct sv_swqe *wqe);
 int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe);
+/* 0, or the errno of what this process lacks to reach the owner of that QP.
+ * Needs tx.lock. */
+int sv_tx_ud_check(struct sv_qp *qp, uint32_t qpn);
 
 #endif

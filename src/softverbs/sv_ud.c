@@ -6,6 +6,8 @@
  */
 #include "sv_tx.h"
 
+#include <errno.h>
+
 /* A datagram waits this long for room in a ring that is not emptied. Dropping
  * at once would be legal, and ruin every protocol above. */
 #define SV_ROOM_WAIT_NS    20000000u
@@ -137,6 +139,12 @@ static int sv_tx_ud_full(struct sv_tx *tx, const struct sv_peer *peer,
 
     atomic_store(&rem->jam_head, jam);
     return 0;
+}
+
+int sv_tx_ud_check(struct sv_qp *qp, uint32_t qpn)
+{
+    errno = 0;
+    return ((sv_tx_ud_peer(qp, qpn) != NULL) || (errno == ENOENT)) ? 0 : errno;
 }
 
 int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe)

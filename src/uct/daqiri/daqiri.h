@@ -437,6 +437,9 @@ struct uct_daqiri_conn {
         int             ah_error;    /* why there is none                    */
         uint8_t         ah_gid_index; /* at which the GID was                */
         int             is_missed;   /* there is no QP that can be connected */
+        int             refused;     /* errno: no frame of it may be posted  */
+        unsigned        refusals;    /* so many times, one after the other   */
+        ucs_time_t      refused_at;  /* ... since then                       */
         int             is_told;     /* that we close; it may have been lost */
         int             is_heard;    /* the peer knows, or is gone itself    */
         uint32_t        psn;

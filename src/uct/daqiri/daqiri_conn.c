@@ -210,6 +210,10 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
         death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);
         death.error     = conn->hs.ah_error;
     }
+    if ((conn->hs.cause == DQ_CAUSE_VERB) && (conn->hs.refusals > 0)) {
+        death.verb  = "ibv_post_send";
+        death.error = conn->hs.refused;
+    }
     if ((conn->hs.cause == DQ_CAUSE_NO_ANSWER) &&
         (uct_daqiri_port_find_gid(conn->iface) == UCS_ERR_UNREACHABLE)) {
         death.cause = DQ_CAUSE_GID_LOST; /* none could have found us */

@@ -12,7 +12,10 @@
 
 enum {
     UCT_DAQIRI_BACKOFF_MAX = 1, /* seconds                                   */
-    UCT_DAQIRI_TICK_MS     = 5
+    UCT_DAQIRI_TICK_MS     = 5,
+    /* so often, and so long, that it is no accident of a busy device */
+    UCT_DAQIRI_HS_REFUSALS   = 7,
+    UCT_DAQIRI_HS_REFUSED_MS = 1000
 };
 
 
@@ -127,19 +130,48 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
 }
 
 
+/* Once may be an accident. */
+static void uct_daqiri_hs_note_refusal(uct_daqiri_conn_t *conn,
+                                       ucs_status_t status, int error)
+{
+    if (status == UCS_OK) {
+        conn->hs.refusals = 0;
+    } else if (status == UCS_ERR_IO_ERROR) {
+        conn->hs.refused = error;
+        if (conn->hs.refusals++ == 0) {
+            conn->hs.refused_at = ucs_get_time();
+        }
+    }
+}
+
+
+/* The device takes none of its frames, and will hardly: there is no queue that
+ * could be full. Nobody answers what has not been asked. */
+static int uct_daqiri_hs_is_refused(const uct_daqiri_conn_t *conn,
+                                    ucs_time_t now)
+{
+    return (conn->hs.refusals >= UCT_DAQIRI_HS_REFUSALS) &&
+           (now - conn->hs.refused_at >=
+            ucs_time_from_msec(UCT_DAQIRI_HS_REFUSED_MS));
+}
+
+
 /* A peer that cannot be addressed now is one that this frame does not reach:
  * the handshake asks again. */
 static ucs_status_t uct_daqiri_hs_try_send(uct_daqiri_conn_t *conn,
                                            dq_frame_kind_t kind)
 {
+    ucs_status_t status;
     dq_frame_t frame;
 
     if (conn->is_self || (uct_daqiri_link_address(conn) != UCS_OK)) {
         return UCS_ERR_UNREACHABLE;
     }
-    frame = uct_daqiri_hs_frame(conn, kind);
-    return uct_daqiri_ud_send(conn->iface, conn->hs.ah,
-                              conn->peer_iface.ud_qpn, &frame);
+    frame  = uct_daqiri_hs_frame(conn, kind);
+    status = uct_daqiri_ud_send(conn->iface, conn->hs.ah,
+                                conn->peer_iface.ud_qpn, &frame);
+    uct_daqiri_hs_note_refusal(conn, status, errno);
+    return status;
 }
 
 
@@ -596,7 +628,7 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
     ucs_time_t limit          = is_first ? iface->config.conn_timeout
                                          : iface->config.recovery_timeout;
 
-    if (uct_daqiri_hs_is_deaf(conn)) {
+    if (uct_daqiri_hs_is_deaf(conn) || uct_daqiri_hs_is_refused(conn, now)) {
         return DQ_EV_VERB_FAIL;
     }
     if (now - conn->hs.started > limit) {

@@ -308,6 +308,7 @@ uct_daqiri_ud_post_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
     if (ret != 0) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, "handshake", "ibv_post_send",
                             ret);
+        errno = ret;
         return UCS_ERR_IO_ERROR;
     }
     ud->send_busy   |= UCS_BIT(index);

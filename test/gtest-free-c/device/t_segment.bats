@@ -106,6 +106,47 @@ hold='
     [[ $output == *"no room for a segment in /dev/shm"* ]]
 }
 
+# A sanitizer takes more address space than any limit has.
+need_limits()
+{
+    case $T_FLAVOUR in
+        asan|tsan) skip "flavour $T_FLAVOUR: its programs cannot run with such a limit" ;;
+    esac
+}
+
+@test "address space for one segment and not for two: a sentence, and the verb fails at once" {
+    need_limits
+    with_shm 100% '
+        ulimit -v 700000
+        two_sides -p ibv_rc_pingpong -n 100'
+    [ "$status" -ne 0 ]
+    [ "$status" -lt 124 ]
+    [[ $output == *"softverbs: another process cannot be reached: its segment cannot be mapped: Cannot allocate memory"*"(ulimit -v)"* ]]
+    [[ $output == *"Failed to modify QP to RTR"* ]]
+    with_shm 100% '
+        ulimit -v 700000
+        two_sides -p ibv_ud_pingpong -n 100'
+    [ "$status" -ne 0 ]
+    [ "$status" -lt 124 ]
+    [[ $output == *"softverbs: another process cannot be reached: its segment cannot be mapped: Cannot allocate memory"* ]]
+    [[ $output == *"t post send"* ]]
+    # with room for two it works
+    with_shm 100% '
+        ulimit -v 1300000
+        two_sides -p ibv_rc_pingpong -n 100 && two_sides -p ibv_ud_pingpong -n 100'
+    [ "$status" -eq 0 ]
+}
+
+@test "a limit on files below the size of a segment: a sentence and EFBIG, no signal" {
+    with_shm 100% '
+        ulimit -f 1000
+        soft ibv_devinfo'
+    [ "$status" -eq 255 ] || [ "$status" -eq 1 ]
+    [ "$(grep -c 'softverbs: ' <<<"$output")" -eq 1 ]
+    [[ $output == *"softverbs: no room for a segment: this process may write files of "*" KiB (ulimit -f), and a segment is a file of "*" KiB"* ]]
+    [[ $output == *"ailed to open device"* ]]
+}
+
 @test "no /dev/shm at all" {
     with_shm 4k '
         mount -o remount,ro /dev/shm

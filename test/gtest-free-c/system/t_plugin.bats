@@ -99,6 +99,20 @@ refused()
     says 'locked memory is limited to 64 KiB (ulimit -l)'
 }
 
+@test "a peer that this process has no room for: the device says why, and the endpoint fails at once" {
+    case $T_FLAVOUR in
+        asan|tsan) skip "flavour $T_FLAVOUR: its programs cannot run with such a limit" ;;
+    esac
+    # room for one segment of softverbs' and not for two; the ends meet over TCP
+    ulimit -v 900000
+    UCX_TLS=daqiri,tcp with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_pair" 127.0.0.1
+    [ "$status" -ne 0 ]
+    [[ $output == *'softverbs: another process cannot be reached: its segment cannot be mapped: Cannot allocate memory'*'(ulimit -v)'* ]]
+    # that the verb fails, not that time runs out
+    [[ $output == *'the endpoint failed: Input/output error'* ]]
+}
+
 @test "a device that is not there" {
     with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
         ucx_perftest -x daqiri -d nosuch0:1 -t am_lat -l -n 200
