@@ -486,7 +486,7 @@ typedef struct {
     struct ibv_cq           *cq;
     struct ibv_qp           *qp;
     struct ibv_mr           *mr;
-    uint8_t                 *memory;   /* receive slots, then send slots     */
+    uint8_t                 *memory;   /* receive slots, send slots, junk    */
     uint32_t                send_busy; /* bitmap of send slots               */
     struct ibv_ah           *once[UCT_DAQIRI_UD_SENDS]; /* to destroy when a
                                           slot is free, or NULL              */

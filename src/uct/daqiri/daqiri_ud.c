@@ -12,6 +12,12 @@
  * Datagrams may be lost at either end (here: when all send slots are busy).
  * The handshake asks again.
  *
+ * Who knows the QP's number may send it datagrams of any length that the port
+ * has. One that is longer than its RECV would end the QP (LOC_LEN), so what does
+ * not fit a slot goes to memory that all RECVs share and nobody reads. That
+ * takes two SGEs a RECV: no more than the RC QPs take (UCX_DAQIRI_MAX_SGE), so a
+ * device that has but one is refused by ibv_create_qp(), which the log names.
+ *
  * A RECV that the device refuses is offered to it again, with the next datagram
  * or after a tick of the handshake's timer.
  *
@@ -25,6 +31,9 @@
 
 enum {
     UCT_DAQIRI_UD_SLOT  = 192, /* bytes; a GRH and a frame fit               */
+    UCT_DAQIRI_UD_JUNK  = DQ_WIRE_GRH_LEN + 4096 - UCT_DAQIRI_UD_SLOT, /* bytes:
+                                  what else the longest has (IBV_MTU_4096)   */
+    UCT_DAQIRI_UD_SGES  = 2,
     UCT_DAQIRI_UD_BATCH = 16,
     UCT_DAQIRI_UD_LEAST_MS = 5,
     UCT_DAQIRI_UD_MOST_MS  = 1000
@@ -49,18 +58,31 @@ static uint8_t *uct_daqiri_ud_recv_slot(uct_daqiri_ud_t *ud, unsigned index)
 }
 
 
+static uint8_t *uct_daqiri_ud_junk(uct_daqiri_ud_t *ud)
+{
+    return uct_daqiri_ud_send_slot(ud, UCT_DAQIRI_UD_SENDS);
+}
+
+
 static int uct_daqiri_ud_post_recv(uct_daqiri_ud_t *ud, unsigned index)
 {
     struct ibv_recv_wr *bad_wr;
-    struct ibv_sge sge = {
-        .addr   = (uintptr_t)uct_daqiri_ud_recv_slot(ud, index),
-        .length = UCT_DAQIRI_UD_SLOT,
-        .lkey   = ud->mr->lkey,
+    struct ibv_sge sge[UCT_DAQIRI_UD_SGES] = {
+        {
+            .addr   = (uintptr_t)uct_daqiri_ud_recv_slot(ud, index),
+            .length = UCT_DAQIRI_UD_SLOT,
+            .lkey   = ud->mr->lkey,
+        },
+        {
+            .addr   = (uintptr_t)uct_daqiri_ud_junk(ud),
+            .length = UCT_DAQIRI_UD_JUNK,
+            .lkey   = ud->mr->lkey,
+        },
     };
     struct ibv_recv_wr wr = {
         .wr_id   = index,
-        .sg_list = &sge,
-        .num_sge = 1,
+        .sg_list = sge,
+        .num_sge = UCT_DAQIRI_UD_SGES,
     };
 
     return ibv_post_recv(ud->qp, &wr, &bad_wr);
@@ -125,7 +147,7 @@ static struct ibv_qp *uct_daqiri_ud_create_qp(uct_daqiri_iface_t *iface)
             .max_send_wr  = UCT_DAQIRI_UD_SENDS,
             .max_recv_wr  = UCT_DAQIRI_UD_RECVS,
             .max_send_sge = 1,
-            .max_recv_sge = 1,
+            .max_recv_sge = UCT_DAQIRI_UD_SGES,
         },
     };
 
@@ -181,7 +203,7 @@ static const char *uct_daqiri_ud_setup(uct_daqiri_iface_t *iface)
     uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
     uct_daqiri_ud_t *ud = &iface->cm.ud;
     size_t length       = (UCT_DAQIRI_UD_RECVS + UCT_DAQIRI_UD_SENDS) *
-                          UCT_DAQIRI_UD_SLOT;
+                          UCT_DAQIRI_UD_SLOT + UCT_DAQIRI_UD_JUNK;
     const char *verb;
 
     ud->channel = ibv_create_comp_channel(md->context);
@@ -367,8 +389,10 @@ static void uct_daqiri_ud_on_wc(uct_daqiri_iface_t *iface,
         return;
     }
     if (wc->byte_len >= DQ_WIRE_GRH_LEN) {
+        /* of a longer one as much as there is in the slot */
         rx(iface, uct_daqiri_ud_recv_slot(ud, index) + DQ_WIRE_GRH_LEN,
-           wc->byte_len - DQ_WIRE_GRH_LEN);
+           ucs_min(wc->byte_len, (uint32_t)UCT_DAQIRI_UD_SLOT) -
+                   DQ_WIRE_GRH_LEN);
     }
     if (ud->lost == DQ_CAUSE_NONE) {
         (void)uct_daqiri_ud_give(iface, index);

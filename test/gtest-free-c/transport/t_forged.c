@@ -16,7 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT = 256, RECVS = 4 };
+enum {
+    SLOT  = 256,
+    RECVS = 4,
+    MTU   = 4096 /* bytes; what the longest datagram has                     */
+};
 
 #define QKEY  0x64717269u /* daqiri_ud.c */
 #define FORGER UINT64_C(0xf0f0f0f0f0f0f0f0)
@@ -28,7 +32,7 @@ static struct {
     struct ibv_qp      *qp;
     struct ibv_mr      *mr;
     struct ibv_ah      *ah;
-    uint8_t            memory[SLOT * (RECVS + 1)]; /* the last one is sent   */
+    uint8_t            memory[SLOT * RECVS + MTU]; /* the end is sent        */
     dq_iface_addr_t    victim, peer; /* the ends whose frames are forged     */
     dq_port_addr_t     port;
 } forger;
@@ -381,6 +385,63 @@ START_TEST(test_noise)
 END_TEST
 
 
+/* ---- Datagrams longer than any frame ---- */
+
+/* Around what a slot of the receiver's has behind the GRH, and the MTU. */
+static const uint16_t lengths[] = {
+    DQ_FRAME_BYTES + 1, 151, 152, 153, 191, 192, 193, 1024, MTU - 1, MTU
+};
+
+enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]), LONG_EACH = 30 };
+
+
+/* So many of one length: noise, and frames with more behind them. */
+static void forger_ramble(unsigned length, t_rng_t *rng)
+{
+    uint8_t *bytes   = &forger.memory[SLOT * RECVS];
+    dq_frame_t frame = forger_frame(DQ_FRAME_REP);
+    unsigned i;
+
+    for (i = 0; i < LONG_EACH; i++) {
+        t_rng_fill(rng, bytes, length);
+        forger_send(length);
+        frame.dst_cookie = forger.victim.cookie ^ 1;
+        dq_frame_pack(&frame, bytes);
+        forger_send(length);
+    }
+}
+
+
+/* Meanwhile others connect to the same queue pair, as if nothing had been. */
+START_TEST(test_longer_than_a_frame)
+{
+    t_stream_t stream;
+    unsigned i;
+    t_end_t *other;
+    t_link_t *link;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0xf1);
+    pair_open();
+    for (i = 0; i < LENGTHS; i++) {
+        other = t_end_open("");
+        link  = t_link_open(other, &pair.end[0]->address, 3);
+        t_stream_open(&stream, pair.end[0], 3);
+        forger_ramble(lengths[i], &rng);
+        t_send(link, T_BCOPY, 100);
+        T_WAIT(stream.got == 1);
+        t_end_close(other);
+        pair.conns += 2;
+    }
+    pair_close(LENGTHS * LONG_EACH, 0);
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_magic"),
+                      LENGTHS * LONG_EACH);
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_short"), 0);
+    ck_assert_uint_eq(t_stats_sum("ud_remade"), 0);
+}
+END_TEST
+
+
 /* ---- Strangers, who know the cookie ---- */
 
 enum { STRANGERS = 100, BEGINNERS = 8, GUESSES = 9 };
@@ -513,6 +574,7 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_of_old_epochs);
     tcase_add_test(tcase, test_of_other_interfaces);
     tcase_add_test(tcase, test_noise);
+    tcase_add_test(tcase, test_longer_than_a_frame);
     tcase_add_test(tcase, test_strangers);
     tcase_add_test(tcase, test_beginners);
     tcase_add_test(tcase, test_in_our_own_name);
