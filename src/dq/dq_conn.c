@@ -207,6 +207,19 @@ static int dq_conn_is_answer(const dq_conn_t *conn, const dq_frame_t *frame)
 }
 
 
+/* A connection is known by the peer's first attempt. Before we know that, only a
+ * frame that names our attempt is of ours; any other GONE is of a connection that
+ * the peer had before this one, or has made up. */
+int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame)
+{
+    if (conn->peer_first == 0) {
+        return dq_conn_is_answer(conn, frame);
+    }
+    return (frame->first == conn->peer_first) &&
+           !dq_epoch_is_newer(conn->peer_last, frame->epoch);
+}
+
+
 dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
                                  const dq_frame_t *frame)
 {
@@ -214,7 +227,7 @@ dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
     case DQ_FRAME_REQ:
         return dq_conn_classify_req(conn, frame);
     case DQ_FRAME_GONE:
-        return DQ_EV_GONE;
+        return dq_conn_is_ended_by(conn, frame) ? DQ_EV_GONE : DQ_EV_STALE;
     case DQ_FRAME_REFUSE:
         return dq_conn_is_answer(conn, frame) ? DQ_EV_REFUSE : DQ_EV_STALE;
     case DQ_FRAME_REP:

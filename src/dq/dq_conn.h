@@ -106,6 +106,9 @@ typedef struct {
 
 void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid);
 
+/* Is this GONE about the connection that we hold, not about one before it? */
+int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame);
+
 /* Which event this frame is, in this state. Changes nothing. */
 dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
                                  const dq_frame_t *frame);

@@ -196,16 +196,17 @@ static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
 }
 
 
-/* A REFUSE answers an attempt that our machine may never have taken up. */
-static void uct_daqiri_hs_refuse(uct_daqiri_conn_t *conn,
+/* REFUSE and HEARD answer an attempt that our machine may never have taken up,
+ * or has no more. */
+static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
                                  const dq_frame_t *request)
 {
     dq_frame_t frame;
 
-    if (uct_daqiri_link_address(conn) != UCS_OK) {
+    if (conn->is_self || (uct_daqiri_link_address(conn) != UCS_OK)) {
         return;
     }
-    frame            = uct_daqiri_hs_frame(conn, DQ_FRAME_REFUSE);
+    frame            = uct_daqiri_hs_frame(conn, kind);
     frame.peer_epoch = request->epoch;
     (void)uct_daqiri_ud_send(conn->iface, conn->hs.ah,
                              conn->peer_iface.ud_qpn, &frame);
@@ -309,7 +310,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_hs_send(conn, DQ_FRAME_RTU);
         break;
     case DQ_ACT_REFUSE:
-        uct_daqiri_hs_refuse(conn, frame);
+        uct_daqiri_hs_answer(conn, DQ_FRAME_REFUSE, frame);
         break;
     case DQ_ACT_TIMER_ARM:
         uct_daqiri_hs_timer_arm(conn);
@@ -520,18 +521,28 @@ static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
 }
 
 
-/* GONE is answered; after either the peer is not told any more: it knows, or it
- * does not listen. */
+/* After either the peer is not told any more: it knows, or it does not listen. */
+static int uct_daqiri_hs_is_farewell(const uct_daqiri_conn_t *conn,
+                                     const dq_frame_t *frame)
+{
+    const dq_conn_t *machine = &conn->hs.machine;
+
+    return ((frame->kind == DQ_FRAME_GONE) &&
+            dq_conn_is_ended_by(machine, frame)) ||
+           ((frame->kind == DQ_FRAME_HEARD) &&
+            (frame->peer_epoch == machine->epoch));
+}
+
+
+/* A GONE is answered even if it is of a connection before this one: its sender
+ * may still wait for that. */
 static void uct_daqiri_hs_on_farewell(uct_daqiri_conn_t *conn,
                                       const dq_frame_t *frame)
 {
-    if ((frame->kind != DQ_FRAME_GONE) && (frame->kind != DQ_FRAME_HEARD)) {
-        return;
-    }
     if (frame->kind == DQ_FRAME_GONE) {
-        uct_daqiri_hs_send(conn, DQ_FRAME_HEARD);
+        uct_daqiri_hs_answer(conn, DQ_FRAME_HEARD, frame);
     }
-    if (!conn->hs.is_heard) {
+    if (!conn->hs.is_heard && uct_daqiri_hs_is_farewell(conn, frame)) {
         conn->hs.is_heard       = 1;
         conn->iface->cm.silent -= conn->hs.is_told;
     }

@@ -115,6 +115,22 @@ static uint32_t fuzz_near(uint32_t epoch, unsigned bits)
 }
 
 
+/* Must it change nothing? */
+static int fuzz_is_over(const dq_conn_t *conn, const dq_frame_t *frame)
+{
+    int is_older = (conn->peer_last != 0) &&
+                   dq_epoch_is_newer(conn->peer_last, frame->epoch);
+
+    if (frame->kind == DQ_FRAME_REQ) {
+        return is_older;
+    }
+    if ((frame->kind == DQ_FRAME_GONE) && (conn->peer_first != 0)) {
+        return is_older || (frame->first != conn->peer_first);
+    }
+    return frame->peer_epoch != conn->epoch;
+}
+
+
 static void fuzz_arrive(fuzz_side_t *side, const uint8_t *bytes)
 {
     dq_frame_t frame = {
@@ -137,11 +153,7 @@ static void fuzz_arrive(fuzz_side_t *side, const uint8_t *bytes)
     }
     event = dq_conn_classify(&side->conn, &frame);
     FUZZ_MUST(event < DQ_EV_LAST);
-    is_over = (frame.kind == DQ_FRAME_REQ)
-                      ? ((before.peer_last != 0) &&
-                         dq_epoch_is_newer(before.peer_last, frame.epoch))
-                      : ((frame.kind != DQ_FRAME_GONE) &&
-                         (frame.peer_epoch != before.epoch));
+    is_over = fuzz_is_over(&before, &frame);
     FUZZ_MUST(!is_over || (event == DQ_EV_STALE));
     fuzz_step(side, event, &frame);
     if (is_over) {

@@ -336,14 +336,14 @@ START_TEST(test_of_old_epochs)
 
     pair_open();
     for (i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
-        for (kind = 0; kind < DQ_FRAME_GONE; kind++) {
+        for (kind = 0; kind <= DQ_FRAME_GONE; kind++) {
             frame            = forger_frame(kind);
             frame.epoch      = old[i];
             frame.peer_epoch = old[i];
             forger_say(&frame);
         }
     }
-    pair_close(0, 3 * DQ_FRAME_GONE);
+    pair_close(0, 3 * (DQ_FRAME_GONE + 1));
 }
 END_TEST
 

@@ -99,10 +99,10 @@ static const line_t lines[] = {
               DQ_EV_STALE},
     /* 33 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_REFUSE, PEER, 0, DQ_EV_STALE},
 
-    /* an interface that closes ends every attempt */
-    /* 34 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_GONE, PEER, 0, DQ_EV_GONE},
+    /* what a peer ends that has not answered us is not this attempt */
+    /* 34 */ {DQ_CONN_IDLE, 0, 0, 0, DQ_FRAME_GONE, PEER, 0, DQ_EV_STALE},
     /* 35 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_GONE, PEER, 0,
-              DQ_EV_GONE},
+              DQ_EV_STALE},
     /* 36 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_GONE, PEER, MINE,
               DQ_EV_GONE},
 
@@ -160,6 +160,33 @@ static const line_t lines[] = {
     /* the peer began anew, was connected to an old REQ of ours, and lost that */
     /* 60 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REQ, SOON, MINE,
               DQ_EV_FORGOT, 0, SOON - 1},
+
+    /* the peer took up our attempt, and ended it before its answer came */
+    /* 61 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_GONE, PEER, MINE,
+              DQ_EV_GONE},
+    /* the end of one that it took up before */
+    /* 62 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_GONE, PEER, OLD,
+              DQ_EV_STALE},
+    /* the end of a connection of the peer's before this one, or after it */
+    /* 63 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_GONE, OLD, OLD, DQ_EV_STALE,
+              0, OLD},
+    /* 64 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_GONE, OLD, 0,
+              DQ_EV_STALE, 0, OLD},
+    /* 65 */ {DQ_CONN_LOST, 0, MINE, PEER, DQ_FRAME_GONE, SOON, 0, DQ_EV_STALE,
+              0, SOON},
+    /* 66 */ {DQ_CONN_REQ_SENT, 0, NEXT, 0, DQ_FRAME_GONE, OLD, NEXT,
+              DQ_EV_STALE, PEER, OLD},
+    /* who was connected since has not ended it before */
+    /* 67 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_GONE, THEN, MINE,
+              DQ_EV_STALE},
+    /* the peer has lost its QP, and ended it instead of asking */
+    /* 68 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_GONE, SOON, 0, DQ_EV_GONE},
+    /* 69 */ {DQ_CONN_LOST, 0, MINE, PEER, DQ_FRAME_GONE, SOON, 0, DQ_EV_GONE},
+    /* so have we, and ask */
+    /* 70 */ {DQ_CONN_REQ_SENT, 0, NEXT, 0, DQ_FRAME_GONE, PEER, MINE,
+              DQ_EV_GONE, PEER},
+    /* 71 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_GONE, SOON, 0, DQ_EV_GONE,
+              PEER},
 };
 
 

@@ -7,12 +7,14 @@
  *
  * Either end, or both, may open; send; give up; lose its QP, so that a new one
  * does or so that none does; miss a QP that could not be made, or not be
- * connected, where another one can; fail a verb; forget the connection without a
- * word and begin again; close for good. In every state that can be reached this
- * way:
+ * connected, where another one can; fail a verb; forget the connection, with a
+ * GONE or without a word, and begin again; close for good. In every state that
+ * can be reached this way:
  *   - two ends that are UP are UP on the same pair of attempts;
  *   - who is UP may send: the QP that it sends to is connected to its own, or
  *     is gone;
+ *   - a GONE ends no connection but that of its sender: not one that both ends
+ *     hold since;
  *   - what arrives is the next message, never one again and never a later one;
  *   - once the network behaves again, all ends UP/UP on one pair, or with
  *     nobody waiting and nobody UP; and if nothing but the network and QPs
@@ -80,6 +82,7 @@ typedef enum {
     DO_MISS_CONNECTED, /* or not be connected                                */
     DO_DRAINED,
     DO_RESTART, /* forget everything, begin at IDLE                          */
+    DO_LEAVE,   /* the same, after a GONE                                    */
     DO_CLOSE,   /* say GONE and be no more                                   */
     DO_LAST
 } deed_t;
@@ -269,11 +272,17 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
 static void side_receive(net_t *net, unsigned s, const dq_frame_t *frame,
                          outbox_t *outbox)
 {
-    const dq_conn_t *conn = &net->side[s].conn;
+    const side_t *side = &net->side[s];
+    const side_t *peer = &net->side[1 - s];
+    dq_conn_event_t event;
 
-    if (!net->side[s].closed) {
-        side_step(net, s, dq_conn_classify(conn, frame), frame, outbox);
+    if (side->closed) {
+        return;
     }
+    event = dq_conn_classify(&side->conn, frame);
+    T_NEED((event != DQ_EV_GONE) || (side->conn.state == DQ_CONN_DEAD) ||
+           !(is_linked(peer, side) && is_alive(peer)));
+    side_step(net, s, event, frame, outbox);
 }
 
 
@@ -321,6 +330,14 @@ static int side_miss(side_t *side, uint32_t action)
     side->misses++;
     side->missing = action;
     return 1;
+}
+
+
+static void side_say_gone(const side_t *side, outbox_t *outbox)
+{
+    if (is_alive(side)) {
+        outbox_put(outbox, side, DQ_FRAME_GONE, side->conn.peer_epoch);
+    }
 }
 
 
@@ -379,11 +396,14 @@ static int side_do(net_t *net, unsigned s, deed_t deed, outbox_t *outbox)
         net->is_calm &= (state == DQ_CONN_IDLE);
         side_begin(net, s);
         return state != DQ_CONN_IDLE;
+    case DO_LEAVE:
+        net->is_calm &= !is_live;
+        side_say_gone(side, outbox);
+        side_begin(net, s);
+        return is_live;
     case DO_CLOSE:
         net->is_calm = 0;
-        if (is_live) {
-            outbox_put(outbox, side, DQ_FRAME_GONE, side->conn.peer_epoch);
-        }
+        side_say_gone(side, outbox);
         side->closed = 1;
         return 1;
     default:
@@ -532,15 +552,13 @@ static unsigned attempt_of(unsigned s, uint32_t epoch)
 }
 
 
-enum { GONE_NUMBER = 80, NUMBERS };
+enum { NUMBERS = (DQ_FRAME_GONE + 1) * 16 };
 
 
 static unsigned frame_number(unsigned from, const dq_frame_t *frame)
 {
-    return (frame->kind == DQ_FRAME_GONE)
-                   ? GONE_NUMBER
-                   : frame->kind * 16u + attempt_of(from, frame->epoch) * 4 +
-                             attempt_of(1 - from, frame->peer_epoch);
+    return frame->kind * 16u + attempt_of(from, frame->epoch) * 4 +
+           attempt_of(1 - from, frame->peer_epoch);
 }
 
 
@@ -557,9 +575,6 @@ static dq_frame_t frame_of_number(const net_t *net, unsigned from,
         .delivered  = net->side[from].told[epoch],
     };
 
-    if (number == GONE_NUMBER) {
-        frame = (dq_frame_t){.kind = DQ_FRAME_GONE, .epoch = 77};
-    }
     return frame;
 }
 
@@ -636,6 +651,7 @@ static int is_within(const net_t *net, unsigned s, deed_t deed,
 
     switch (deed) {
     case DO_RESTART:
+    case DO_LEAVE:
         return side->attempts <= bounds->restarts[s];
     case DO_LOSE:
         return side->losses < bounds->losses[s];
@@ -774,8 +790,8 @@ static const dq_frame_t *walk_pick(walk_t *walk, unsigned from, t_rng_t *rng)
 static deed_t walk_deed(t_rng_t *rng)
 {
     static const deed_t rare[] = {DO_EXPIRE, DO_QP_ERROR, DO_VERB_FAIL,
-                                  DO_RESTART, DO_RESTART, DO_RESTART,
-                                  DO_RESTART, DO_MISS_MADE,
+                                  DO_RESTART, DO_RESTART, DO_LEAVE,
+                                  DO_LEAVE, DO_MISS_MADE,
                                   DO_MISS_CONNECTED};
     static const deed_t common[] = {DO_OPEN, DO_TICK, DO_DATA, DO_DATA,
                                     DO_POST, DO_LOSE, DO_DRAINED, DO_DRAINED};
