@@ -11,6 +11,7 @@
 #include "dq/dq_time.h"
 
 #include <sched.h>
+#include <sys/random.h>
 
 
 /* Posts a probe behind a tail that would not complete by itself. */
@@ -128,9 +129,28 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
             (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
                     ? params->rx_headroom : 0;
     iface->config.addr.uuid     = ucs_generate_uuid((uintptr_t)iface);
-    iface->config.addr.cookie   = ucs_generate_uuid(~(uintptr_t)iface);
     ucs_strncpy_zero(iface->config.host, ucs_get_host_name(),
                      sizeof(iface->config.host));
+}
+
+
+/* The cookie tells peers from strangers, so it must not follow from what every
+ * peer is told. So few bytes come whole, or not at all. */
+static ucs_status_t uct_daqiri_iface_draw_cookie(uct_daqiri_iface_t *iface)
+{
+    uint64_t drawn;
+    ssize_t ret;
+
+    do {
+        ret = getrandom(&drawn, sizeof(drawn), 0);
+    } while ((ret < 0) && (errno == EINTR));
+    if (ret != sizeof(drawn)) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME, "getrandom",
+                            (ret < 0) ? errno : EIO);
+        return UCS_ERR_IO_ERROR;
+    }
+    iface->config.addr.cookie = drawn; /* of a packed struct: no pointer */
+    return UCS_OK;
 }
 
 
@@ -555,6 +575,10 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     self->event.epoll_fd = -1;
     self->event.news_fd  = -1;
     uct_daqiri_iface_configure(self, config, params);
+    status = uct_daqiri_iface_draw_cookie(self);
+    if (status != UCS_OK) {
+        return status;
+    }
 
     status = uct_daqiri_stats_open(self, config->stats);
     if (status != UCS_OK) {

@@ -12,9 +12,12 @@
 
 #include "dq/dq_wire.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum {
     SLOT  = 256,
@@ -36,6 +39,111 @@ static struct {
     dq_iface_addr_t    victim, peer; /* the ends whose frames are forged     */
     dq_port_addr_t     port;
 } forger;
+
+
+/* ---- Where cookies come from ---- */
+
+enum { DRAWS = 100 };
+
+static struct {
+    unsigned failures; /* of the plugin's next calls                         */
+    int      error;
+    uint64_t drawn;    /* what it has got last                               */
+} kernel;
+
+
+/* Others draw, too: the device does. */
+static int is_plugin(const void *caller)
+{
+    Dl_info info;
+
+    return (dladdr(caller, &info) != 0) && (info.dli_fname != NULL) &&
+           (strstr(info.dli_fname, "uct_daqiri") != NULL);
+}
+
+
+/* Between the plugin and the kernel. */
+ssize_t getrandom(void *buffer, size_t length, unsigned flags)
+{
+    int is_plugins = is_plugin(__builtin_return_address(0));
+    ssize_t (*real)(void*, size_t, unsigned);
+    ssize_t ret;
+
+    if (is_plugins && (kernel.failures > 0)) {
+        kernel.failures--;
+        errno = kernel.error;
+        return -1;
+    }
+    *(void**)&real = dlsym(RTLD_NEXT, "getrandom");
+    ret            = real(buffer, length, flags);
+    if (is_plugins) {
+        ck_assert_int_eq(ret, sizeof(kernel.drawn));
+        memcpy(&kernel.drawn, buffer, sizeof(kernel.drawn));
+    }
+    return ret;
+}
+
+
+static dq_iface_addr_t address_drawn(const char *options)
+{
+    dq_iface_addr_t addr;
+    t_end_t *end;
+
+    end = t_end_open(options);
+    memcpy(&addr, end->address.iface, sizeof(addr));
+    t_end_close(end);
+    return addr;
+}
+
+
+/* It is what the kernel gave, every bit of it, and nothing that follows from the
+ * uuid. */
+START_TEST(test_cookies_are_drawn)
+{
+    uint64_t cookies[DRAWS], zeros = 0, ones = 0;
+    unsigned i, j;
+
+    t_only_daqiri("has cookies");
+    for (i = 0; i < DRAWS; i++) {
+        cookies[i] = address_drawn("").cookie;
+        ck_assert_uint_eq(cookies[i], kernel.drawn);
+        zeros |= ~cookies[i];
+        ones  |= cookies[i];
+        for (j = 0; j < i; j++) {
+            ck_assert_uint_ne(cookies[i], cookies[j]);
+        }
+    }
+    ck_assert_uint_eq(zeros, UINT64_MAX); /* else: once in 2^93 */
+    ck_assert_uint_eq(ones, UINT64_MAX);
+}
+END_TEST
+
+
+START_TEST(test_draw_is_interrupted)
+{
+    t_only_daqiri("has cookies");
+    kernel.error    = EINTR;
+    kernel.failures = 3;
+    (void)address_drawn("");
+    ck_assert_uint_eq(kernel.failures, 0);
+}
+END_TEST
+
+
+/* An interface that could not tell its peers from others is none. */
+START_TEST(test_no_draw)
+{
+    t_end_t *end;
+
+    t_only_daqiri("has cookies");
+    t_expect_log("getrandom");
+    kernel.error    = ENOSYS;
+    kernel.failures = 1;
+    ck_assert_int_eq(t_end_try_open(NULL, "", &end), UCS_ERR_IO_ERROR);
+    ck_assert_uint_eq(t_log_count("getrandom"), 1);
+    (void)address_drawn("");
+}
+END_TEST
 
 
 /* ---- A queue pair that says anything ---- */
@@ -566,8 +674,9 @@ END_TEST
 
 static Suite *suite_forged(void)
 {
-    Suite *suite = suite_create("forged");
-    TCase *tcase = t_uct_case("frames");
+    Suite *suite   = suite_create("forged");
+    TCase *tcase   = t_uct_case("frames");
+    TCase *cookies = t_uct_case("cookies");
 
     tcase_add_test(tcase, test_without_the_cookie);
     tcase_add_test(tcase, test_in_the_peers_name);
@@ -582,6 +691,11 @@ static Suite *suite_forged(void)
     tcase_add_loop_test(tcase, test_recvs_refused, 0,
                         sizeof(recvs) / sizeof(recvs[0]));
     suite_add_tcase(suite, tcase);
+
+    tcase_add_test(cookies, test_cookies_are_drawn);
+    tcase_add_test(cookies, test_draw_is_interrupted);
+    tcase_add_test(cookies, test_no_draw);
+    suite_add_tcase(suite, cookies);
     return suite;
 }
 
