@@ -363,7 +363,9 @@ struct uct_daqiri_conn {
     int                is_err;     /* the QP is in ERR, of itself or by us   */
     int                is_quiet;   /* by us: it takes and sends nothing      */
     int                is_over;    /* and nothing of it is left              */
-    int                is_awaited; /* a completion was told that it failed   */
+    int                is_awaited; /* somebody was waiting for what failed   */
+    int                is_checked; /* UCP has asked whether the peer is there */
+    uint32_t           check;      /* ... and this request will tell         */
     int                is_missed;  /* somebody wanted to use it since        */
     int                is_spoiled; /* what it has posted is not all ours any
                                       more, and cannot be posted again       */

@@ -531,11 +531,20 @@ ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags)
 }
 
 
+/* The last request that is posted is one whose failure the user wants to know of. */
+static void uct_daqiri_ep_note_check(uct_daqiri_conn_t *conn)
+{
+    conn->is_checked = 1;
+    conn->check      = conn->sq.posted - 1;
+}
+
+
 ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp)
 {
     uct_daqiri_ep_t *ep     = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
     uct_daqiri_conn_t *conn = ep->conn;
+    ucs_status_t status;
     dq_admit_t admit;
 
     (void)flags;
@@ -543,12 +552,19 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     if ((conn->sq.gate == DQ_GATE_NOT_UP) ||
         (conn->sq.gate == DQ_GATE_LOST) ||
         ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
+        uct_daqiri_ep_note_check(conn);
         return UCS_OK; /* something is on its way that will tell */
     }
     /* it overtakes requests that wait: perhaps for credits of a dead peer */
     admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
-    return (admit == DQ_ADMIT_OK) ? uct_daqiri_tx_post_probe(conn, ep, NULL)
-                                  : uct_daqiri_ep_refused(ep, admit);
+    if (admit != DQ_ADMIT_OK) {
+        return uct_daqiri_ep_refused(ep, admit);
+    }
+    status = uct_daqiri_tx_post_probe(conn, ep, NULL);
+    if (status == UCS_OK) {
+        uct_daqiri_ep_note_check(conn);
+    }
+    return status;
 }
 
 

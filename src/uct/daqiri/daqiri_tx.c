@@ -264,6 +264,9 @@ static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
     uint32_t next             = conn->sq.retired;
     uct_daqiri_op_t op;
 
+    if (status != UCS_OK) {
+        conn->is_awaited |= conn->is_checked && (conn->check - next <= id - next);
+    }
     while ((conn->op_count > 0) && ((int32_t)(id - next) >= 0)) {
         op = uct_daqiri_done_take(conn, next);
         next++;

@@ -427,6 +427,38 @@ START_TEST(test_left_during_a_flush)
 END_TEST
 
 
+/* Who has asked whether the peer is there is told that it is not. */
+START_TEST(test_left_after_a_check)
+{
+    t_end_t *a = t_end_open("");
+    t_end_t *b = t_end_open("");
+    t_stream_t stream;
+    t_link_t *link;
+
+    t_only_daqiri("says when a peer closes");
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    link = t_link_up(a, b, 1, &stream);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    b->is_rude = 1;
+    if (_i == 0) {
+        t_end_close(b); /* it asks when the peer has gone, and does not know yet */
+        ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
+    } else {
+        t_plan_by_command("delay qp=rc op=write time=50ms");
+        ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
+        ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
+        t_end_close(b);
+    }
+    T_WAIT(a->errors == 1);
+    t_link_close(link);
+    t_end_close(a);
+}
+END_TEST
+
+
 typedef struct {
     uct_pending_req_t super;
     t_link_t          *link;
@@ -702,6 +734,7 @@ static Suite *suite_connect(void)
     tcase_add_test(part, test_left_by_a_sender);
     tcase_add_loop_test(part, test_left_with_silent_requests, 0, 9);
     tcase_add_test(part, test_left_during_a_flush);
+    tcase_add_loop_test(part, test_left_after_a_check, 0, 2);
     tcase_add_test(part, test_left_with_a_flush_that_waits);
     tcase_add_test(part, test_left_with_a_message_that_waits);
     tcase_add_loop_test(part, test_left_while_reading, 0, 2);
