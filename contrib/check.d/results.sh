@@ -112,16 +112,16 @@ quoted()
     printf "'%s'" "${1//\'/\'\\\'\'}"
 }
 
-# case_of DESCRIPTION LOG: what --case selects it by. check names file, case and
-# test; of the others the description is the name.
+# case_of JOB DESCRIPTION: what --case selects it by. check names file, case and
+# test; of the others, a bed's among them, the description is the name.
 case_of()
 {
-    local rest=${1#*:}
+    local rest=${2#*:}
 
-    if grep -q '^# seed: T_SEED' "$2" && [[ $1 == *.c:*:* ]]; then
+    if [[ $1 != */softroce/* && $2 == *.c:*:* ]]; then
         echo "${rest%%:*}"
     else
-        echo "$1"
+        echo "$2"
     fi
 }
 
@@ -135,7 +135,7 @@ tell_cases()
     while read -r description; do
         [ "$told" -lt "$most_told" ] || break
         told=$((told + 1))
-        again="contrib/check --only $job --case $(quoted "$(case_of "$description" "$log")")"
+        again="contrib/check --only $job --case $(quoted "$(case_of "$job" "$description")")"
         tell_failure "$job: $description" "$again" "$log"
     done < <(failed_cases "$log")
     [ "$told" -gt 0 ] ||

@@ -163,6 +163,14 @@ check:     log:   $DAQIRI_BUILD_ROOT/asan/test/gtest-free-c/device/t.log"* ]]
     [[ $output == *"again: contrib/check --only release/system/t --case 'it'\\''s \$HOME: all'"* ]]
 }
 
+@test "a case of a bed is named with the program that it is of" {
+    export make_result='case $log in */softroce/t.log)
+        echo ":test-result: FAIL" >> "$trs"
+        echo "not ok - transport/t_rma, on the wire: t_rma.c:copied:test_sizes: 1 is 2" >> "$log" ;; esac'
+    run -1 check --only release/softroce
+    [[ $output == *"--case 'transport/t_rma, on the wire: t_rma.c:copied:test_sizes: 1 is 2'"* ]]
+}
+
 @test "a test without any result has failed" {
     make_result='rm "$trs" "$log"; echo "it broke"' run -1 check --only release/walls
     [[ $output == *'it broke'*'FAILED: release/walls/t'* ]]
