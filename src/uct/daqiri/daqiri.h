@@ -222,6 +222,17 @@ typedef struct {
     struct ibv_mr *mr;
 } uct_daqiri_chunk_t;
 
+/* How often a line is said that strangers can cause as often as they like. */
+enum {
+    UCT_DAQIRI_QUIET_SEC = 1, /* a reader keeps up with that                 */
+    UCT_DAQIRI_MORE_MAX  = 40
+};
+
+typedef struct {
+    ucs_time_t until;
+    uint32_t   unsaid; /* lines since the last                               */
+} uct_daqiri_quiet_t;
+
 typedef struct {
     struct ibv_pd      *pd;
     const char         *name;
@@ -236,7 +247,8 @@ typedef struct {
     uint32_t           free_count;
     uct_daqiri_chunk_t *chunks;
     unsigned           chunk_count;
-    pthread_mutex_t    lock;        /* of count and chunks, for growth       */
+    pthread_mutex_t    lock;        /* of what follows, count, chunks        */
+    uct_daqiri_quiet_t quiet;
 } uct_daqiri_pool_t;
 
 /* ---- What a posted work request owes, by ledger slot ---- */
@@ -604,6 +616,12 @@ struct uct_daqiri_iface {
         uct_daqiri_ud_t   ud;
         uct_daqiri_hw_t   hw;          /* the last; async                    */
     } cm;
+
+    /* Of lines that strangers cause, one for each cause. */
+    struct {
+        uct_daqiri_quiet_t carrier, ah, qp, connect, timers, destroy; /* async */
+        uct_daqiri_quiet_t gap;        /* progress                           */
+    } quiet;
 
     struct {
         unsigned        sq_depth, signal_every, rx_window, batch, max_sge;
@@ -1258,6 +1276,17 @@ void uct_daqiri_log(ucs_log_level_t level, const dq_facts_t *facts);
 /* A verb failed: names it, errno, and what may be behind it. */
 void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
                          const char *verb, int error);
+/* May a line be said now of what strangers can bring about as often as they like?
+ * Once in UCT_DAQIRI_QUIET_SEC; else it is counted. @a more: what to put behind
+ * the line, with that count. Threads: one at a time for each @a quiet. */
+int uct_daqiri_may_say(uct_daqiri_quiet_t *quiet,
+                       char more[UCT_DAQIRI_MORE_MAX]);
+/* As uct_daqiri_log() and uct_daqiri_log_verb(), if it may be said. */
+void uct_daqiri_log_rarely(uct_daqiri_quiet_t *quiet, ucs_log_level_t level,
+                           const dq_facts_t *facts);
+void uct_daqiri_log_verb_rarely(uct_daqiri_quiet_t *quiet,
+                                ucs_log_level_t level, const char *subject,
+                                const char *verb, int error);
 ucs_status_t uct_daqiri_cause_status(dq_cause_t cause);
 
 /* ---- daqiri_stats.c: counters that can be read while they count ---- */

@@ -326,13 +326,18 @@ static uct_daqiri_ep_t *uct_daqiri_conn_unreported(uct_daqiri_conn_t *conn)
 }
 
 
-static void uct_daqiri_conn_say(uct_daqiri_conn_t *conn, ucs_log_level_t level)
+static void uct_daqiri_conn_say(uct_daqiri_conn_t *conn, ucs_log_level_t level,
+                                uct_daqiri_quiet_t *quiet)
 {
     dq_facts_t facts = conn->death;
     uct_daqiri_port_words_t words;
 
     uct_daqiri_port_explain(conn, &facts, &words);
-    uct_daqiri_log(level, &facts);
+    if (quiet != NULL) {
+        uct_daqiri_log_rarely(quiet, level, &facts);
+    } else {
+        uct_daqiri_log(level, &facts);
+    }
 }
 
 
@@ -357,11 +362,12 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
                 status);
         if (!is_logged) {
             is_logged = 1;
-            uct_daqiri_conn_say(conn, level);
+            uct_daqiri_conn_say(conn, level, NULL);
         }
     }
     if ((conn->death.cause == DQ_CAUSE_GAP) && ucs_list_is_empty(&conn->eps)) {
-        uct_daqiri_conn_say(conn, UCS_LOG_LEVEL_WARN);
+        /* nobody here has asked for the peer */
+        uct_daqiri_conn_say(conn, UCS_LOG_LEVEL_WARN, &conn->iface->quiet.gap);
     }
 }
 

@@ -147,8 +147,9 @@ static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
         uct_daqiri_port_has_gid_left(iface, index)) {
         return UCS_ERR_UNREACHABLE;
     }
-    uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, "handshake", "ibv_create_ah",
-                        conn->hs.ah_error);
+    uct_daqiri_log_verb_rarely(&iface->quiet.ah, UCS_LOG_LEVEL_ERROR,
+                               "handshake", "ibv_create_ah",
+                               conn->hs.ah_error);
     return UCS_ERR_IO_ERROR;
 }
 
@@ -228,15 +229,16 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn)
 {
+    char more[UCT_DAQIRI_MORE_MAX];
     int ret;
 
     if (conn->hs.qp == NULL) {
         return;
     }
     ret = ibv_destroy_qp(conn->hs.qp);
-    if (ret != 0) {
-        ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s", conn->hs.qpn,
-                 strerror(ret));
+    if ((ret != 0) && uct_daqiri_may_say(&conn->iface->quiet.destroy, more)) {
+        ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s%s", conn->hs.qpn,
+                 strerror(ret), more);
     }
     conn->hs.qp = NULL;
 }

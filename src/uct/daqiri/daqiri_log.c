@@ -39,18 +39,70 @@ static uint64_t uct_daqiri_memlock_limit(void)
 }
 
 
-void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
-                         const char *verb, int error)
+static dq_facts_t uct_daqiri_verb_facts(const char *subject, const char *verb,
+                                        int error)
 {
-    const dq_facts_t facts = {
+    return (dq_facts_t){
         .cause         = DQ_CAUSE_VERB,
         .subject       = subject,
         .verb          = verb,
         .error         = error,
         .memlock_limit = uct_daqiri_memlock_limit(),
     };
+}
+
+
+void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
+                         const char *verb, int error)
+{
+    const dq_facts_t facts = uct_daqiri_verb_facts(subject, verb, error);
 
     uct_daqiri_log(level, &facts);
+}
+
+
+int uct_daqiri_may_say(uct_daqiri_quiet_t *quiet,
+                       char more[UCT_DAQIRI_MORE_MAX])
+{
+    ucs_time_t now = ucs_get_time();
+
+    if (now < quiet->until) {
+        quiet->unsaid++;
+        return 0;
+    }
+    more[0] = '\0';
+    if (quiet->unsaid > 0) {
+        snprintf(more, UCT_DAQIRI_MORE_MAX, " (and %u more like it before)",
+                 quiet->unsaid);
+    }
+    quiet->unsaid = 0;
+    quiet->until  = now + ucs_time_from_sec(UCT_DAQIRI_QUIET_SEC);
+    return 1;
+}
+
+
+void uct_daqiri_log_rarely(uct_daqiri_quiet_t *quiet, ucs_log_level_t level,
+                           const dq_facts_t *facts)
+{
+    char message[DQ_TRIAGE_MESSAGE_MAX];
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    if (level >= UCS_LOG_LEVEL_INFO) {
+        uct_daqiri_log(level, facts);
+    } else if (uct_daqiri_may_say(quiet, more)) {
+        ucs_log(level, "%s%s",
+                dq_triage_message(facts, message, sizeof(message)), more);
+    }
+}
+
+
+void uct_daqiri_log_verb_rarely(uct_daqiri_quiet_t *quiet,
+                                ucs_log_level_t level, const char *subject,
+                                const char *verb, int error)
+{
+    const dq_facts_t facts = uct_daqiri_verb_facts(subject, verb, error);
+
+    uct_daqiri_log_rarely(quiet, level, &facts);
 }
 
 

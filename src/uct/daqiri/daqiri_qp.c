@@ -70,13 +70,15 @@ ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
     }
     if (qp == NULL) {
         ret = errno;
-        uct_daqiri_log_verb(level, name, "ibv_create_qp", ret);
+        uct_daqiri_log_verb_rarely(&iface->quiet.qp, level, name,
+                                   "ibv_create_qp", ret);
         return uct_daqiri_qp_status(ret);
     }
 
     ret = uct_daqiri_qp_to_init(iface, qp);
     if (ret != 0) {
-        uct_daqiri_log_verb(level, name, "ibv_modify_qp to INIT", ret);
+        uct_daqiri_log_verb_rarely(&iface->quiet.qp, level, name,
+                                   "ibv_modify_qp to INIT", ret);
         ibv_destroy_qp(qp);
         return uct_daqiri_qp_status(ret);
     }
@@ -132,6 +134,7 @@ static int uct_daqiri_qp_to_rts(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
 static void uct_daqiri_qp_read_back(uct_daqiri_iface_t *iface,
                                     struct ibv_qp *qp)
 {
+    char more[UCT_DAQIRI_MORE_MAX];
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
 
@@ -143,14 +146,15 @@ static void uct_daqiri_qp_read_back(uct_daqiri_iface_t *iface,
                                    1e9 + 0.5;
     iface->gauge->ack_timeout_ns = dq_ack_timeout_seconds(attr.timeout) * 1e9 +
                                    0.5;
-    if ((attr.min_rnr_timer != iface->config.rnr_timer) ||
-        (attr.timeout != iface->config.ack_timeout)) {
+    if (((attr.min_rnr_timer != iface->config.rnr_timer) ||
+         (attr.timeout != iface->config.ack_timeout)) &&
+        uct_daqiri_may_say(&iface->quiet.timers, more)) {
         ucs_warn("qp 0x%x keeps an RNR timer of %.2f ms and an ACK timeout of "
-                 "%.3f ms, where %.2f ms and %.3f ms were set", qp->qp_num,
+                 "%.3f ms, where %.2f ms and %.3f ms were set%s", qp->qp_num,
                  dq_rnr_timer_seconds(attr.min_rnr_timer) * 1e3,
                  dq_ack_timeout_seconds(attr.timeout) * 1e3,
                  dq_rnr_timer_seconds(iface->config.rnr_timer) * 1e3,
-                 dq_ack_timeout_seconds(iface->config.ack_timeout) * 1e3);
+                 dq_ack_timeout_seconds(iface->config.ack_timeout) * 1e3, more);
     }
 }
 
@@ -186,7 +190,8 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
         return UCS_ERR_NO_RESOURCE;
     }
     if (ret != 0) {
-        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, peer->host, verb, ret);
+        uct_daqiri_log_verb_rarely(&iface->quiet.connect, UCS_LOG_LEVEL_ERROR,
+                                   peer->host, verb, ret);
         return UCS_ERR_IO_ERROR;
     }
     uct_daqiri_qp_read_back(iface, qp);

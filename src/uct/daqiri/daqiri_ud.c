@@ -464,16 +464,20 @@ static const char *uct_daqiri_ud_renew(uct_daqiri_iface_t *iface)
 }
 
 
-static void uct_daqiri_ud_say(const uct_daqiri_ud_t *ud)
+static void uct_daqiri_ud_say(uct_daqiri_iface_t *iface)
 {
-    const dq_facts_t facts = {
+    const uct_daqiri_ud_t *ud = &iface->cm.ud;
+    const dq_facts_t facts    = {
         .cause   = ud->lost,
         .subject = UCT_DAQIRI_NAME,
         .qpn     = ud->qp->qp_num,
     };
     char line[DQ_TRIAGE_MESSAGE_MAX];
+    char more[UCT_DAQIRI_MORE_MAX];
 
-    ucs_warn("%s", dq_triage_carrier(&facts, line, sizeof(line)));
+    if (uct_daqiri_may_say(&iface->quiet.carrier, more)) {
+        ucs_warn("%s%s", dq_triage_carrier(&facts, line, sizeof(line)), more);
+    }
 }
 
 
@@ -499,7 +503,7 @@ int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface)
         uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, "handshake", verb, errno);
         return 0;
     }
-    uct_daqiri_ud_say(ud);
+    uct_daqiri_ud_say(iface);
     ud->lost = DQ_CAUSE_NONE;
     iface->count->ud_remade++;
     return 1;

@@ -232,8 +232,9 @@ START_TEST(test_carrier)
     talk(pair.link, CARRIED, &rng);
     pair_settle(&pair, CARRIED);
     t_end_close_all();
-    ck_assert_uint_gt(t_stats_sum("ud_remade"), 0);
-    ck_assert_uint_eq(t_stats_sum("ud_remade"), t_log_count(said));
+    ck_assert_uint_gt(t_log_count(said), 0); /* not more than once a second */
+    ck_assert_uint_ge(t_stats_sum("ud_remade"),
+                      t_log_count(said) + t_log_sum(" more like it before"));
     ck_assert_int_eq(t_stats_sum("losses") > 0, carriers[_i].is_later);
     ck_assert_uint_eq(t_stats_sum("am_rx"), 2 * CARRIED);
 }

@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -637,6 +638,108 @@ START_TEST(test_in_our_own_name_to_ourselves)
 END_TEST
 
 
+/* ---- What is said of them ---- */
+
+enum { NO_RTR = 1, OTHER_TIMERS };
+
+static int device_does; /* one of these, or 0; atomic                        */
+
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    int (*real)(struct ibv_qp*, struct ibv_qp_attr*, int);
+
+    if ((attr->qp_state == IBV_QPS_RTR) && (qp->qp_type == IBV_QPT_RC) &&
+        (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == NO_RTR)) {
+        return EINVAL;
+    }
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_modify_qp");
+    return real(qp, attr, mask);
+}
+
+
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                 struct ibv_qp_init_attr *init)
+{
+    int (*real)(struct ibv_qp*, struct ibv_qp_attr*, int,
+                struct ibv_qp_init_attr*);
+    int ret;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_query_qp");
+    ret            = real(qp, attr, mask, init);
+    if (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == OTHER_TIMERS) {
+        attr->min_rnr_timer = 0;
+    }
+    return ret;
+}
+
+
+static const struct {
+    const char *plan;  /* what the device does from then on                  */
+    int        does;   /* the same, here                                     */
+    unsigned   times;
+    const char *words; /* in each line                                       */
+} causes[] = {
+    {"verb name=create_ah", 0, 1000, "ibv_create_ah"},
+    {"verb name=create_qp", 0, 1000, "ibv_create_qp"},
+    {"verb name=reg_mr", 0, 1000, "ibv_reg_mr"},
+    {NULL, NO_RTR, 1000, "ibv_modify_qp to RTR"},
+    {NULL, OTHER_TIMERS, 60, "keeps an RNR timer of"},
+};
+
+enum { CAUSES = sizeof(causes) / sizeof(causes[0]) };
+
+
+/* Another stranger's first word; it has been looked at. */
+static void stranger_begins(unsigned index)
+{
+    uint64_t before  = t_live_sum("conns");
+    dq_frame_t frame = forger_frame(DQ_FRAME_REQ);
+
+    frame.src.uuid   = FORGER + index;
+    frame.src.ud_qpn = 0xffffff; /* nobody is there */
+    frame.peer_epoch = 0;
+    forger_say(&frame);
+    T_WAIT(t_live_sum("conns") == before + 1);
+}
+
+
+/* However many there are, a line a second says it, and how many there were. */
+START_TEST(test_lines)
+{
+    const char *words = causes[_i].words;
+    double begin, end;
+    char plan[100];
+    unsigned i;
+
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+    pair_open_with("CONN_TIMEOUT=3s");
+    t_expect_log(words);
+    if (causes[_i].plan != NULL) {
+        snprintf(plan, sizeof(plan), "%s times=%u", causes[_i].plan,
+                 causes[_i].times + 1);
+        t_plan_by_command(plan);
+    }
+    __atomic_store_n(&device_does, causes[_i].does, __ATOMIC_RELAXED);
+    begin = t_seconds();
+    for (i = 1; i <= causes[_i].times; i++) {
+        stranger_begins(i);
+    }
+    T_WAIT(t_log_count(words) > 0);
+    end = t_seconds();
+    ck_assert_uint_le(t_log_count(words), end - begin + 1);
+
+    T_WAIT(t_seconds() > end + 1);
+    stranger_begins(i);
+    T_WAIT(t_log_count(words) + t_log_sum(" more like it before") ==
+           causes[_i].times + 1);
+    __atomic_store_n(&device_does, 0, __ATOMIC_RELAXED);
+    T_WAIT(t_live_sum("conns_over") == causes[_i].times + 1);
+    pair_end();
+}
+END_TEST
+
+
 /* ---- RECVs that the device refuses ---- */
 
 static const struct {
@@ -688,6 +791,7 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_beginners);
     tcase_add_test(tcase, test_in_our_own_name);
     tcase_add_test(tcase, test_in_our_own_name_to_ourselves);
+    tcase_add_loop_test(tcase, test_lines, 0, CAUSES);
     tcase_add_loop_test(tcase, test_recvs_refused, 0,
                         sizeof(recvs) / sizeof(recvs[0]));
     suite_add_tcase(suite, tcase);
