@@ -21,13 +21,19 @@
 
 /* ---- addresses ---- */
 
-/* Splits [HOST][:PORT]; an IPv6 address with a port is in brackets. */
+/* Splits [HOST][:PORT]; an IPv6 address with a port is in brackets. The resolver
+ * would take a number alone for an address of IPv4. */
 static int net_split(const char *address, char *host, size_t host_size,
                      char *port, size_t port_size, daqiri_failure_t *failure)
 {
     const char *colon = strrchr(address, ':');
     size_t length     = strlen(address);
 
+    if ((length > 0) && (strspn(address, "0123456789") == length)) {
+        snprintf(port, port_size, "%s", address);
+        host[0] = '\0';
+        return 0;
+    }
     if (address[0] == '[') {
         const char *end = strchr(address, ']');
 
@@ -73,6 +79,15 @@ int daqiri_net_check(const char *address, daqiri_failure_t *failure)
             (net_check_port(address, port, failure) == 0)) ? 0 : -1;
 }
 
+static int net_is_without_host(const char *address)
+{
+    daqiri_failure_t ignored = {0};
+    char host[256], port[64];
+
+    return (net_split(address, host, sizeof(host), port, sizeof(port),
+                      &ignored) == 0) && (host[0] == '\0');
+}
+
 static struct addrinfo *net_resolve(const char *address, int flags,
                                     daqiri_failure_t *failure)
 {
@@ -98,6 +113,26 @@ static struct addrinfo *net_resolve(const char *address, int flags,
     return list;
 }
 
+/* A socket for both has IPv4's addresses as ::ffff:192.0.2.1, which nobody
+ * writes. */
+static void net_unmap(struct sockaddr_storage *address, socklen_t *length)
+{
+    struct sockaddr_in6 both;
+    struct sockaddr_in old = {.sin_family = AF_INET};
+
+    if (address->ss_family != AF_INET6) {
+        return;
+    }
+    memcpy(&both, address, sizeof(both));
+    if (IN6_IS_ADDR_V4MAPPED(&both.sin6_addr)) {
+        old.sin_port = both.sin6_port;
+        memcpy(&old.sin_addr, &both.sin6_addr.s6_addr[12],
+               sizeof(old.sin_addr));
+        memcpy(address, &old, sizeof(old));
+        *length = sizeof(old);
+    }
+}
+
 char *daqiri_net_name(int fd, int is_peer, char *name)
 {
     struct sockaddr_storage address;
@@ -107,6 +142,9 @@ char *daqiri_net_name(int fd, int is_peer, char *name)
 
     ret = is_peer ? getpeername(fd, (struct sockaddr*)&address, &length) :
                     getsockname(fd, (struct sockaddr*)&address, &length);
+    if (ret == 0) {
+        net_unmap(&address, &length);
+    }
     if ((ret != 0) ||
         (getnameinfo((struct sockaddr*)&address, length, host, sizeof(host),
                      port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) !=
@@ -118,6 +156,27 @@ char *daqiri_net_name(int fd, int is_peer, char *name)
                  port);
     }
     return name;
+}
+
+int daqiri_net_listens_on(int listener, char (*names)[DAQIRI_NET_NAME_MAX])
+{
+    struct sockaddr_in6 address = {0};
+    socklen_t length            = sizeof(address);
+    int is_v6_only              = 1;
+    socklen_t option            = sizeof(is_v6_only);
+
+    if ((getsockname(listener, (struct sockaddr*)&address, &length) != 0) ||
+        (address.sin6_family != AF_INET6) ||
+        !IN6_IS_ADDR_UNSPECIFIED(&address.sin6_addr) ||
+        (getsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &is_v6_only,
+                    &option) != 0) || is_v6_only) {
+        daqiri_net_name(listener, 0, names[0]);
+        return 1;
+    }
+    snprintf(names[0], DAQIRI_NET_NAME_MAX, "0.0.0.0:%u",
+             (unsigned)ntohs(address.sin6_port));
+    daqiri_net_name(listener, 0, names[1]);
+    return 2;
 }
 
 /* ---- waiting ---- */
@@ -177,30 +236,65 @@ static int net_prepare(int fd)
 
 /* ---- making connections ---- */
 
+/* Returns a socket, or -1 and errno. */
+static int net_listen_one(const struct addrinfo *info, int is_for_all)
+{
+    int one  = 1;
+    int zero = 0;
+    int error, fd;
+
+    fd = socket(info->ai_family, info->ai_socktype, info->ai_protocol);
+    if (fd < 0) {
+        return -1;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (is_for_all && (info->ai_family == AF_INET6)) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+    }
+    if ((bind(fd, info->ai_addr, info->ai_addrlen) != 0) ||
+        (listen(fd, 16) != 0) || (net_prepare(fd) != 0)) {
+        error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* The first that can be had of one family, or of any. */
+static int net_listen_first(const struct addrinfo *list, int family,
+                            int is_for_all, int *error)
+{
+    const struct addrinfo *info;
+    int fd = -1;
+
+    for (info = list; (info != NULL) && (fd < 0); info = info->ai_next) {
+        if ((family == AF_UNSPEC) || (info->ai_family == family)) {
+            fd     = net_listen_one(info, is_for_all);
+            *error = (fd < 0) ? errno : 0;
+        }
+    }
+    return fd;
+}
+
+/* On all addresses one socket of IPv6 does for both, where there is IPv6. */
 int daqiri_net_listen(const char *address, daqiri_failure_t *failure)
 {
     struct addrinfo *list = net_resolve(address, AI_PASSIVE, failure);
-    struct addrinfo *info;
-    int error = EADDRNOTAVAIL;
-    int one   = 1;
-    int fd    = -1;
+    int error             = EADDRNOTAVAIL;
+    int fd                = -1;
+    int is_for_all;
 
-    for (info = list; (info != NULL) && (fd < 0); info = info->ai_next) {
-        fd = socket(info->ai_family, info->ai_socktype, info->ai_protocol);
-        if (fd < 0) {
-            error = errno;
-            continue;
-        }
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-        if ((bind(fd, info->ai_addr, info->ai_addrlen) != 0) ||
-            (listen(fd, 16) != 0) || (net_prepare(fd) != 0)) {
-            error = errno;
-            close(fd);
-            fd = -1;
-        }
-    }
     if (list == NULL) {
         return -1;
+    }
+    is_for_all = net_is_without_host(address);
+    if (is_for_all) {
+        fd = net_listen_first(list, AF_INET6, 1, &error);
+    }
+    if ((fd < 0) && (error != EADDRINUSE)) {
+        fd = net_listen_first(list, is_for_all ? AF_INET : AF_UNSPEC, 0,
+                              &error);
     }
     freeaddrinfo(list);
     return (fd >= 0) ? fd :
@@ -276,7 +370,8 @@ int daqiri_net_accept(int listener, uint64_t deadline_ns,
             net_prepare(fd);
             return fd;
         }
-        if ((errno == EMFILE) || (errno == ENFILE) || (errno == ENOMEM)) {
+        if ((errno == EMFILE) || (errno == ENFILE) || (errno == ENOMEM) ||
+            (errno == ENOBUFS)) {
             return daqiri_fail(failure, DAQIRI_CLASS_LOCAL, "no client can be "
                                "taken: %s", strerror(errno));
         }

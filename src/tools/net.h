@@ -21,8 +21,10 @@
 /* "host:port" of a socket, both as numbers. */
 #define DAQIRI_NET_NAME_MAX 80
 
-/* [HOST][:PORT], [IPv6]:PORT, or :PORT; port 0 is any. The first looks at how
- * it is written, and returns 0 or -1; the others return a socket. */
+/* [HOST][:PORT], [IPv6]:PORT, or :PORT; digits alone are a port. Port 0 is any.
+ * The first looks at how it is written, and returns 0 or -1; the others return
+ * a socket. Without a host it listens on all addresses, of IPv4 and, where there
+ * is that, of IPv6. */
 int daqiri_net_check(const char *address, daqiri_failure_t *failure);
 int daqiri_net_listen(const char *address, daqiri_failure_t *failure);
 int daqiri_net_connect(const char *address, uint64_t deadline_ns,
@@ -30,6 +32,10 @@ int daqiri_net_connect(const char *address, uint64_t deadline_ns,
 /* Returns a connection. */
 int daqiri_net_accept(int listener, uint64_t deadline_ns,
                       daqiri_failure_t *failure);
+
+/* What it listens on, in the same form: how many names. */
+#define DAQIRI_NET_NAMES 2
+int daqiri_net_listens_on(int listener, char (*names)[DAQIRI_NET_NAME_MAX]);
 
 /* Of this end, or of the other. Returns name, DAQIRI_NET_NAME_MAX long. */
 char *daqiri_net_name(int fd, int is_peer, char *name);

@@ -35,7 +35,7 @@ enum {
 };
 
 static const struct argp_option pingpong_options[] = {
-    {"listen", PINGPONG_LISTEN, "[HOST]:PORT", 0,
+    {"listen", PINGPONG_LISTEN, "[HOST:]PORT", 0,
      "Be the server; port 0 is any (9000)", 1},
     {"addr", PINGPONG_ADDR, "HOST[:PORT]", 0, "Be the client of that server",
      1},

@@ -9,6 +9,7 @@
 #ifndef DAQIRI_PINGPONG_H
 #define DAQIRI_PINGPONG_H
 
+#include "quota.h"
 #include "rc.h"
 #include "report.h"
 #include "watch.h"
@@ -34,6 +35,7 @@ typedef struct daqiri_pingpong {
     int             is_uc;
     double          setup_timeout;  /* s, for each stage before the data */
     double          timeout;        /* s without any completion */
+    const daqiri_quota_t *quota;    /* of daqiri serve; NULL: no bounds */
 } daqiri_pingpong_t;
 
 /* Runs all of it under the watchdog. Returns the report, also when that had to

@@ -123,13 +123,17 @@ static int pingpong_barrier(pingpong_t *pp)
 static int pingpong_listen(pingpong_t *pp)
 {
     int listener = daqiri_net_listen(pp->opts.listen_on, &pp->failure);
-    char name[DAQIRI_NET_NAME_MAX];
+    char names[DAQIRI_NET_NAMES][DAQIRI_NET_NAME_MAX];
+    int i, count;
 
     if (listener < 0) {
         return -1;
     }
-    fprintf(stderr, "%s: waiting for a client on %s\n", pp->opts.speaker,
-            daqiri_net_name(listener, 0, name));
+    count = daqiri_net_listens_on(listener, names);
+    for (i = 0; i < count; ++i) {
+        fprintf(stderr, "%s: waiting for a client on %s\n", pp->opts.speaker,
+                names[i]);
+    }
     daqiri_watch_step(pp->child, "pre-resource-control", 7 * 24 * 3600.0);
     pp->fd = daqiri_net_accept(listener, UINT64_MAX, &pp->failure);
     close(listener);
@@ -163,7 +167,7 @@ static int pingpong_terms(pingpong_t *pp)
     pp->opts.size  = frame.terms.size;
     pp->opts.iters = frame.terms.iters;
     pp->opts.is_uc = frame.terms.is_uc;
-    return 0;
+    return daqiri_quota_take(pp->opts.quota, pp->opts.size, 0, &pp->failure);
 }
 
 /* A connection on which both have said who they are. */

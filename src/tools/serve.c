@@ -12,7 +12,9 @@
 #include "daqiri.h"
 #include "devices.h"
 #include "net.h"
+#include "places.h"
 #include "pingpong.h"
+#include "sizes.h"
 #include "soft.h"
 #include "tcp.h"
 
@@ -23,11 +25,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-/* At once; further ones wait. */
-#define SERVE_CLIENTS_MAX 64
+/* Unless the user says otherwise. */
+#define SERVE_CLIENTS     64
+#define SERVE_PER_ADDRESS 16
+#define SERVE_MEMORY      ((uint64_t)2 << 30)
+#define SERVE_DURATION    3600.0
+
+#define SERVE_CLIENTS_MAX 1024
+
+/* A client may stay longer than a test may last: so many times the patience. */
+#define SERVE_SPARE_FACTOR 3
 
 #define SERVE_LOOK_NS 200000000ull
 
@@ -38,12 +47,16 @@ enum {
     SERVE_DEVICE,
     SERVE_PORT,
     SERVE_GID,
-    SERVE_CLASS
+    SERVE_CLASS,
+    SERVE_CLIENTS_AT_ONCE,
+    SERVE_OF_ADDRESS,
+    SERVE_MEMORY_OF_ALL,
+    SERVE_TIME
 };
 
 static const struct argp_option serve_options[] = {
-    {"listen", SERVE_LISTEN, "[HOST]:PORT", 0,
-     "Where to listen; port 0 is any (:9000)"},
+    {"listen", SERVE_LISTEN, "[HOST:]PORT", 0,
+     "Where to listen; port 0 is any (9000, on all addresses)"},
     {"count", SERVE_COUNT, "N", 0, "End after so many clients (never)"},
     {"timeout", SERVE_TIMEOUT, "TIME", 0,
      "Leave a client from which nothing comes (5s)"},
@@ -53,8 +66,41 @@ static const struct argp_option serve_options[] = {
     {"gid-index", SERVE_GID, "N", 0, "GID, for pingpong (as daqiri chooses it)"},
     {"traffic-class", SERVE_CLASS, "N", 0,
      "Of the answers of pingpong, 0 to 255 (0)"},
+    {"max-clients", SERVE_CLIENTS_AT_ONCE, "N", 0,
+     "At once; further ones are refused (64)"},
+    {"max-per-address", SERVE_OF_ADDRESS, "N", 0,
+     "Of these, from one address (16)"},
+    {"max-memory", SERVE_MEMORY_OF_ALL, "SIZE", 0,
+     "For the messages of all clients together (2G)"},
+    {"max-duration", SERVE_TIME, "TIME", 0,
+     "Of a test, and of a client's stay (1h)"},
     {NULL}
 };
+
+static error_t serve_parse_bound(int key, char *arg, struct argp_state *state)
+{
+    daqiri_serve_opts_t *opts = state->input;
+
+    switch (key) {
+    case SERVE_CLIENTS_AT_ONCE:
+        opts->max_clients = daqiri_args_count(state, "max-clients", arg, 1,
+                                              SERVE_CLIENTS_MAX);
+        return 0;
+    case SERVE_OF_ADDRESS:
+        opts->max_per_address = daqiri_args_count(state, "max-per-address",
+                                                  arg, 1, SERVE_CLIENTS_MAX);
+        return 0;
+    case SERVE_MEMORY_OF_ALL:
+        opts->max_memory = daqiri_args_size(state, "max-memory", arg, 1,
+                                            (size_t)1 << 50);
+        return 0;
+    case SERVE_TIME:
+        opts->max_duration = daqiri_args_duration(state, "max-duration", arg);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
 
 static error_t serve_parse(int key, char *arg, struct argp_state *state)
 {
@@ -87,6 +133,8 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
         opts->traffic_class = (unsigned)daqiri_args_count(state,
                                               "traffic-class", arg, 0, 255);
         return 0;
+    default:
+        return serve_parse_bound(key, arg, state);
     case ARGP_KEY_END:
         if ((strcmp(opts->device, "none") == 0) &&
             ((opts->port != 0) || (opts->gid_index >= 0) ||
@@ -95,8 +143,6 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
                        "device, and -device none has none");
         }
         return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -207,6 +253,7 @@ static json_t *serve_tcp(const daqiri_serve_opts_t *opts, int fd, const char *ve
     }
     test->fd      = fd;
     test->timeout = opts->timeout;
+    test->quota   = &opts->quota;
     test->failure = *failure;
     snprintf(test->peer_version, sizeof(test->peer_version), "%s", version);
     if (failure->class_id == DAQIRI_CLASS_NONE) {
@@ -230,7 +277,8 @@ static json_t *serve_pingpong(const daqiri_serve_opts_t *opts, int fd,
         .gid_index     = opts->gid_index,
         .traffic_class = opts->traffic_class,
         .setup_timeout = opts->timeout,
-        .timeout       = opts->timeout
+        .timeout       = opts->timeout,
+        .quota         = &opts->quota
     };
     daqiri_failure_t failure = {.stage = "pre-resource-control"};
     json_t *report;
@@ -273,11 +321,16 @@ static int serve_one(const daqiri_serve_opts_t *opts, int fd)
     }
 }
 
-static void serve_client(const daqiri_serve_opts_t *opts, int fd)
+static void serve_client(const daqiri_serve_opts_t *opts, int fd,
+                         const daqiri_quota_t *quota, size_t place,
+                         uint64_t end_ns)
 {
     daqiri_serve_opts_t own = *opts;
 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    own.quota       = *quota;
+    own.quota.place = place;
+    own.end_ns      = end_ns;
     daqiri_net_name(fd, 0, own.local_addr);
     daqiri_net_name(fd, 1, own.remote_addr);
     _exit(serve_one(&own, fd) ? DAQIRI_EXIT_OK : DAQIRI_EXIT_FAILED);
@@ -285,107 +338,75 @@ static void serve_client(const daqiri_serve_opts_t *opts, int fd)
 
 /* ---- the server ---- */
 
-typedef struct serve {
-    int      listener;
-    pid_t    pids[SERVE_CLIENTS_MAX]; /* of children; 0: a free place */
-    unsigned running;
-    uint64_t taken;
-    uint64_t failed;
-} serve_t;
-
-/* Children that have ended; with `options` 0, waits for one. */
-static void serve_reap(serve_t *serve, int options)
+/* Whatever becomes of the client, the server goes on. */
+static void serve_start(daqiri_places_t *places,
+                        const daqiri_serve_opts_t *opts, int listener, int fd)
 {
-    int status;
+    const double stay        = opts->max_duration +
+                               SERVE_SPARE_FACTOR * opts->timeout;
+    const uint64_t end_ns    = daqiri_now_ns() + (uint64_t)(stay * 1e9);
+    daqiri_failure_t failure = {0};
     pid_t pid;
-    size_t i;
+    int place;
 
-    while ((serve->running > 0) &&
-           ((pid = waitpid(-1, &status, options)) > 0)) {
-        for (i = 0; i < SERVE_CLIENTS_MAX; ++i) {
-            serve->pids[i] = (serve->pids[i] == pid) ? 0 : serve->pids[i];
-        }
-        --serve->running;
-        serve->failed += !WIFEXITED(status) || (WEXITSTATUS(status) != 0);
-    }
-}
-
-static void serve_note(serve_t *serve, pid_t pid)
-{
-    size_t i;
-
-    for (i = 0; (i < SERVE_CLIENTS_MAX - 1) && (serve->pids[i] != 0); ++i) {
-    }
-    serve->pids[i] = pid;
-    ++serve->taken;
-    ++serve->running;
-}
-
-/* A terminal has told the children, too; kill(1) has not. */
-static void serve_stop(const serve_t *serve)
-{
-    size_t i;
-
-    for (i = 0; i < SERVE_CLIENTS_MAX; ++i) {
-        if (serve->pids[i] != 0) {
-            daqiri_stop_tell(serve->pids[i]);
-        }
-    }
-}
-
-static int serve_take(serve_t *serve, const daqiri_serve_opts_t *opts,
-                      daqiri_failure_t *failure)
-{
-    daqiri_failure_t none = {0};
-    pid_t pid;
-    int fd;
-
-    fd = daqiri_net_accept(serve->listener, daqiri_now_ns() + SERVE_LOOK_NS,
-                           &none);
-    if (fd < 0) {
-        return ((none.class_id == DAQIRI_CLASS_TIMEOUT) ||
-                (none.class_id == DAQIRI_CLASS_INTERRUPTED)) ? 0 :
-               daqiri_fail(failure, none.class_id, "%s", none.text);
+    place = daqiri_places_find(places, fd, &failure);
+    if (place < 0) {
+        daqiri_places_refuse(places, fd, &failure);
+        return;
     }
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
-        close(serve->listener);
-        serve_client(opts, fd);
+        close(listener);
+        daqiri_places_leave(places);
+        serve_client(opts, fd, &places->quota, (size_t)place, end_ns);
     }
-    close(fd);
     if (pid < 0) {
-        return daqiri_fail(failure, DAQIRI_CLASS_LOCAL, "no process for a "
-                           "client: %s", strerror(errno));
+        daqiri_fail(&failure, DAQIRI_CLASS_RESOURCE_EXHAUSTED, "there is no "
+                    "process for another client: %s", strerror(errno));
+        daqiri_places_refuse(places, fd, &failure);
+        return;
     }
-    serve_note(serve, pid);
-    return 0;
+    daqiri_places_note(places, place, fd, pid, end_ns);
+    close(fd);
 }
 
-static int serve_all(serve_t *serve, const daqiri_serve_opts_t *opts)
+/* Waits for a client, for a while. */
+static void serve_take(daqiri_places_t *places,
+                       const daqiri_serve_opts_t *opts, int listener)
 {
     daqiri_failure_t failure = {0};
-    int ret = 0;
+    int fd;
 
-    while ((ret == 0) && !daqiri_stop_asked() &&
-           ((opts->count == 0) || (serve->taken < opts->count))) {
-        serve_reap(serve, WNOHANG);
-        if (serve->running == SERVE_CLIENTS_MAX) {
-            poll(NULL, 0, 50);
-        } else {
-            ret = serve_take(serve, opts, &failure);
+    fd = daqiri_net_accept(listener, daqiri_now_ns() + SERVE_LOOK_NS, &failure);
+    if (fd >= 0) {
+        serve_start(places, opts, listener, fd);
+    } else if (failure.class_id == DAQIRI_CLASS_LOCAL) {
+        daqiri_places_say(places, failure.text);
+        poll(NULL, 0, 50); /* out of descriptors: not at once again */
+    }
+}
+
+static int serve_all(daqiri_places_t *places, const daqiri_serve_opts_t *opts,
+                     int listener)
+{
+    int is_stopped = 0;
+
+    while (!daqiri_stop_asked() &&
+           ((opts->count == 0) || (places->taken < opts->count))) {
+        daqiri_places_look(places);
+        serve_take(places, opts, listener);
+    }
+    close(listener);
+    while (places->running > 0) {
+        if (daqiri_stop_asked() && !is_stopped) {
+            daqiri_places_stop(places);
+            is_stopped = 1;
         }
+        poll(NULL, 0, 20);
+        daqiri_places_look(places);
     }
-    close(serve->listener);
-    if (ret != 0) {
-        fprintf(stderr, "%s: %s\n", opts->speaker, failure.text);
-    }
-    if (daqiri_stop_asked()) {
-        serve_stop(serve);
-    }
-    serve_reap(serve, 0);
-    return ((ret != 0) || (serve->failed > 0)) ? DAQIRI_EXIT_FAILED :
-                                                 DAQIRI_EXIT_OK;
+    return (places->failed > 0) ? DAQIRI_EXIT_FAILED : DAQIRI_EXIT_OK;
 }
 
 /* A name that is none is better said now than to each client. */
@@ -427,19 +448,39 @@ static int serve_settle(daqiri_serve_opts_t *opts, char **argv)
     return (status == 0) ? serve_look_up(opts) : status;
 }
 
+/* Where, one line for each address. */
+static void serve_greet(const daqiri_serve_opts_t *opts, int listener)
+{
+    char names[DAQIRI_NET_NAMES][DAQIRI_NET_NAME_MAX];
+    int i, count;
+
+    if (opts->device != NULL) {
+        fprintf(stderr, "%s: RDMA goes over %s\n", opts->speaker,
+                opts->device);
+    }
+    count = daqiri_net_listens_on(listener, names);
+    for (i = 0; i < count; ++i) {
+        fprintf(stderr, "%s: waiting for clients on %s\n", opts->speaker,
+                names[i]);
+    }
+}
+
 int daqiri_serve(int argc, char **argv)
 {
     daqiri_serve_opts_t opts = {
-        .speaker   = argv[0],
-        .listen_on = ":" DAQIRI_NET_PORT,
-        .timeout   = 5,
-        .device    = "auto",
-        .gid_index = -1
+        .speaker         = argv[0],
+        .listen_on       = ":" DAQIRI_NET_PORT,
+        .timeout         = 5,
+        .device          = "auto",
+        .gid_index       = -1,
+        .max_clients     = SERVE_CLIENTS,
+        .max_per_address = SERVE_PER_ADDRESS,
+        .max_memory      = SERVE_MEMORY,
+        .max_duration    = SERVE_DURATION
     };
     daqiri_failure_t failure = {0};
-    char name[DAQIRI_NET_NAME_MAX];
-    serve_t serve = {0};
-    int status;
+    daqiri_places_t places;
+    int listener, status;
     size_t i;
 
     daqiri_args_parse(&serve_argp, argc, argv, &opts);
@@ -447,22 +488,28 @@ int daqiri_serve(int argc, char **argv)
     if (status != DAQIRI_EXIT_OK) {
         return status;
     }
+    places = (daqiri_places_t){
+        .speaker         = opts.speaker,
+        .count           = opts.max_clients,
+        .max_per_address = opts.max_per_address,
+        .quota           = {.max_memory   = opts.max_memory,
+                            .max_duration = opts.max_duration}
+    };
+    if (daqiri_places_open(&places) != 0) {
+        fprintf(stderr, "%s: no memory\n", opts.speaker);
+        return DAQIRI_EXIT_FAILED;
+    }
     daqiri_stop_catch();
-    serve.listener = daqiri_net_listen(opts.listen_on, &failure);
-    if (serve.listener < 0) {
+    listener = daqiri_net_listen(opts.listen_on, &failure);
+    if (listener < 0) {
         fprintf(stderr, "%s: %s\n", opts.speaker, failure.text);
         return DAQIRI_EXIT_FAILED;
     }
-    if (opts.device != NULL) {
-        fprintf(stderr, "%s: RDMA goes over %s\n", opts.speaker,
-                opts.device);
-    }
-    fprintf(stderr, "%s: waiting for clients on %s\n", opts.speaker,
-            daqiri_net_name(serve.listener, 0, name));
+    serve_greet(&opts, listener);
     for (i = 0; (opts.format == DAQIRI_FORMAT_CSV) && (i < SERVE_CSV_COUNT);
          ++i) {
         printf("%s%s", serve_csv[i], (i + 1 < SERVE_CSV_COUNT) ? "," : "\n");
     }
     fflush(stdout);
-    return serve_all(&serve, &opts);
+    return serve_all(&places, &opts, listener);
 }

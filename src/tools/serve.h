@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * `daqiri serve`: options, clients and their lines (serve.c), and the runs of a
- * sweep (serve_flow.c). Each client is served in a process of its own.
+ * `daqiri serve`: options, clients and their lines (serve.c), who may come
+ * (places.c) and what he may have (quota.c), and the runs of a sweep
+ * (serve_flow.c). Each client is served in a process of its own.
  */
 
 #ifndef DAQIRI_SERVE_H
 #define DAQIRI_SERVE_H
 
 #include "net.h"
+#include "quota.h"
 #include "report.h"
 
 #include <stdint.h>
@@ -23,8 +25,13 @@ typedef struct daqiri_serve_opts {
     unsigned        port;
     int             gid_index;
     unsigned        traffic_class;
+    uint64_t        max_clients, max_per_address;
+    uint64_t        max_memory;   /* bytes, of all clients' messages */
+    double          max_duration; /* s */
     /* of the client of this process, asked for as it comes: of a connection
      * that broke the system tells neither */
+    daqiri_quota_t  quota;
+    uint64_t        end_ns;    /* when its time here is over */
     char            local_addr[DAQIRI_NET_NAME_MAX];
     char            remote_addr[DAQIRI_NET_NAME_MAX];
 } daqiri_serve_opts_t;

@@ -21,7 +21,7 @@
 #define SERVE_START_FACTOR 6
 
 /* s beyond what the messages take, and for a run that is asked to stop. */
-#define SERVE_SPARE 60.0
+#define SERVE_RUN_SPARE 60.0
 #define SERVE_GRACE 2.0
 
 static const char *const serve_patterns[DAQIRI_PEER_PATTERN_LAST] = {
@@ -162,7 +162,7 @@ static void serve_take_terms(const daqiri_serve_opts_t *opts, int fd,
         .is_second = 1,
         .patience  = opts->timeout
     };
-    run->time_limit = 1.5 * run->seconds + SERVE_SPARE +
+    run->time_limit = 1.5 * run->seconds + SERVE_RUN_SPARE +
                       SERVE_START_FACTOR * opts->timeout;
     if (strcmp(run->pattern, "stream") != 0) {
         run->gbps = 0; /* it has none */
@@ -170,14 +170,17 @@ static void serve_take_terms(const daqiri_serve_opts_t *opts, int fd,
 }
 
 /* In place of what that has led to. */
-static void serve_stopped(daqiri_failure_t *failure)
+static void serve_stopped(const daqiri_serve_opts_t *opts,
+                          daqiri_failure_t *failure)
 {
     const char *stage = failure->stage;
 
     memset(failure, 0, sizeof(*failure));
     failure->stage = stage;
-    daqiri_fail(failure, DAQIRI_CLASS_INTERRUPTED, "the server was asked to "
-                "stop");
+    daqiri_fail(failure, DAQIRI_CLASS_INTERRUPTED, "%s",
+                (daqiri_now_ns() >= opts->end_ns) ?
+                "its time on this server is over (-max-duration)" :
+                "the server was asked to stop");
 }
 
 /* Returns 1 when there are no more runs, 0, or -1 and a failure. */
@@ -195,7 +198,7 @@ static int serve_next_terms(const daqiri_serve_opts_t *opts, int fd,
         if (!daqiri_stop_asked()) {
             return -1;
         }
-        serve_stopped(failure);
+        serve_stopped(opts, failure);
         daqiri_net_abort(fd, failure);
         return 1; /* nothing of the client's has failed here */
     }
@@ -228,9 +231,10 @@ static int serve_next(const daqiri_serve_opts_t *opts, int fd,
     if (ret == 0) {
         serve_take_terms(opts, fd, &terms, &run);
         serve_report_terms(report, &run);
-        ret = serve_run(&run, report, &failure);
+        ret = daqiri_quota_take(&opts->quota, run.size, run.seconds, &failure);
+        ret = (ret == 0) ? serve_run(&run, report, &failure) : ret;
         if ((ret != 0) && daqiri_stop_asked()) {
-            serve_stopped(&failure); /* before there was anything to measure */
+            serve_stopped(opts, &failure); /* before there was anything to measure */
         }
     }
     if (ret == 0) {

@@ -18,6 +18,7 @@
 #include "failure.h"
 #include "hist.h"
 #include "peer.h"
+#include "quota.h"
 #include "stop.h"
 
 #include <jansson.h>
@@ -31,6 +32,7 @@ typedef struct daqiri_tcp {
     uint64_t size;         /* bytes of a message; the client's */
     double   duration;     /* s; the client's */
     double   timeout;      /* s without a byte */
+    const daqiri_quota_t *quota; /* of the server; NULL: no bounds */
     /* out */
     daqiri_failure_t failure;
     char     peer_version[DAQIRI_PEER_WORD_MAX];

@@ -371,7 +371,8 @@ static int tcp_terms(daqiri_tcp_t *test)
     test->pattern  = frame.tcp_terms.pattern;
     test->size     = frame.tcp_terms.size;
     test->duration = (double)frame.tcp_terms.duration_ms / 1e3;
-    return 0;
+    return daqiri_quota_take(test->quota, test->size, test->duration,
+                             &test->failure);
 }
 
 static int tcp_ready(daqiri_tcp_t *test)

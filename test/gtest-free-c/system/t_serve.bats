@@ -226,3 +226,188 @@ flows()
     [ "$(head -n 1 serve.out)" = 'remote_addr,test,datapath,pattern,size,messages,bytes,elapsed_s,gbit_per_s,cpu_percent,failure_class' ]
     grep -q -E '^127\.0\.0\.1:[0-9]+,pingpong,rdma,pingpong,64,20,1280,' serve.out
 }
+
+# --- bounds: a server that anybody may reach
+
+# serve_all OPTION...: serves on all addresses; $addr is IPv4's, $addr6 IPv6's.
+serve_all()
+{
+    start serve "$T_DAQIRI" serve -listen 0 -device none -json "$@"
+    server=$pid
+    running+=("$pid")
+    listening serve
+    addr=127.0.0.1:${addr##*:}
+    addr6="[::1]:${addr##*:}"
+}
+
+need_ipv6()
+{
+    grep -q '^0*1 ' /proc/net/if_inet6 2>/dev/null || skip 'there is no IPv6 here'
+}
+
+# clients N: the server has so many.
+clients()
+{
+    [ "$(pgrep -c -P "$server")" -eq "$1" ]
+}
+
+# stays NAME ADDR: a client that says that it comes for a sweep, and no more.
+stays()
+{
+    start "$1" timeout 100 /usr/bin/python3 "$fake_peer" "${2##*:}" hello:3 stay
+    running+=("$pid")
+}
+
+@test "-listen with a number alone is a port, on all addresses of IPv4 and IPv6, and that is said" {
+    need_ipv6
+    serve_all
+    wait_for 60 grep -q "waiting for clients on \[::\]:${addr##*:}\$" serve.err
+    grep -q "waiting for clients on 0.0.0.0:${addr##*:}\$" serve.err
+    daqiri tcp -addr "$addr" -duration 50ms -json
+    [ "$status" -eq 0 ]
+    daqiri tcp -addr "$addr6" -duration 50ms -json
+    [ "$status" -eq 0 ]
+    lines 2
+    line 1 '.ok and (.remote_addr | startswith("127.0.0.1:")) and (.local_addr | startswith("127.0.0.1:"))'
+    line 2 '.ok and (.remote_addr | startswith("[::1]:"))'
+    daqiri serve -device none -listen "${addr##*:}"
+    refused 1 "cannot listen on ${addr##*:}: Address already in use"
+    daqiri serve -device none -listen 70000
+    refused 2 "'70000' is no address: a port is a number up to 65535"
+}
+
+@test "-max-clients: who is too many is told, and has a place when one is free" {
+    need_python
+    serve -device none -timeout 60s -max-clients 2
+    stays a "$addr"
+    first=$pid
+    stays b "$addr"
+    wait_for 60 clients 2
+    daqiri tcp -addr "$addr" -duration 50ms -json
+    failed peer_failed control
+    has '.error | test("this server has its 2 clients, and takes no more meanwhile \\(-max-clients\\)")'
+    wait_for 60 grep -q 'daqiri serve: 127\.0\.0\.1:[0-9]* is refused: this server has its 2 clients' serve.err
+    kill "$first"
+    wait_for 60 clients 1
+    daqiri tcp -addr "$addr" -duration 50ms -json
+    [ "$status" -eq 0 ]
+}
+
+@test "-max-per-address: one host does not have all places" {
+    need_python
+    need_ipv6
+    serve_all -timeout 60s -max-per-address 1
+    stays a "$addr"
+    wait_for 60 clients 1
+    daqiri tcp -addr "$addr" -duration 50ms -json
+    failed peer_failed control
+    has '.error | test("this server has 1 of 1 clients from this address, and takes no more meanwhile \\(-max-per-address\\)")'
+    daqiri tcp -addr "$addr6" -duration 50ms -json
+    [ "$status" -eq 0 ]
+}
+
+@test "refused by the dozen: each is told, a line a second at most, and no process is left" {
+    need_python
+    serve -device none -timeout 60s -max-clients 1
+    stays a "$addr"
+    wait_for 60 clients 1
+    for i in $(seq 40); do
+        daqiri tcp -addr "$addr" -duration 50ms -json
+        failed peer_failed control
+    done
+    clients 1
+    [ "$(grep -c 'is refused' serve.err)" -lt 40 ]
+    [ "$(ls "/proc/$server/fd" | wc -l)" -lt 60 ]
+}
+
+@test "-max-memory: for the messages of all clients together" {
+    need_python
+    serve -device soft -timeout 60s -max-memory 1M
+    daqiri tcp -addr "$addr" -size 512K -duration 50ms -json
+    [ "$status" -eq 0 ]
+    daqiri tcp -addr "$addr" -size 1M -duration 50ms -json
+    failed peer_failed control
+    has '.error | test("this server has no 2 MiB for the test: its clients may have 1 MiB together \\(-max-memory\\)")'
+    daqiri pingpong -device soft -addr "$addr" -size 1M -iters 10 -json
+    [ "$status" -eq 1 ]
+    has '.error | test("this server has no 2 MiB for the test")'
+    daqiri sweep -device soft -addr "$addr" -sizes 1M -transports tcp -duration 50ms
+    [ "$status" -eq 1 ]
+    [[ $stderr$output == *'this server has no 2 MiB for the test'* ]]
+    # pingpong with 512 KiB, that stops when the server is ready
+    wait_for 60 clients 0
+    start a timeout 100 /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:1 \
+        'frame:2:0000000000080000000000000000000a00' hear
+    running+=("$pid")
+    holder=$pid
+    wait_for 60 grep -a -q post-resource-control a.out
+    daqiri tcp -addr "$addr" -size 64 -duration 50ms -json
+    failed peer_failed control
+    has '.error | test("this server has no 128 B for the test")'
+    kill "$holder"
+    wait_for 60 clients 0
+    daqiri tcp -addr "$addr" -size 512K -duration 50ms -json
+    [ "$status" -eq 0 ]
+}
+
+@test "-max-duration: longer tests are refused, and longer stays ended" {
+    serve -device soft -timeout 2s -max-duration 1s -json
+    daqiri tcp -addr "$addr" -duration 2s -json
+    failed peer_failed control
+    has '.error | test("a test of 2 s is longer than the 1 s that this server allows \\(-max-duration\\)")'
+    daqiri pingpong -device soft -addr "$addr" -duration 1h -json
+    [ "$status" -eq 0 ]
+    has '.ok and .messages > 0 and .elapsed_s < 3600'
+    grep -q 'daqiri serve: 127\.0\.0\.1:[0-9]* has been here for as long as it may (-max-duration), and is asked to leave' serve.err
+    lines 2
+    line 2 '.ok and .interrupted'
+    daqiri tcp -addr "$addr" -duration 50ms -json
+    [ "$status" -eq 0 ]
+}
+
+@test "no process for a client: it is told, and the server goes on" {
+    [ "$(id -u)" -eq 0 ] || skip 'root has no bound, and only root can become another user'
+    command -v setpriv >/dev/null && command -v prlimit >/dev/null || skip 'util-linux is not installed'
+    dir=$(mktemp -d)
+    install -m 755 "$T_DAQIRI" "$dir/daqiri"
+    chmod 755 "$dir"
+    start serve setpriv --reuid=65534 --regid=65534 --clear-groups \
+        "$dir/daqiri" serve -device none -listen 127.0.0.1:0 -json
+    server=$pid
+    running+=("$pid")
+    listening serve
+    rm -r "$dir"
+    bound=(setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --pid "$server")
+    most=$("${bound[@]}" --nproc -o HARD --noheadings)
+    "${bound[@]}" --nproc=0:
+    daqiri tcp -addr "$addr" -duration 50ms -json
+    failed peer_failed control
+    has '.error | test("there is no process for another client: Resource temporarily unavailable")'
+    "${bound[@]}" --nproc="${most// /}:"
+    daqiri tcp -addr "$addr" -duration 50ms -json
+    [ "$status" -eq 0 ]
+    grep -q 'is refused: there is no process for another client' serve.err
+}
+
+@test "no descriptor for a client: it waits, and the server goes on" {
+    command -v prlimit >/dev/null || skip 'util-linux is not installed'
+    serve -device none -json
+    prlimit --pid "$server" --nofile=3:
+    start client timeout 100 "$T_DAQIRI" tcp -addr "$addr" -duration 50ms -json
+    client=$pid
+    wait_for 60 grep -q 'no client can be taken: Too many open files' serve.err
+    prlimit --pid "$server" --nofile=1024:
+    ended "$client"
+    [ "$ended" -eq 0 ]
+}
+
+@test "bounds: mistakes" {
+    daqiri serve -max-clients 0
+    refused 2 '-max-clients 0: it is a number from 1 to 1024'
+    daqiri serve -max-per-address x
+    refused 2 '-max-per-address x: it is a number from 1 to 1024'
+    daqiri serve -max-memory 0
+    refused 2 '-max-memory 0: it is a size'
+    daqiri serve -max-duration 0
+    refused 2 '-max-duration 0: it is a time'
+}
