@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 static void devices_ask_ports(daqiri_device_t *device,
                               struct ibv_context *context, unsigned num_ports)
@@ -241,7 +242,9 @@ int daqiri_soft_device_room(unsigned long long *bytes_p)
 {
     struct statvfs fs;
 
-    if (statvfs(DAQIRI_SOFT_DEVICE_FOLDER, &fs) != 0) {
+    /* EROFS, too, which for root is all that is in the way */
+    if ((statvfs(DAQIRI_SOFT_DEVICE_FOLDER, &fs) != 0) ||
+        (access(DAQIRI_SOFT_DEVICE_FOLDER, W_OK | X_OK) != 0)) {
         return errno;
     }
     *bytes_p = (unsigned long long)fs.f_bavail * fs.f_frsize;

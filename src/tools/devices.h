@@ -57,7 +57,8 @@ int daqiri_device_try_memory(const daqiri_device_t *device, size_t length);
 /* Where the software device keeps what its processes share. */
 #define DAQIRI_SOFT_DEVICE_FOLDER "/dev/shm"
 
-/* How many bytes are left there. Returns 0 or an errno. */
+/* How many bytes are left there. Returns 0 or an errno: it is not there, or this
+ * user may not write there. */
 int daqiri_soft_device_room(unsigned long long *bytes_p);
 
 #endif

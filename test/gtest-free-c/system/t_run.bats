@@ -233,6 +233,22 @@ sets()
     refused 1 'device softverbs0 cannot be used: /dev/shm has 512 KiB left, at least 2048 KiB are needed'
 }
 
+@test "/dev/shm is read-only, or not there: a sentence, status 1" {
+    local own=(unshare -m)
+
+    [ "$(id -u)" -eq 0 ] || own=(unshare -rm)
+    "${own[@]}" mount -t tmpfs tmpfs /dev/shm 2>/dev/null ||
+        skip 'mounting in a namespace is not allowed here'
+    run --separate-stderr "${own[@]}" sh -c \
+        'mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"' - \
+        "$T_DAQIRI" run --device soft env
+    refused 1 'device softverbs0 cannot be used: /dev/shm: Read-only file system'
+    [[ $stderr != *'asked for with'* ]]
+    run --separate-stderr "${own[@]}" sh -c \
+        'mount -t tmpfs tmpfs /dev && exec "$@"' - "$T_DAQIRI" run env
+    refused 1 'device softverbs0 cannot be used: /dev/shm: No such file or directory'
+}
+
 # --- the libraries
 
 # Lays out DIR like the build tree, with the command and these libraries.
