@@ -5,6 +5,9 @@
  */
 #include "t_uct.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,6 +38,95 @@ static void pair_close(pair_t *pair)
 {
     ck_assert_int_eq(munmap(pair->mem, LENGTH), 0);
 }
+
+
+/* ---- A device with few registrations ---- */
+
+enum { FEW = 256, BUFFERS = 2000, BUFFER = 4096 };
+
+static int few_max_mr; /* 0: what the device says                            */
+static int few_live;   /* registrations of this process                      */
+
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    int (*real)(struct ibv_context*, struct ibv_device_attr*);
+    int ret;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_query_device");
+    ret            = real(context, attr);
+    if ((ret == 0) && (few_max_mr != 0)) {
+        attr->max_mr = few_max_mr;
+    }
+    return ret;
+}
+
+
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+                          int access)
+{
+    struct ibv_mr *(*real)(struct ibv_pd*, void*, size_t, int);
+    struct ibv_mr *mr;
+
+    if ((few_max_mr != 0) &&
+        (__atomic_load_n(&few_live, __ATOMIC_RELAXED) >= few_max_mr)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_reg_mr");
+    mr             = real(pd, addr, length, access);
+    __atomic_fetch_add(&few_live, mr != NULL, __ATOMIC_RELAXED);
+    return mr;
+}
+
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
+                                uint64_t iova, unsigned access)
+{
+    (void)iova; /* as ibv_reg_mr() calls it */
+    return ibv_reg_mr(pd, addr, length, (int)access);
+}
+
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    int (*real)(struct ibv_mr*);
+    int ret;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_dereg_mr");
+    ret            = real(mr);
+    __atomic_fetch_sub(&few_live, ret == 0, __ATOMIC_RELAXED);
+    return ret;
+}
+
+
+/* Many more buffers than the device registers, one after the other, each kept
+ * for the next time: those of long ago make room. */
+START_TEST(test_few)
+{
+    t_region_t region;
+    uint8_t *mem;
+    t_end_t *end;
+    int i;
+
+    t_only_daqiri("is known to keep memory registered");
+    few_max_mr = FEW;
+    end        = t_end_open("");
+    mem        = mmap(NULL, 2 * (size_t)BUFFERS * BUFFER, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(mem, MAP_FAILED);
+    for (i = 0; i < BUFFERS; i++) {
+        /* no two of them are neighbours, which would become one */
+        t_region_open(&region, end, mem + 2 * (size_t)i * BUFFER, BUFFER);
+        t_region_close(&region);
+        ck_assert_int_le(__atomic_load_n(&few_live, __ATOMIC_RELAXED), FEW);
+    }
+    ck_assert_int_gt(few_live, FEW / 4); /* and they are kept */
+    t_end_close_all();
+    ck_assert_int_eq(munmap(mem, 2 * (size_t)BUFFERS * BUFFER), 0);
+}
+END_TEST
 
 
 START_TEST(test_kept)
@@ -205,6 +297,7 @@ static Suite *suite_mem(void)
 
     if (strcmp(getenv("UCX_MEM_EVENTS"), "n") != 0) {
         tcase_add_test(kept, test_kept);
+        tcase_add_test(kept, test_few);
         tcase_add_test(kept, test_neighbours);
         tcase_add_loop_test(kept, test_replaced, 0, 3);
         tcase_add_test(kept, test_heap_replaced);

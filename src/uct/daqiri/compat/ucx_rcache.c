@@ -8,6 +8,9 @@
 
 #include <ucm/api/ucm.h>
 
+/* At least, or half of what the device has: buffers of a few interfaces. */
+#define UCT_DAQIRI_REG_RESERVE 512
+
 /* As the cache keeps it. */
 typedef struct {
     ucs_rcache_region_t super;
@@ -76,6 +79,22 @@ static double uct_daqiri_rcache_cost(const uct_daqiri_md_t *md,
 }
 
 
+/* A device has so many registrations and no more. What is kept for the next time
+ * must leave some for what is in use: buffers of the interfaces, other users of
+ * the device. The user's limit stands if it is lower. */
+static unsigned long uct_daqiri_rcache_regions(const uct_daqiri_md_t *md,
+                                               unsigned long wanted)
+{
+    unsigned long all     = (md->attr.max_mr > 0)
+                                    ? (unsigned long)md->attr.max_mr
+                                    : ULONG_MAX;
+    unsigned long reserve = ucs_max(all / 8,
+                                    (unsigned long)UCT_DAQIRI_REG_RESERVE);
+
+    return ucs_min(wanted, all - ucs_min(reserve, all / 2));
+}
+
+
 void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
                             const uct_daqiri_md_config_t *config)
 {
@@ -90,6 +109,8 @@ void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
     }
 
     uct_md_set_rcache_params(&params, &config->rcache);
+    params.max_regions        = uct_daqiri_rcache_regions(md,
+                                                          params.max_regions);
     params.region_struct_size = sizeof(uct_daqiri_region_t);
     params.max_alignment      = ucs_get_page_size();
     params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
