@@ -410,6 +410,10 @@ uint64_t sv_random(void);
 /* One sentence on stderr, "softverbs: ..." */
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Whether the code at this address is librdmacm's, which can do nothing here: the
+ * kernel has no RDMA CM. */
+bool sv_is_idle_rdmacm(const void *caller);
+
 /* Runs in the child of a fork: the device stays with the parent. */
 void sv_contexts_orphan(void);
 /* An event of the port or the device, for every context of the process. */

@@ -36,14 +36,15 @@ static struct sv_context *sv_contexts;
 SV_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
     struct ibv_device **list = calloc(2, sizeof(*list));
+    int count                = !sv_is_idle_rdmacm(__builtin_return_address(0));
 
     if (list == NULL) {
         return NULL;
     }
 
-    list[0] = &sv_the_device.device;
+    list[0] = (count > 0) ? &sv_the_device.device : NULL;
     if (num_devices != NULL) {
-        *num_devices = 1;
+        *num_devices = count;
     }
     return list;
 }

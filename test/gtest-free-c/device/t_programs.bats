@@ -180,3 +180,16 @@ mpi_job()
 @test "MPICH over rc_verbs and ud_verbs, 8 ranks" {
     mpi_job "$T_MPIRUN_MPICH" "$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-mpich" 8
 }
+
+@test "librdmacm says what it says on a machine without RDMA: ENODEV" {
+    [ ! -e /dev/infiniband/rdma_cm ] || skip 'this machine has the RDMA CM'
+    [ -x /usr/bin/python3 ] || skip 'python3 is not installed'
+    ldconfig -p | grep -q 'librdmacm\.so\.1' || skip 'librdmacm is not installed'
+    run -0 soft /usr/bin/python3 "$T_TOP_SRCDIR/test/gtest-free-c/device/rdmacm_errno.py"
+    grep -v 'No RDMA devices' <<<"$output" >"$BATS_TEST_TMPDIR/said"
+    diff "$BATS_TEST_TMPDIR/said" - <<'EOF'
+rdma_create_event_channel ENODEV
+rsocket ENODEV
+rdma_create_ep ENODEV
+EOF
+}
