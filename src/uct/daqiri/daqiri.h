@@ -175,7 +175,7 @@ typedef struct {
     uint64_t chains, chained, chains_late; /* under the chain's lock         */
     uint64_t losses, recoveries, redone, redo_had;
     uint64_t stalls, stuck, pushed, asked, called, mute, events;
-    uint64_t frames_tx, frames_rx, frames_dup, frames_unknown;
+    uint64_t frames_tx, frames_rx, frames_dup, frames_unknown, frames_crowded;
     uint64_t ud_remade, ud_refused;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
@@ -450,6 +450,7 @@ struct uct_daqiri_conn {
         struct ibv_ah   *ah;
         int             ah_error;    /* why there is none                    */
         uint8_t         ah_gid_index; /* at which the GID was                */
+        int             is_unproven; /* only a REQ has asked for it          */
         int             is_missed;   /* there is no QP that can be connected */
         int             refused;     /* errno: no frame of it may be posted  */
         unsigned        refusals;    /* so many times, one after the other   */
@@ -611,6 +612,7 @@ struct uct_daqiri_iface {
         int               is_ticking;  /* async                              */
         uint32_t          epoch;       /* async                              */
         uint32_t          reserved;    /* RECVs promised; async              */
+        uint32_t          unproven;    /* conns with is_unproven; async      */
         uint32_t          silent;      /* peers that may not know that we
                                           close; progress, at the end        */
         uct_daqiri_ud_t   ud;

@@ -11,11 +11,14 @@
 #include <sys/timerfd.h>
 
 enum {
-    UCT_DAQIRI_BACKOFF_MAX = 1, /* seconds                                   */
-    UCT_DAQIRI_TICK_MS     = 5,
+    UCT_DAQIRI_BACKOFF_MAX  = 1, /* seconds                                  */
+    UCT_DAQIRI_TICK_MS      = 5,
     /* so often, and so long, that it is no accident of a busy device */
     UCT_DAQIRI_HS_REFUSALS   = 7,
-    UCT_DAQIRI_HS_REFUSED_MS = 1000
+    UCT_DAQIRI_HS_REFUSED_MS = 1000,
+    UCT_DAQIRI_UNPROVEN_MAX  = 64 /* a peer proves itself within one round trip,
+                                     so few are under way at once; each has a QP
+                                     and its slots, for CONN_TIMEOUT          */
 };
 
 
@@ -253,6 +256,38 @@ void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
 }
 
 
+/* ---- Whose first word has been answered, and no more ---- */
+
+/* Anybody can say a REQ in any name. That the answer arrives where it says is
+ * shown by the RTU, or by data. */
+static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
+{
+    conn->iface->cm.unproven -= conn->hs.is_unproven;
+    conn->hs.is_unproven      = 0;
+}
+
+
+/* NULL: too many, or no memory. The peer asks again. */
+static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
+                                                const dq_frame_t *request)
+{
+    uct_daqiri_conn_t *conn;
+
+    if (iface->cm.unproven >= UCT_DAQIRI_UNPROVEN_MAX) {
+        iface->count->frames_crowded++;
+        return NULL;
+    }
+    if (uct_daqiri_cm_get(iface, &request->port, &request->src, &conn) !=
+        UCS_OK) {
+        return NULL;
+    }
+    /* or an endpoint was faster: then its CMD_OPEN is still to come */
+    conn->hs.is_unproven = 1;
+    iface->cm.unproven++;
+    return conn;
+}
+
+
 /* ---- The machine ---- */
 
 /* To be one's own peer takes no answer. */
@@ -319,6 +354,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_hs_timer_stop(conn);
         break;
     case DQ_ACT_TELL_UP:
+        uct_daqiri_hs_prove(conn);
         uct_daqiri_hw_mark(conn);
         /* first: what is held may be answered before we return */
         uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_UP);
@@ -452,12 +488,14 @@ static void uct_daqiri_hs_call(uct_daqiri_conn_t *conn)
 void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
 {
     if (commands & UCT_DAQIRI_CMD_REAP) {
+        uct_daqiri_hs_prove(conn);
         uct_daqiri_hs_timer_stop(conn);
         uct_daqiri_link_close(conn);
         uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_REAPED);
         return;
     }
     if (commands & UCT_DAQIRI_CMD_OPEN) {
+        uct_daqiri_hs_prove(conn); /* it is wanted here */
         uct_daqiri_hs_open(conn, DQ_EV_OPEN);
     }
     if ((commands & UCT_DAQIRI_CMD_READY) &&
@@ -565,9 +603,9 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
             uct_daqiri_hs_refuse_stranger(iface, &frame);
             return;
         }
-        if (uct_daqiri_cm_get(iface, &frame.port, &frame.src, &conn) !=
-            UCS_OK) {
-            return; /* no memory: the peer asks again */
+        conn = uct_daqiri_hs_take_up(iface, &frame);
+        if (conn == NULL) {
+            return;
         }
     }
     conn = uct_daqiri_hs_sender(iface, &frame, conn);

@@ -88,6 +88,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(frames_rx),
     COUNTER(frames_dup),
     COUNTER(frames_unknown),
+    COUNTER(frames_crowded),
     COUNTER(ud_remade),
     COUNTER(ud_refused),
     SUM(looked_at_ns),

@@ -553,7 +553,13 @@ END_TEST
 
 /* ---- Strangers, who know the cookie ---- */
 
-enum { STRANGERS = 100, BEGINNERS = 8, GUESSES = 9 };
+enum {
+    STRANGERS = 100,
+    BEGINNERS = 8,
+    CROWD     = 400,
+    CROWD_MAX = 64, /* daqiri_hs.c */
+    GUESSES   = 9
+};
 
 
 /* Who goes on with what is not known is answered, and nothing is kept of it. */
@@ -567,6 +573,50 @@ START_TEST(test_strangers)
     }
     pair_close(0, 0);
     ck_assert_uint_eq(t_stats_sum("frames_unknown"), STRANGERS + 1);
+}
+END_TEST
+
+
+/* A stranger's first word; it has been looked at. */
+static void stranger_says(unsigned index)
+{
+    uint64_t before  = t_live_sum("conns") + t_live_sum("frames_crowded");
+    dq_frame_t frame = forger_frame(DQ_FRAME_REQ);
+
+    frame.src.uuid   = FORGER + index;
+    frame.src.ud_qpn = 0xffffff; /* nobody is there */
+    frame.peer_epoch = 0;
+    forger_say(&frame);
+    T_WAIT(t_live_sum("conns") + t_live_sum("frames_crowded") > before);
+}
+
+
+/* So many are answered at once and no more. What is wanted here is none of them,
+ * and who asks again finds a place when theirs are over. */
+START_TEST(test_crowd)
+{
+    t_stream_t stream[2];
+    t_link_t *link;
+    t_end_t *other[2];
+    unsigned i;
+
+    pair_open_with("CONN_TIMEOUT=3s");
+    for (i = 1; i <= CROWD; i++) {
+        stranger_says(i);
+    }
+    ck_assert_uint_le(t_live_sum("conns"),
+                      2 + CROWD_MAX + t_live_sum("conns_over"));
+    ck_assert_uint_eq(t_live_sum("conns") + t_live_sum("frames_crowded"),
+                      2 + CROWD);
+    for (i = 0; i < 2; i++) {
+        other[i] = t_end_open("CONN_TIMEOUT=1m");
+    }
+    (void)t_link_up(pair.end[0], other[0], 3, &stream[0]);
+    link = t_link_up(other[1], pair.end[0], 3, &stream[1]);
+    t_link_close(link);
+    pair.conns += 4;
+    pair_end();
+    ck_assert_uint_gt(t_stats_sum("frames_crowded"), CROWD / 2);
 }
 END_TEST
 
@@ -690,17 +740,14 @@ static const struct {
 enum { CAUSES = sizeof(causes) / sizeof(causes[0]) };
 
 
-/* Another stranger's first word; it has been looked at. */
+/* Another stranger's first word, as often as it takes to be heeded. */
 static void stranger_begins(unsigned index)
 {
-    uint64_t before  = t_live_sum("conns");
-    dq_frame_t frame = forger_frame(DQ_FRAME_REQ);
+    uint64_t before = t_live_sum("conns");
 
-    frame.src.uuid   = FORGER + index;
-    frame.src.ud_qpn = 0xffffff; /* nobody is there */
-    frame.peer_epoch = 0;
-    forger_say(&frame);
-    T_WAIT(t_live_sum("conns") == before + 1);
+    do {
+        stranger_says(index);
+    } while (t_live_sum("conns") == before);
 }
 
 
@@ -788,6 +835,7 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_noise);
     tcase_add_test(tcase, test_longer_than_a_frame);
     tcase_add_test(tcase, test_strangers);
+    tcase_add_test(tcase, test_crowd);
     tcase_add_test(tcase, test_beginners);
     tcase_add_test(tcase, test_in_our_own_name);
     tcase_add_test(tcase, test_in_our_own_name_to_ourselves);
