@@ -449,6 +449,9 @@ START_TEST(test_of_old_epochs)
             frame            = forger_frame(kind);
             frame.epoch      = old[i];
             frame.peer_epoch = old[i];
+            if (kind == DQ_FRAME_GONE) {
+                frame.first = old[i]; /* else it may well be the peer's end */
+            }
             forger_say(&frame);
         }
     }
