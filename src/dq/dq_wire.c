@@ -63,6 +63,40 @@ dq_wire_status_t dq_msg_parse_slow(const void *buf, size_t length)
 }
 
 
+static int dq_host_is_fit(char c)
+{
+    return (c >= ' ') && (c <= '~');
+}
+
+
+void dq_wire_host(char host[DQ_WIRE_HOST_LEN], const char *name)
+{
+    unsigned i;
+
+    memset(host, 0, DQ_WIRE_HOST_LEN);
+    for (i = 0; (i < DQ_WIRE_HOST_LEN - 1) && (name[i] != '\0'); i++) {
+        host[i] = dq_host_is_fit(name[i]) ? name[i] : '?';
+    }
+}
+
+
+/* It ends, and what goes to the log of its receiver is text. */
+static int dq_host_is_sane(const char *host)
+{
+    unsigned i;
+
+    for (i = 0; i < DQ_WIRE_HOST_LEN; i++) {
+        if (host[i] == '\0') {
+            return 1;
+        }
+        if (!dq_host_is_fit(host[i])) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+
 void dq_frame_pack(const dq_frame_t *frame, void *buf)
 {
     dq_wire_frame_t wire = {
@@ -106,7 +140,7 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
         (wire->src.ud_qpn > DQ_WIRE_QPN_MAX) ||
         (wire->port.is_eth > 1) || (wire->port.mtu < DQ_WIRE_MTU_MIN) ||
         (wire->port.mtu > DQ_WIRE_MTU_MAX) ||
-        (memchr(wire->host, '\0', sizeof(wire->host)) == NULL)) {
+        !dq_host_is_sane(wire->host)) {
         return 0;
     }
     if (!dq_frame_has_qp(wire->kind)) {

@@ -149,10 +149,16 @@ typedef struct {
     uint8_t         rd_atomic;  /* READs that the sender's QP can answer at
                                    once (IBA 9.7.4)                          */
     uint32_t        pid;        /* of the sender, for messages to people     */
-    char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise       */
+    char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise:
+                                   printable ASCII, as dq_wire_host() makes
+                                   it                                        */
 } dq_frame_t;
 
 enum { DQ_FRAME_BYTES = 124 }; /* what a packed frame takes                  */
+
+/* The name of this host as a frame may have it: cut, and question marks for what
+ * a terminal could take for a command. */
+void dq_wire_host(char host[DQ_WIRE_HOST_LEN], const char *name);
 
 /* Writes DQ_FRAME_BYTES into @a buf. */
 void dq_frame_pack(const dq_frame_t *frame, void *buf);

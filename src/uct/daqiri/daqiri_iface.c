@@ -129,8 +129,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
             (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
                     ? params->rx_headroom : 0;
     iface->config.addr.uuid     = ucs_generate_uuid((uintptr_t)iface);
-    ucs_strncpy_zero(iface->config.host, ucs_get_host_name(),
-                     sizeof(iface->config.host));
+    dq_wire_host(iface->config.host, ucs_get_host_name());
 }
 
 

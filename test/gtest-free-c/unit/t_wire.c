@@ -75,6 +75,8 @@ static dq_frame_t sample_frame(dq_frame_kind_t kind)
 
 static void random_frame(dq_frame_t *frame, t_rng_t *rng)
 {
+    unsigned i;
+
     t_rng_fill(rng, frame, sizeof(*frame));
     frame->kind        = t_rng_below(rng, DQ_FRAME_LAST);
     frame->dst_cookie  = COOKIE;
@@ -87,6 +89,9 @@ static void random_frame(dq_frame_t *frame, t_rng_t *rng)
     frame->first      |= 1;
     frame->credits     = t_rng_range(rng, DQ_WINDOW_MIN, DQ_WIRE_MAX_CREDIT);
     frame->promised    = t_rng_range(rng, 0, frame->credits);
+    for (i = 0; i < DQ_WIRE_HOST_LEN; i++) {
+        frame->host[i] = (char)t_rng_range(rng, ' ', '~');
+    }
     frame->host[t_rng_below(rng, DQ_WIRE_HOST_LEN)] = '\0';
 }
 
@@ -375,6 +380,36 @@ START_TEST(test_fields)
 END_TEST
 
 
+/* A name goes into the log of whoever gets it: commands to a terminal are no
+ * names. The bytes behind its end are nobody's. */
+START_TEST(test_host)
+{
+    dq_frame_t frame = sample_frame(DQ_FRAME_GONE);
+    char host[DQ_WIRE_HOST_LEN];
+    uint8_t bytes[DQ_FRAME_BYTES];
+    dq_frame_t back;
+
+    for (t_at = 0; t_at < 256; t_at++) {
+        pack(&frame, bytes);
+        bytes[AT_HOST + 3] = t_at;
+        T_NEED_EQ(parse(bytes, sizeof(bytes), &back),
+                  ((t_at == 0) || ((t_at >= ' ') && (t_at <= '~'))) ?
+                          DQ_WIRE_OK : DQ_WIRE_BAD_FIELD);
+        pack(&frame, bytes);
+        bytes[AT_HOST + sizeof("a-host")] = t_at;
+        T_NEED_EQ(parse(bytes, sizeof(bytes), &back), DQ_WIRE_OK);
+    }
+
+    dq_wire_host(host, "a\033]0;\302\233\177b");
+    ck_assert_str_eq(host, "a?]0;???b");
+    dq_wire_host(host, "a-name-of-more-than-23-characters");
+    ck_assert_str_eq(host, "a-name-of-more-than-23-");
+    dq_wire_host(host, "");
+    ck_assert_str_eq(host, "");
+}
+END_TEST
+
+
 START_TEST(test_every_kind_and_version)
 {
     dq_frame_t frame = sample_frame(DQ_FRAME_REQ);
@@ -524,6 +559,7 @@ static Suite *suite_wire(void)
     tcase_add_test(frames, test_random_noise);
     tcase_add_loop_test(frames, test_fields, 0, DQ_FRAME_LAST);
     tcase_add_test(frames, test_every_kind_and_version);
+    tcase_add_test(frames, test_host);
     tcase_add_test(frames, test_version_comes_first);
     suite_add_tcase(suite, frames);
 
