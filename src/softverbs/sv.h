@@ -220,6 +220,7 @@ struct sv_cq {
     atomic_uint       empty_polls; /* in a row */
 
     uint32_t          index;      /* CQ entry, 0 without channel */
+    uint32_t          cookie;     /* what the entry's should be */
     struct sv_shm_cq *shm;
     uint32_t          announced;   /* under lock: the program has had an event
                                     * for each completion up to here */
@@ -310,6 +311,7 @@ struct sv_tx {
     uint32_t           credit;  /* RECVs known to be posted there */
     uint32_t           min_len; /* shortest of those */
     bool               declined; /* the receiver fetches nothing */
+    bool               broken;  /* the receiver said what cannot be */
     _Atomic(uint8_t*)  next;    /* where the next record is likely to go; read
                                  * without the lock by the QP's own receiver */
 
@@ -323,11 +325,15 @@ struct sv_tx {
     struct sv_peer    *ud_peers[SV_UD_PEERS];
 };
 
+/* sv_rx.partner of a datagram QP: no QP has this number. */
+#define SV_NO_PARTNER    UINT32_MAX
+
 /* Receive side of a QP. All under rx_lock of the receive CQ. */
 struct sv_rx {
     bool            open;
     uint8_t        *ring;
     uint64_t        key;
+    uint32_t        partner;    /* QP number of the only sender, see below */
     uint32_t        ring_bytes; /* 0 until the first record */
     uint64_t        pos;
     uint64_t        published;
@@ -336,7 +342,8 @@ struct sv_rx {
     uint8_t        *answer;     /* sv_tx.next when the last record came */
     uint32_t        consumed;   /* SRQ: RECVs taken for this QP */
     bool            busy;       /* a message is being received */
-    uint32_t        got;
+    uint32_t        total;      /* of that message */
+    uint32_t        left;       /* bytes of it that have not come yet */
     uint32_t        sge;
     uint32_t        sge_offset;
     struct sv_rwqe *cur;        /* copy of its RECV */
@@ -458,13 +465,19 @@ int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
                        const struct ibv_sge *sge, uint32_t num_sge, int access,
                        struct ibv_sge *out);
 
-/* Whether pieces of a process that were resolved are still registered. */
-bool sv_sge_is_registered(struct sv_peer *owner, const struct ibv_sge *sge,
+/* Whether pieces of this process that were resolved are still registered. */
+bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
                           uint32_t num_sge);
 
+/* The same of pieces that a record names, the owner's, who may be ourselves:
+ * then they must lie in the memory of their keys, too. */
+bool sv_sge_stands(struct sv_node *node, struct sv_peer *owner,
+                   const struct ibv_sge *sge, uint32_t num_sge);
+
 /* Address in the peer behind (rkey, addr), or 0: access denied. */
-uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
-                      uint64_t addr, uint64_t length, int access);
+uint64_t sv_mr_remote(struct sv_node *node, struct sv_peer *peer, uint32_t pdn,
+                      uint32_t rkey, uint64_t addr, uint64_t length,
+                      int access);
 
 /* ---- completion queues ---- */
 
@@ -498,6 +511,8 @@ static inline struct sv_cqe *sv_cq_next(struct sv_cq *cq, enum sv_notify notify)
 /* The only way to let go of rx_lock: no completion stays in the batch. */
 void sv_cq_rx_unlock(struct sv_cq *cq);
 void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp);
+/* A sender waits: lets the QPs die whose rings are not in order. */
+void sv_cq_audit(struct sv_cq *cq);
 /* Receives whatever there is, for a program that is asleep. */
 void sv_cq_drain(struct sv_cq *cq);
 /* Fires if a completion is there that the CQ is armed for and that no event
@@ -615,14 +630,20 @@ enum sv_fetched {
     SV_FETCHED,
     SV_FETCH_DECLINED, /* may not: the sender will push the message */
     SV_FETCH_GONE,     /* the sender does not stand behind it any more */
-    SV_FETCH_FAULT     /* some of the memory is not mapped */
+    SV_FETCH_FAULT,    /* some of the memory is not mapped */
+    SV_FETCH_CORRUPT   /* nobody makes such an offer */
 };
 
-/* Takes the message that a record offers into the RECV. */
-enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec);
+/* Takes the message that a record offers into the RECV. `rec` is a copy of its
+ * header, checked; `payload` is in the ring. */
+enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec,
+                            const void *payload);
 /* Receives up to `limit` messages and returns how many. notify: this is not
  * the program polling, so completions are worth an event. */
 unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify);
+/* Whether what its sender says it has sent is there, and what it was told of us
+ * still stands; if not, the QP dies. */
+void sv_rx_audit(struct sv_qp *qp);
 /* Begins to take packets; cannot while a sender is stopped in the middle of an
  * old one. */
 bool sv_rx_can_open(struct sv_qp *qp);
@@ -634,7 +655,8 @@ int sv_rx_close(struct sv_qp *qp, bool deliver);
 /* Completes all RECVs of the QP with FLUSH_ERR. */
 void sv_rx_flush(struct sv_qp *qp);
 /* Receives a short message the short way; false: nothing was done. */
-bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec);
+bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec,
+                 const void *payload);
 void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
                    enum ibv_wc_status status, const struct sv_rec *rec);
 /* A completion of this QP was lost to an overrun. */

@@ -89,9 +89,10 @@ int sv_cq_bind_channel(struct sv_cq *cq, struct sv_channel *channel)
     if (index >= 0) {
         cq->index        = index;
         cq->shm          = sv_peer_cq(node->self, index);
+        cq->cookie       = ++sv_next_cookie;
         cq->shm->pipe_fd = channel->write_fd;
         cq->shm->pipe_ino = channel->ino;
-        cq->shm->cookie  = ++sv_next_cookie;
+        cq->shm->cookie  = cq->cookie;
         node->cqs[index] = cq;
         atomic_store(&cq->shm->armed, SV_ARMED_NO);
     }
@@ -123,6 +124,7 @@ void sv_cq_unbind_channel(struct sv_cq *cq)
 /* Descriptor of a peer's pipe, opened once. Needs node->lock; -1: gone. */
 static int sv_peer_pipe(struct sv_peer *peer, const struct sv_shm_cq *shm)
 {
+    uint64_t ino = shm->pipe_ino;
     struct sv_pipe *pipes;
     struct stat st;
     char path[64];
@@ -130,15 +132,15 @@ static int sv_peer_pipe(struct sv_peer *peer, const struct sv_shm_cq *shm)
     int fd;
 
     for (i = 0; i < peer->num_pipes; ++i) {
-        if (peer->pipes[i].ino == shm->pipe_ino) {
+        if (peer->pipes[i].ino == ino) {
             return peer->pipes[i].fd;
         }
     }
 
-    snprintf(path, sizeof(path), "/proc/%d/fd/%u", peer->head->pid,
+    snprintf(path, sizeof(path), "/proc/%d/fd/%u", peer->pid,
              shm->pipe_fd);
     if ((stat(path, &st) != 0) || !S_ISFIFO(st.st_mode) ||
-        (st.st_ino != shm->pipe_ino)) {
+        (st.st_ino != ino)) {
         return -1;
     }
 
@@ -146,7 +148,7 @@ static int sv_peer_pipe(struct sv_peer *peer, const struct sv_shm_cq *shm)
     if (fd < 0) {
         return -1;
     }
-    if ((fstat(fd, &st) != 0) || (st.st_ino != shm->pipe_ino)) {
+    if ((fstat(fd, &st) != 0) || (st.st_ino != ino)) {
         close(fd);
         return -1;
     }
@@ -158,9 +160,18 @@ static int sv_peer_pipe(struct sv_peer *peer, const struct sv_shm_cq *shm)
     }
 
     peer->pipes                      = pipes;
-    pipes[peer->num_pipes].ino       = shm->pipe_ino;
+    pipes[peer->num_pipes].ino       = ino;
     pipes[peer->num_pipes++].fd      = fd;
     return fd;
+}
+
+/* Our own, whatever the entry says. Needs node->lock; -1: there is none. */
+static int sv_own_pipe(struct sv_node *node, uint32_t index)
+{
+    const struct sv_cq *cq = node->cqs[index];
+
+    return (cq != NULL) ?
+                   ((struct sv_channel*)cq->base.channel)->write_fd : -1;
 }
 
 /* The slow half: the CQ is armed. Only the one who disarms it writes.
@@ -177,7 +188,8 @@ static void sv_cq_fire(struct sv_node *node, struct sv_peer *peer,
 
     pthread_mutex_lock(&node->lock);
     if (atomic_compare_exchange_strong(&shm->armed, &armed, SV_ARMED_NO)) {
-        fd = peer->self ? (int)shm->pipe_fd : sv_peer_pipe(peer, shm);
+        fd = peer->self ? sv_own_pipe(node, shm - sv_peer_cq(peer, 0)) :
+                          sv_peer_pipe(peer, shm);
     }
     if (fd >= 0) {
         wakeup.index  = shm - sv_peer_cq(peer, 0);
@@ -235,6 +247,16 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     return 0;
 }
 
+/* Not for a former CQ at this entry. Where the entry has lost its cookie, who
+ * fired could not know the right one: too many events are better than none. */
+static bool sv_wakeup_is_for(struct sv_cq *cq, const struct sv_wakeup *wakeup)
+{
+    uint32_t cookie = cq->shm->cookie;
+
+    cq->shm->cookie = cq->cookie;
+    return (wakeup->cookie == cq->cookie) || (cookie != cq->cookie);
+}
+
 SV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
                                struct ibv_cq **cq_p, void **cq_context_p)
 {
@@ -256,7 +278,7 @@ SV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
 
         pthread_mutex_lock(&node->lock);
         cq = (wakeup.index < SV_CQ_MAX) ? node->cqs[wakeup.index] : NULL;
-        if ((cq != NULL) && (cq->shm->cookie == wakeup.cookie)) {
+        if ((cq != NULL) && sv_wakeup_is_for(cq, &wakeup)) {
             ++cq->events_sent;
             pthread_mutex_unlock(&node->lock);
             sv_cq_event_read(cq);

@@ -41,6 +41,9 @@ struct sv_peer {
     struct sv_peer     *next;
     unsigned            refs;  /* under sv_node.lock */
     uint32_t            slot;
+    int                 pid;   /* as its head said when it was mapped */
+    uint64_t            start_time;
+    uint32_t            lock_id;
     int                 fd;
     uint8_t            *base;
     struct sv_shm_head *head;  /* == base */
@@ -52,6 +55,17 @@ struct sv_peer {
 
 /* Enough for any path of a segment. */
 #define SV_PATH_BYTES 64
+
+/* What a key of this process means. The entry in the segment's MR table is for
+ * the peers to read; we believe our own copy, which nobody else can write. */
+struct sv_region {
+    _Atomic uint32_t key;    /* 0: nothing here */
+    uint32_t         access;
+    uint32_t         pdn;
+    uint64_t         iova;
+    uint64_t         addr;
+    uint64_t         length;
+};
 
 struct sv_node {
     char                    path[SV_PATH_BYTES];
@@ -69,6 +83,7 @@ struct sv_node {
     struct sv_table         small_table; /* small rings, as the QP entries */
     uint32_t                serial;    /* of the next QP number */
     uint16_t               *mr_gen;    /* generation of each MR entry's key */
+    struct sv_region       *regions;   /* by index of MR entry */
     struct sv_cq          **cqs;       /* by index of CQ entry */
     struct sv_peer         *peers;
     _Atomic uint32_t        next_pdn;
@@ -90,6 +105,8 @@ struct sv_node {
     struct robust_list_head robust;
 };
 
+/* Whether the process with this number and start time runs. */
+bool sv_process_lives(int pid, uint64_t start_time);
 /* Fields 3 (state) and 22 (start time) of /proc/<pid>/stat. 0 or -1. */
 int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p);
 uint64_t sv_pid_namespace(void);
@@ -103,6 +120,9 @@ void sv_segment_sweep(void);
  * says now whose it is. */
 int sv_segment_create(struct sv_node *node);
 void sv_segment_born(int fd);
+/* Takes the name away, unless it is by now another segment's: whoever could not
+ * tell from its head that we live may have swept ours away. */
+void sv_segment_unlink(int fd, const char *path);
 uint8_t *sv_segment_map(int fd);
 /* The segment in a slot, if this user has a file of the right size there. Whose
  * it is, and whether he lives, is not looked at. Descriptor, or -1. Waits for
@@ -198,6 +218,11 @@ static inline uint8_t *sv_peer_small_ring(struct sv_peer *peer, uint32_t index)
 {
     return peer->base + SV_OFF_SMALL + (uint64_t)index * SV_RING_SMALL;
 }
+
+/* The entries that a peer's QP entry names, or NULL: it names none that there
+ * is. */
+struct sv_shm_cq *sv_peer_named_cq(struct sv_peer *peer, uint32_t index);
+struct sv_shm_srq *sv_peer_named_srq(struct sv_peer *peer, uint32_t index);
 
 /* Tells a peer that there is something for a QP that it does not look at. */
 void sv_peer_ring_bell(struct sv_peer *peer, uint32_t index);

@@ -82,10 +82,14 @@ static void sv_keeper_faults(struct sv_node *node)
 
 static void sv_keeper_drain(struct sv_node *node)
 {
+    bool audit = (atomic_exchange(&node->head->audit, 0) != 0);
     struct sv_cq *cq;
 
     pthread_mutex_lock(&node->objects_lock);
     for (cq = node->all_cqs; cq != NULL; cq = cq->next) {
+        if (audit) {
+            sv_cq_audit(cq);
+        }
         sv_cq_drain(cq);
     }
     pthread_mutex_unlock(&node->objects_lock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory regions. lkey and rkey are the same number and name an entry in the
- * segment's MR table, which peers read to judge their own requests.
+ * segment's MR table, which peers read to judge their own requests. We judge
+ * ours by a copy that nobody else can write (struct sv_region).
  *
  * Deregistration. A peer looks the key up and copies while the `busy` word of
  * the QP it talks to is set. ibv_dereg_mr() takes the key away, makes that
@@ -47,19 +48,21 @@ static bool sv_range_is_mapped(const void *addr, size_t length)
 static void sv_mr_publish(struct sv_node *node, struct sv_mr *mr,
                           uint64_t iova, int access)
 {
-    struct sv_shm_mr *shm = sv_peer_mr(node->self, mr->index);
-    uint16_t gen          = ++node->mr_gen[mr->index];
+    struct sv_shm_mr *shm    = sv_peer_mr(node->self, mr->index);
+    struct sv_region *region = &node->regions[mr->index];
+    uint16_t gen             = ++node->mr_gen[mr->index];
 
     if (gen == 0) {
         gen = ++node->mr_gen[mr->index];
     }
 
     mr->base.lkey = mr->base.rkey = ((uint32_t)mr->index << 16) | gen;
-    shm->access = access;
-    shm->pdn    = sv_pd(mr->base.pd)->pdn;
-    shm->iova   = iova;
-    shm->addr   = (uintptr_t)mr->base.addr;
-    shm->length = mr->base.length;
+    region->access = shm->access = access;
+    region->pdn    = shm->pdn    = sv_pd(mr->base.pd)->pdn;
+    region->iova   = shm->iova   = iova;
+    region->addr   = shm->addr   = (uintptr_t)mr->base.addr;
+    region->length = shm->length = mr->base.length;
+    atomic_store_explicit(&region->key, mr->base.lkey, memory_order_release);
     atomic_store_explicit(&shm->key, mr->base.lkey, memory_order_release);
 }
 
@@ -183,17 +186,18 @@ static void sv_wait_for_engines(struct sv_node *node)
 
 SV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
-    struct sv_mr *mr      = (struct sv_mr*)ibmr;
-    struct sv_node *node  = sv_context(ibmr->context)->node;
-    struct sv_shm_mr *shm = sv_peer_mr(node->self, mr->index);
+    struct sv_mr *mr         = (struct sv_mr*)ibmr;
+    struct sv_node *node     = sv_context(ibmr->context)->node;
+    struct sv_region *region = &node->regions[mr->index];
 
     if (sv_is_orphaned(ibmr->context)) {
         return 0;
     }
 
-    atomic_store(&shm->key, 0);
+    atomic_store(&region->key, 0);
+    atomic_store(&sv_peer_mr(node->self, mr->index)->key, 0);
     sv_wait_for_engines(node);
-    if ((shm->access & ~IBV_ACCESS_LOCAL_WRITE) != 0) {
+    if ((region->access & ~IBV_ACCESS_LOCAL_WRITE) != 0) {
         sv_heavy_barrier();
         if (!sv_wait_for_senders(node)) {
             sv_say("memory cannot be deregistered: a process that is stopped "
@@ -210,51 +214,62 @@ SV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
     return 0;
 }
 
+/* Our own memory behind (key, addr), or 0: not for this. */
+static inline uint64_t sv_region_find(struct sv_node *node, uint32_t pdn,
+                                      uint32_t key, uint64_t addr,
+                                      uint64_t length, int access)
+{
+    const struct sv_region *region = &node->regions[key >> 16];
+    uint64_t offset;
+
+    if (atomic_load_explicit(&region->key, memory_order_acquire) != key) {
+        return 0;
+    }
+
+    offset = addr - region->iova;
+    if ((region->pdn != pdn) ||
+        ((region->access & access) != (unsigned)access) ||
+        (offset > region->length) || (length > region->length - offset)) {
+        return 0;
+    }
+    return region->addr + offset;
+}
+
 int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
                        const struct ibv_sge *sge, uint32_t num_sge, int access,
                        struct ibv_sge *out)
 {
-    struct sv_shm_mr *shm;
     int64_t total = 0;
-    uint64_t offset;
+    uint64_t addr;
     uint32_t i;
 
     for (i = 0; i < num_sge; ++i) {
         if (sge[i].length == 0) {
             continue;
         }
-        if (!sv_peer_has_mr(node->self, sge[i].lkey >> 16)) {
-            return -1;
-        }
 
-        shm = sv_peer_mr(node->self, sge[i].lkey >> 16);
-        if (atomic_load_explicit(&shm->key, memory_order_acquire) !=
-            sge[i].lkey) {
-            return -1;
-        }
-
-        offset = sge[i].addr - shm->iova;
-        if ((shm->pdn != pdn) || ((shm->access & access) != (unsigned)access) ||
-            (offset > shm->length) || (sge[i].length > shm->length - offset)) {
+        addr = sv_region_find(node, pdn, sge[i].lkey, sge[i].addr,
+                              sge[i].length, access);
+        if (addr == 0) {
             return -1;
         }
 
         total += sge[i].length;
         if (out != NULL) {
-            out[i].addr = shm->addr + offset;
+            out[i].addr = addr;
         }
     }
     return total;
 }
 
-bool sv_sge_is_registered(struct sv_peer *owner, const struct ibv_sge *sge,
+bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
                           uint32_t num_sge)
 {
     uint32_t i;
 
     for (i = 0; i < num_sge; ++i) {
         if ((sge[i].length > 0) &&
-            (atomic_load_explicit(&sv_peer_mr(owner, sge[i].lkey >> 16)->key,
+            (atomic_load_explicit(&node->regions[sge[i].lkey >> 16].key,
                                   memory_order_acquire) != sge[i].lkey)) {
             return false;
         }
@@ -262,12 +277,48 @@ bool sv_sge_is_registered(struct sv_peer *owner, const struct ibv_sge *sge,
     return true;
 }
 
-uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
-                      uint64_t addr, uint64_t length, int access)
+/* Whether a real address lies in the memory of the key. */
+static bool sv_region_holds(struct sv_node *node, const struct ibv_sge *sge)
+{
+    const struct sv_region *region = &node->regions[sge->lkey >> 16];
+    uint64_t offset                = sge->addr - region->addr;
+
+    return (offset <= region->length) &&
+           (sge->length <= region->length - offset);
+}
+
+bool sv_sge_stands(struct sv_node *node, struct sv_peer *owner,
+                   const struct ibv_sge *sge, uint32_t num_sge)
+{
+    uint32_t i;
+
+    for (i = 0; i < num_sge; ++i) {
+        if (owner->self) {
+            if (!sv_sge_is_registered(node, &sge[i], 1) ||
+                !sv_region_holds(node, &sge[i])) {
+                return false;
+            }
+        } else if (!sv_peer_has_mr(owner, sge[i].lkey >> 16) ||
+                   (atomic_load_explicit(
+                            &sv_peer_mr(owner, sge[i].lkey >> 16)->key,
+                            memory_order_acquire) != sge[i].lkey)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What a peer says of its memory is for it to know: the copy reaches into that
+ * process, and into no other. */
+uint64_t sv_mr_remote(struct sv_node *node, struct sv_peer *peer, uint32_t pdn,
+                      uint32_t rkey, uint64_t addr, uint64_t length, int access)
 {
     struct sv_shm_mr *shm;
-    uint64_t offset;
+    uint64_t offset, room;
 
+    if (peer->self) {
+        return sv_region_find(node, pdn, rkey, addr, length, access);
+    }
     if (!sv_peer_has_mr(peer, rkey >> 16)) {
         return 0;
     }
@@ -278,8 +329,9 @@ uint64_t sv_mr_remote(struct sv_peer *peer, uint32_t pdn, uint32_t rkey,
     }
 
     offset = addr - shm->iova;
+    room   = shm->length;
     if ((shm->pdn != pdn) || ((shm->access & access) != (unsigned)access) ||
-        (offset > shm->length) || (length > shm->length - offset)) {
+        (offset > room) || (length > room - offset)) {
         return 0;
     }
     return shm->addr + offset;

@@ -31,10 +31,12 @@ static int sv_node_tables(struct sv_node *node)
 {
     struct sv_shm_head *head = node->head;
 
-    node->mr_gen = calloc(SV_MR_MAX, sizeof(*node->mr_gen));
-    node->qps    = calloc(SV_QP_MAX, sizeof(*node->qps));
-    node->cqs    = calloc(SV_CQ_MAX, sizeof(*node->cqs));
-    if ((node->mr_gen == NULL) || (node->qps == NULL) || (node->cqs == NULL) ||
+    node->mr_gen  = calloc(SV_MR_MAX, sizeof(*node->mr_gen));
+    node->regions = calloc(SV_MR_MAX, sizeof(*node->regions));
+    node->qps     = calloc(SV_QP_MAX, sizeof(*node->qps));
+    node->cqs     = calloc(SV_CQ_MAX, sizeof(*node->cqs));
+    if ((node->mr_gen == NULL) || (node->regions == NULL) ||
+        (node->qps == NULL) || (node->cqs == NULL) ||
         (sv_table_init(&node->qp_table, SV_OFF_QP, sizeof(struct sv_shm_qp),
                        SV_QP_MAX, head->qp_pages) != 0) ||
         (sv_table_init(&node->cq_table, SV_OFF_CQ, sizeof(struct sv_shm_cq),
@@ -61,6 +63,7 @@ static void sv_node_free(struct sv_node *node)
     free(node->mr_table.taken);
     free(node->small_table.taken);
     free(node->mr_gen);
+    free(node->regions);
     free(node->qps);
     free(node->cqs);
     free(node);
@@ -83,8 +86,11 @@ static int sv_node_fill_head(struct sv_node *node)
         return -1;
     }
 
-    node->self->fence = (head->needs_fence != 0);
-    node->lock_id     = sv_lock_id(head);
+    node->lock_id          = sv_lock_id(head);
+    node->self->fence      = (head->needs_fence != 0);
+    node->self->pid        = head->pid;
+    node->self->start_time = head->start_time;
+    node->self->lock_id    = node->lock_id;
     return 0;
 }
 
@@ -235,7 +241,7 @@ void sv_node_put(struct sv_node *node)
     sv_node = NULL;
     sv_keeper_stop(node);
     sv_fault_leave(node);
-    unlink(node->path);
+    sv_segment_unlink(node->self->fd, node->path);
     pthread_mutex_unlock(&sv_node_mutex);
 
     while ((peer = node->peers) != NULL) {
@@ -250,7 +256,7 @@ void sv_node_put(struct sv_node *node)
  * still be running, so nothing else is touched. */
 __attribute__((destructor)) static void sv_node_at_exit(void)
 {
-    if ((sv_node != NULL) && (sv_node->head->pid == getpid())) {
-        unlink(sv_node->path);
+    if ((sv_node != NULL) && (sv_node->self->pid == getpid())) {
+        sv_segment_unlink(sv_node->self->fd, sv_node->path);
     }
 }

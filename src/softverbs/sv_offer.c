@@ -25,6 +25,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Never 0, and not that of a former connection. */
 static uint64_t sv_offer_word(uint64_t end, uint64_t key)
@@ -85,14 +86,14 @@ void sv_tx_withdraw(struct sv_qp *qp)
 /* ---- the receiver ---- */
 
 struct sv_offer {
-    struct sv_peer       *peer;
-    uint32_t              qpn;
-    uint64_t              word;
-    const struct ibv_sge *pieces;
-    uint32_t              num_pieces;
+    struct sv_peer *peer;
+    uint32_t        qpn;
+    uint64_t        word;
+    struct ibv_sge  pieces[SV_LIMIT_SGE]; /* a copy: the ring's may change */
+    uint32_t        num_pieces;
 };
 
-static bool sv_offer_stands(const struct sv_offer *offer)
+static bool sv_offer_stands(struct sv_node *node, const struct sv_offer *offer)
 {
     uint32_t index = sv_qpn_index(offer->qpn);
     struct sv_shm_qp *shm;
@@ -104,7 +105,7 @@ static bool sv_offer_stands(const struct sv_offer *offer)
     shm = sv_peer_qp(offer->peer, index);
     return (atomic_load(&shm->qpn) == offer->qpn) &&
            (atomic_load(&shm->offer) == offer->word) &&
-           sv_sge_is_registered(offer->peer, offer->pieces, offer->num_pieces);
+           sv_sge_stands(node, offer->peer, offer->pieces, offer->num_pieces);
 }
 
 /* Behind the bytes that the RECV already has. 0, or -1 and errno. */
@@ -135,13 +136,14 @@ static int sv_rx_fetch_piece(struct sv_rx *rx, struct sv_peer *peer,
     return 0;
 }
 
-static enum sv_fetched sv_rx_fetch_pieces(struct sv_rx *rx,
+static enum sv_fetched sv_rx_fetch_pieces(struct sv_qp *qp,
                                           const struct sv_offer *offer)
 {
+    struct sv_rx *rx       = &qp->rx;
     enum sv_fetched result = SV_FETCHED;
     uint32_t i;
 
-    if (!sv_offer_stands(offer)) {
+    if (!sv_offer_stands(qp->node, offer)) {
         return SV_FETCH_GONE;
     }
 
@@ -151,24 +153,41 @@ static enum sv_fetched sv_rx_fetch_pieces(struct sv_rx *rx,
         }
     }
     __sync_synchronize();
-    return sv_offer_stands(offer) ? result : SV_FETCH_GONE;
+    return sv_offer_stands(qp->node, offer) ? result : SV_FETCH_GONE;
 }
 
-enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec)
+/* The pieces make up the message, to the byte. */
+static bool sv_offer_adds_up(const struct sv_offer *offer, uint32_t total)
+{
+    uint64_t sum = 0;
+    uint32_t i;
+
+    for (i = 0; i < offer->num_pieces; ++i) {
+        sum += offer->pieces[i].length;
+    }
+    return sum == total;
+}
+
+enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec,
+                            const void *payload)
 {
     struct sv_rx *rx      = &qp->rx;
     uint64_t end          = rx->pos + sv_rec_span(rec->bytes);
     struct sv_offer offer = {
         .qpn        = rec->src_qpn,
         .word       = sv_offer_word(end, rx->key),
-        .pieces     = (const struct ibv_sge*)(rec + 1),
         .num_pieces = rec->bytes / sizeof(struct ibv_sge)
     };
     enum sv_fetched result;
 
+    memcpy(offer.pieces, payload, rec->bytes);
+    if (!sv_offer_adds_up(&offer, rec->total)) {
+        return SV_FETCH_CORRUPT;
+    }
+
     offer.peer = sv_peer_get(qp->node, sv_qpn_slot(offer.qpn));
     if (offer.peer != NULL) {
-        result = sv_rx_fetch_pieces(rx, &offer);
+        result = sv_rx_fetch_pieces(qp, &offer);
         sv_peer_put(qp->node, offer.peer);
     } else {
         result = (errno == ENOENT) ? SV_FETCH_GONE : SV_FETCH_DECLINED;

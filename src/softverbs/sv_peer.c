@@ -49,12 +49,11 @@ void sv_peer_destroy(struct sv_peer *peer)
 
 /* Process numbers of another namespace mean somebody else here, or nobody; the
  * device needs them to copy, to wake, and to know who is dead. */
-static bool sv_peer_is_near(const struct sv_node *node,
-                            const struct sv_shm_head *head)
+static bool sv_peer_is_near(const struct sv_shm_head *head)
 {
     static atomic_bool said;
 
-    if (head->pid_ns == node->head->pid_ns) {
+    if (head->pid_ns == sv_pid_namespace()) {
         return true;
     }
     if (!atomic_exchange(&said, true)) {
@@ -117,7 +116,7 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     head = (struct sv_shm_head*)base;
     if ((atomic_load(&head->ready) == 0) || (head->magic != SV_MAGIC) ||
         (head->version != SV_VERSION) || (head->slot != slot) ||
-        !sv_peer_is_near(node, head)) {
+        !sv_peer_is_near(head)) {
         goto err_unmap;
     }
 
@@ -128,8 +127,13 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
         return sv_peer_refuse(ENOMEM);
     }
 
-    peer->fence = (head->needs_fence != 0) || (node->head->needs_fence != 0);
-    if (!sv_peer_alive(peer)) {
+    peer->pid        = head->pid;
+    peer->start_time = head->start_time;
+    peer->lock_id    = sv_lock_id(head);
+    peer->fence      = (head->needs_fence != 0) || node->self->fence;
+    /* Memory is copied by this number: it must not be somebody else's. */
+    if (!sv_peer_alive(peer) || (peer->pid == node->self->pid) ||
+        !sv_process_lives(peer->pid, peer->start_time)) {
         sv_peer_destroy(peer);
         return sv_peer_nobody();
     }
@@ -220,7 +224,7 @@ static bool sv_lock_id_lives(struct sv_node *node, uint32_t lock_id)
         return errno != ENOENT; /* who cannot look takes nothing away */
     }
 
-    lives = sv_peer_alive(peer) && (sv_lock_id(peer->head) == lock_id);
+    lives = sv_peer_alive(peer) && (peer->lock_id == lock_id);
     sv_peer_put(node, peer);
     return lives;
 }
@@ -295,6 +299,20 @@ void sv_peer_ring_bell(struct sv_peer *peer, uint32_t index)
     atomic_fetch_or(&head->bell, 1ull << (index / 64));
 }
 
+struct sv_shm_cq *sv_peer_named_cq(struct sv_peer *peer, uint32_t index)
+{
+    return ((index < SV_CQ_MAX) &&
+            sv_entry_exists(peer->head->cq_pages, sizeof(struct sv_shm_cq),
+                            index)) ? sv_peer_cq(peer, index) : NULL;
+}
+
+struct sv_shm_srq *sv_peer_named_srq(struct sv_peer *peer, uint32_t index)
+{
+    return ((index < SV_SRQ_MAX) &&
+            sv_entry_exists(peer->head->srq_pages, sizeof(struct sv_shm_srq),
+                            index)) ? sv_peer_srq(peer, index) : NULL;
+}
+
 /* ---- copying ---- */
 
 /* Own memory: no system call. write says which way. */
@@ -332,9 +350,9 @@ static int sv_copy_other(struct sv_peer *peer, uint64_t at,
     while (left > 0) {
         remote.iov_base = (void*)(uintptr_t)at;
         remote.iov_len  = left;
-        n = write ? process_vm_writev(peer->head->pid, local + i, num_sge - i,
+        n = write ? process_vm_writev(peer->pid, local + i, num_sge - i,
                                       &remote, 1, 0) :
-                    process_vm_readv(peer->head->pid, local + i, num_sge - i,
+                    process_vm_readv(peer->pid, local + i, num_sge - i,
                                      &remote, 1, 0);
         if (n <= 0) {
             return -1;

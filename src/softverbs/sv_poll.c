@@ -318,6 +318,17 @@ int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
     return n;
 }
 
+void sv_cq_audit(struct sv_cq *cq)
+{
+    unsigned i;
+
+    sv_spin_lock(&cq->rx_lock);
+    for (i = 0; i < cq->num_scan; ++i) {
+        sv_rx_audit(cq->scan[i].qp);
+    }
+    sv_cq_rx_unlock(cq);
+}
+
 void sv_cq_drain(struct sv_cq *cq)
 {
     sv_spin_lock(&cq->rx_lock);

@@ -44,6 +44,7 @@ static void sv_tx_choose_ring(struct sv_tx *tx, struct sv_shm_qp *rem,
 static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
 {
     struct sv_tx *tx = &qp->tx;
+    uint32_t srq     = rem->srq;
 
     /* A ring that was sent into already expects another packet than ours. */
     if (!sv_tx_is_partner(qp, rem) || (rem->type != IBV_QPT_RC) ||
@@ -52,15 +53,20 @@ static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
         return false;
     }
 
+    tx->rem_cq  = sv_peer_named_cq(tx->peer, rem->cq);
+    tx->rem_srq = (srq == SV_NO_SRQ) ? NULL : sv_peer_named_srq(tx->peer, srq);
+    if ((tx->rem_cq == NULL) ||
+        ((tx->rem_srq == NULL) && (srq != SV_NO_SRQ))) {
+        return false;
+    }
+
     tx->key        = rem->key;
+    tx->broken     = false;
     tx->prodded_at = UINT64_MAX;
     tx->begged_at  = UINT64_MAX;
     tx->claimed    = 0;
     tx->credit     = 0;
     tx->declined   = false;
-    tx->rem_cq     = sv_peer_cq(tx->peer, rem->cq);
-    tx->rem_srq    = (rem->srq == SV_NO_SRQ) ? NULL :
-                     sv_peer_srq(tx->peer, rem->srq);
     sv_tx_choose_ring(tx, rem, sv_qpn_index(qp->attr.dest_qp_num));
     return true;
 }
@@ -214,6 +220,49 @@ bool sv_tx_claim(struct sv_tx *tx)
 
 /* ---- records ---- */
 
+/* It has not looked yet: the large ring begins behind the small one. */
+static bool sv_tx_is_unread(const struct sv_tx *tx, uint64_t head)
+{
+    return (head == 0) && (tx->head == SV_RING_BYTES) &&
+           (tx->ring_bytes == SV_RING_BYTES);
+}
+
+/* How far the receiver says it is. It cannot be behind what it has said, nor
+ * ahead of us: then the connection is broken. */
+static void sv_tx_look_at_head(struct sv_tx *tx)
+{
+    uint64_t head = atomic_load_explicit(&tx->rem->head, memory_order_acquire);
+
+    if (sv_likely(head - tx->head <= tx->tail - tx->head)) {
+        tx->head = head;
+    } else if (!sv_tx_is_unread(tx, head) && !sv_tx_is_shut_out(tx)) {
+        tx->broken = true;
+    }
+}
+
+void sv_tx_denounce(struct sv_peer *peer, struct sv_shm_qp *rem,
+                    uint32_t fault)
+{
+    atomic_store(&rem->fault, fault);
+    atomic_store(&peer->head->faults, 1);
+    sv_keeper_ring(peer->head);
+}
+
+/* The receiver's books are not in order: neither end can go on. */
+static int sv_tx_broken(struct sv_tx *tx)
+{
+    if (sv_tx_enter(tx)) { /* not the entry's next QP */
+        sv_tx_denounce(tx->peer, tx->rem, SV_KILL_FATAL);
+        sv_tx_leave(tx);
+    }
+    return IBV_WC_REM_OP_ERR;
+}
+
+int sv_tx_no_room(struct sv_tx *tx)
+{
+    return tx->broken ? sv_tx_broken(tx) : sv_tx_wait(tx, SV_WAIT_RING);
+}
+
 struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span)
 {
     uint32_t offset = tx->tail & (tx->ring_bytes - 1);
@@ -222,7 +271,7 @@ struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span)
     struct sv_rec *rec;
 
     if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
-        tx->head = atomic_load_explicit(&tx->rem->head, memory_order_acquire);
+        sv_tx_look_at_head(tx);
         if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
             return NULL;
         }
@@ -313,6 +362,14 @@ static int sv_tx_push_instead(struct sv_tx *tx, struct sv_swqe *wqe)
     return sv_tx_wait(tx, SV_WAIT_RING);
 }
 
+/* The memory behind it was deregistered: nobody can fetch it. */
+static bool sv_tx_offer_is_void(const struct sv_qp *qp,
+                                const struct sv_swqe *wqe)
+{
+    return (wqe->stage == SV_STAGE_OFFERED) &&
+           !sv_sge_is_registered(qp->node, wqe->sge, wqe->num_sge);
+}
+
 /* In the ring, but perhaps too long for its RECV, or still to be fetched. */
 static int sv_tx_verdict(struct sv_qp *qp, struct sv_swqe *wqe)
 {
@@ -326,19 +383,22 @@ static int sv_tx_verdict(struct sv_qp *qp, struct sv_swqe *wqe)
     case SV_NAK_INVALID_REQUEST:
         return IBV_WC_REM_INV_REQ_ERR;
     case SV_NAK_OPERATIONAL:
-        return IBV_WC_REM_OP_ERR;
+        return sv_tx_offer_is_void(qp, wqe) ? IBV_WC_LOC_PROT_ERR :
+                                              IBV_WC_REM_OP_ERR;
     default:
         break;
     }
 
-    if (atomic_load_explicit(&tx->rem->head, memory_order_acquire) >=
-        wqe->end) {
+    sv_tx_look_at_head(tx);
+    if (tx->broken) {
+        return sv_tx_broken(tx);
+    }
+    if (tx->head >= wqe->end) {
         return ((wqe->stage == SV_STAGE_OFFERED) &&
                 (atomic_load(&tx->rem->declined) == wqe->end)) ?
                        sv_tx_push_instead(tx, wqe) : 0;
     }
-    if ((wqe->stage == SV_STAGE_OFFERED) &&
-        !sv_sge_is_registered(qp->node->self, wqe->sge, wqe->num_sge)) {
+    if (sv_tx_offer_is_void(qp, wqe)) {
         return IBV_WC_LOC_PROT_ERR;
     }
     if ((atomic_load(&tx->rem->accept) != tx->epoch) ||
@@ -395,7 +455,7 @@ int sv_tx_send(struct sv_qp *qp, struct sv_swqe *wqe)
     }
     if (sv_unlikely(sent == SV_SENT_PART)) {
         sv_tx_prod(tx);
-        return sv_tx_wait(tx, SV_WAIT_RING);
+        return sv_tx_no_room(tx);
     }
 
     sv_cq_notify(qp->node, tx->peer, tx->rem_cq, solicited);

@@ -18,9 +18,7 @@ static int sv_tx_denied(struct sv_qp *qp, enum ibv_wc_status status)
         return sv_tx_no_answer(qp);
     }
 
-    atomic_store(&tx->rem->fault, status);
-    atomic_store(&tx->peer->head->faults, 1);
-    sv_keeper_ring(tx->peer->head);
+    sv_tx_denounce(tx->peer, tx->rem, status);
     return status;
 }
 
@@ -51,7 +49,7 @@ static int sv_tx_notice(struct sv_qp *qp, struct sv_swqe *wqe)
     struct sv_rec *rec = sv_tx_room(tx, sv_rec_span(0));
 
     if (rec == NULL) {
-        return sv_tx_wait(tx, SV_WAIT_RING);
+        return sv_tx_no_room(tx);
     }
 
     wqe->sent = 0;
@@ -79,8 +77,9 @@ static int sv_tx_write_entered(struct sv_qp *qp, struct sv_swqe *wqe)
 
     if (wqe->total > 0) {
         addr = (atomic_load(&tx->rem->access) & IBV_ACCESS_REMOTE_WRITE) ?
-                       sv_mr_remote(tx->peer, tx->rem->pdn, wqe->rdma.rkey,
-                                    wqe->rdma.addr, wqe->total,
+                       sv_mr_remote(qp->node, tx->peer, tx->rem->pdn,
+                                    wqe->rdma.rkey, wqe->rdma.addr,
+                                    wqe->total,
                                     IBV_ACCESS_REMOTE_WRITE) : 0;
         if (addr == 0) {
             return sv_tx_denied(qp, IBV_WC_REM_ACCESS_ERR);
@@ -122,8 +121,9 @@ static int sv_tx_read_entered(struct sv_qp *qp, struct sv_swqe *wqe)
     }
 
     addr = (atomic_load(&tx->rem->access) & IBV_ACCESS_REMOTE_READ) ?
-                   sv_mr_remote(tx->peer, tx->rem->pdn, wqe->rdma.rkey,
-                                wqe->rdma.addr, wqe->total,
+                   sv_mr_remote(qp->node, tx->peer, tx->rem->pdn,
+                                wqe->rdma.rkey, wqe->rdma.addr,
+                                wqe->total,
                                 IBV_ACCESS_REMOTE_READ) : 0;
     if (addr == 0) {
         return sv_tx_denied(qp, IBV_WC_REM_ACCESS_ERR);
@@ -187,8 +187,9 @@ static int sv_tx_atomic_entered(struct sv_qp *qp, struct sv_swqe *wqe)
     }
 
     addr = (atomic_load(&tx->rem->access) & IBV_ACCESS_REMOTE_ATOMIC) ?
-                   sv_mr_remote(tx->peer, tx->rem->pdn, wqe->rdma.rkey,
-                                wqe->rdma.addr, sizeof(uint64_t),
+                   sv_mr_remote(qp->node, tx->peer, tx->rem->pdn,
+                                wqe->rdma.rkey, wqe->rdma.addr,
+                                sizeof(uint64_t),
                                 IBV_ACCESS_REMOTE_ATOMIC) : 0;
     if (addr == 0) {
         return sv_tx_denied(qp, IBV_WC_REM_ACCESS_ERR);

@@ -4,6 +4,10 @@
  *
  * Everything here runs under rx_lock of the receive CQ, called from its
  * ibv_poll_cq(), from the keeper, or from a state change of the QP.
+ *
+ * A ring can be written by its sender at any time, and by whoever else has it
+ * mapped. So a record's header is copied before it is looked at, and what no
+ * sender writes ends the QP (sv_rx_end): nothing behind it can be trusted.
  */
 #include "sv_fault.h"
 
@@ -17,7 +21,7 @@ enum sv_rx_result {
     SV_RX_PART,    /* a record, more of the message to come */
     SV_RX_MESSAGE, /* a completion was made */
     SV_RX_STALLED, /* no RECV: the record stays where it is */
-    SV_RX_FAILED,  /* the QP is in ERR now */
+    SV_RX_FAILED,  /* the QP is in ERR now, by a completion */
     SV_RX_GONE     /* the sender has failed: nothing comes any more */
 };
 
@@ -96,18 +100,20 @@ void sv_rx_flush(struct sv_qp *qp)
     }
 }
 
-/* Gives back what the sender claimed in the SRQ and did not use. */
+/* Gives back what the sender claimed in the SRQ and did not use. More than the
+ * SRQ holds it cannot have claimed: then nobody knows, and nothing is given. */
 static void sv_rx_return_claims(struct sv_qp *qp)
 {
-    uint32_t claims;
+    uint32_t unused;
 
     if ((qp->base.srq == NULL) || (qp->base.qp_type != IBV_QPT_RC)) {
         return;
     }
 
-    claims = atomic_load(&qp->shm->claims);
-    atomic_fetch_sub(&sv_srq(qp->base.srq)->shm->claimed,
-                     claims - qp->rx.consumed);
+    unused = atomic_load(&qp->shm->claims) - qp->rx.consumed;
+    if (unused <= qp->recvs->depth) {
+        atomic_fetch_sub(&sv_srq(qp->base.srq)->shm->claimed, unused);
+    }
     atomic_store(&qp->shm->claims, 0);
     qp->rx.consumed = 0;
 }
@@ -163,6 +169,7 @@ void sv_rx_open(struct sv_qp *qp)
     rx->ring       = is_ud ? sv_peer_ring(qp->node->self, qp->index) :
                              sv_peer_small_ring(qp->node->self, qp->index);
     rx->ring_bytes = is_ud ? SV_RING_BYTES : 0;
+    rx->partner    = is_ud ? SV_NO_PARTNER : qp->attr.dest_qp_num;
     rx->pos        = 0;
     rx->published  = 0;
     rx->busy       = false;
@@ -181,10 +188,14 @@ void sv_rx_open(struct sv_qp *qp)
     atomic_store(&shm->declined, 0);
     atomic_store(&shm->ring_bytes, rx->ring_bytes);
     atomic_store(&shm->claims, 0);
+    atomic_store(&shm->awaits, 0);
     atomic_store(&shm->fault, 0);
     atomic_store(&shm->waiting, 0);
     sv_rx_expect(qp);
-    atomic_store(&shm->accept, ++qp->epoch);
+    if (++qp->epoch == 0) {
+        ++qp->epoch; /* 0 is closed */
+    }
+    atomic_store(&shm->accept, qp->epoch);
 }
 
 void sv_rx_settle(struct sv_qp *qp)
@@ -197,21 +208,41 @@ void sv_rx_settle(struct sv_qp *qp)
 
 /* ---- failing ---- */
 
-static enum sv_rx_result sv_rx_fail(struct sv_qp *qp, enum ibv_wc_status status,
-                                    enum sv_nak nak)
+/* The RECV that has been taken, if any, completes with `status`. */
+static void sv_rx_die(struct sv_qp *qp, enum ibv_wc_status status,
+                      enum sv_nak nak)
 {
     atomic_store(&qp->shm->nak, nak);
     atomic_store(&qp->state, IBV_QPS_ERR);
     /* What is left in the ring came after the message that failed. */
     qp->rx.pos = UINT64_MAX;
-    sv_rx_complete(qp, status, NULL, SV_NOTIFY_SOLICITED);
+    if (qp->rx.busy) {
+        sv_rx_complete(qp, status, NULL, SV_NOTIFY_SOLICITED);
+    }
     sv_rx_close(qp, true);
     sv_rx_flush(qp);
 
     sv_spin_lock(&qp->tx.lock);
     sv_tx_flush(qp);
     sv_spin_unlock(&qp->tx.lock);
+}
+
+static enum sv_rx_result sv_rx_fail(struct sv_qp *qp, enum ibv_wc_status status,
+                                    enum sv_nak nak)
+{
+    sv_rx_die(qp, status, nak);
     return SV_RX_FAILED;
+}
+
+/* The ring holds what cannot be: an internal error of the QP, which may have no
+ * RECV to say it with. */
+static __attribute__((noinline)) enum sv_rx_result sv_rx_end(struct sv_qp *qp)
+{
+    bool busy = qp->rx.busy;
+
+    sv_rx_die(qp, IBV_WC_LOC_QP_OP_ERR, SV_NAK_OPERATIONAL);
+    sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+    return busy ? SV_RX_FAILED : SV_RX_GONE;
 }
 
 void sv_rx_lost(struct sv_qp *qp)
@@ -219,6 +250,100 @@ void sv_rx_lost(struct sv_qp *qp)
     qp->rx.pos = UINT64_MAX;
     sv_qp_to_err(qp);
     sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+}
+
+/* ---- what a record may be ---- */
+
+/* Once: whoever wrote the record can still write. */
+static inline void sv_rx_read_header(struct sv_rec *to,
+                                     const struct sv_rec *from)
+{
+    memcpy((void*)to, (const void*)from, sizeof(*to));
+    __asm__ __volatile__("" : : "r"(to) : "memory");
+}
+
+static inline uint32_t sv_rx_payload_room(const struct sv_rx *rx,
+                                          uint32_t offset)
+{
+    return rx->ring_bytes - offset - sizeof(struct sv_rec);
+}
+
+/* A whole message of a connection, with nothing special. */
+static inline bool sv_rx_is_usual(const struct sv_rx *rx,
+                                  const struct sv_rec *rec, uint32_t offset)
+{
+    uint32_t what = rec->flags & ~(SV_REC_IMM | SV_REC_SOLICITED);
+
+    return (((what ^ (SV_REC_FIRST | SV_REC_LAST)) |
+             (rec->bytes ^ rec->total) | (rec->src_qpn ^ rx->partner) |
+             rx->busy) == 0) &&
+           (rec->bytes <= sv_rx_payload_room(rx, offset));
+}
+
+static bool sv_rx_may_be_datagram(const struct sv_rec *rec)
+{
+    uint32_t what = rec->flags & ~(SV_REC_IMM | SV_REC_SOLICITED | SV_REC_GRH);
+
+    return (what == (SV_REC_FIRST | SV_REC_LAST)) &&
+           (rec->bytes == rec->total) && (rec->total <= SV_UD_MTU) &&
+           (rec->src_qpn < (1u << 24)) && (rec->sl <= 15);
+}
+
+/* The notice of a WRITE, or an offer: what the message has instead of bytes. */
+static bool sv_rx_may_be_special(const struct sv_rx *rx,
+                                 const struct sv_rec *rec)
+{
+    uint32_t what = rec->flags & ~(SV_REC_IMM | SV_REC_SOLICITED |
+                                   SV_REC_FIRST | SV_REC_LAST);
+
+    if ((rec->flags & SV_REC_LAST) == 0) {
+        return false;
+    }
+    if (what == SV_REC_WRITE) {
+        return ((rec->flags & SV_REC_IMM) != 0) && (rec->bytes == 0);
+    }
+    return (what == SV_REC_OFFER) && (rec->total > rx->ring_bytes) &&
+           (rec->bytes > 0) && (rec->bytes % sizeof(struct ibv_sge) == 0) &&
+           (rec->bytes / sizeof(struct ibv_sge) <= SV_LIMIT_SGE);
+}
+
+/* Whether a sender writes such a record here and now. */
+static __attribute__((noinline)) bool
+sv_rx_may_be(const struct sv_qp *qp, const struct sv_rec *rec, uint32_t offset)
+{
+    const struct sv_rx *rx = &qp->rx;
+    bool first             = (rec->flags & SV_REC_FIRST) != 0;
+    uint32_t left          = first ? rec->total : rx->left;
+
+    if ((first == rx->busy) || (rec->total > SV_LIMIT_MSG) ||
+        (rec->bytes > sv_rx_payload_room(rx, offset))) {
+        return false;
+    }
+    if (qp->base.qp_type == IBV_QPT_UD) {
+        return sv_rx_may_be_datagram(rec);
+    }
+    if ((rec->src_qpn != rx->partner) ||
+        (!first && (rec->total != rx->total))) {
+        return false;
+    }
+    if ((rec->flags & ~(SV_REC_IMM | SV_REC_SOLICITED | SV_REC_FIRST |
+                        SV_REC_LAST)) != 0) {
+        return first && sv_rx_may_be_special(rx, rec);
+    }
+    return ((rec->flags & SV_REC_LAST) != 0) ?
+                   (rec->bytes == left) :
+                   ((rec->bytes > 0) && (rec->bytes < left));
+}
+
+/* Padding goes from somewhere to the end of the ring, or is the first record of
+ * all, which sends to the large ring. */
+static bool sv_rx_may_be_padding(const struct sv_rx *rx,
+                                 const struct sv_rec *rec, uint32_t offset)
+{
+    return (rec->flags == SV_REC_PAD) &&
+           ((offset != 0) ||
+            ((rx->pos == 0) && (rx->ring_bytes == SV_RING_BYTES) &&
+             (rx->partner != SV_NO_PARTNER)));
 }
 
 /* ---- records ---- */
@@ -270,7 +395,6 @@ static bool sv_rx_take(struct sv_qp *qp)
 
     ++qp->rx.consumed;
     qp->rx.busy       = true;
-    qp->rx.got        = 0;
     qp->rx.sge        = 0;
     qp->rx.sge_offset = 0;
     if (qp->base.srq != NULL) {
@@ -338,6 +462,8 @@ static enum sv_rx_result sv_rx_begin(struct sv_qp *qp, const struct sv_rec *rec)
         }
     }
 
+    qp->rx.total = rec->total;
+    qp->rx.left  = rec->total;
     if ((rec->flags & SV_REC_WRITE) != 0) {
         return SV_RX_PART; /* the data is in place already */
     }
@@ -360,17 +486,22 @@ static enum sv_rx_result sv_rx_begin(struct sv_qp *qp, const struct sv_rec *rec)
 
 /* MESSAGE: it is in the RECV. PART: its fragments will follow. */
 static enum sv_rx_result sv_rx_accept_offer(struct sv_qp *qp,
-                                            const struct sv_rec *rec)
+                                            const struct sv_rec *rec,
+                                            const void *payload)
 {
-    switch (sv_rx_fetch(qp, rec)) {
+    switch (sv_rx_fetch(qp, rec, payload)) {
     case SV_FETCHED:
         return SV_RX_MESSAGE;
     case SV_FETCH_DECLINED:
         return SV_RX_PART;
     case SV_FETCH_FAULT:
         return sv_rx_fail(qp, IBV_WC_LOC_PROT_ERR, SV_NAK_OPERATIONAL);
+    case SV_FETCH_CORRUPT:
+        return sv_rx_end(qp);
     default:
-        /* The RECV has been begun, and stays so until the QP is flushed. */
+        /* The RECV has been begun, and stays so until the QP is flushed. A
+         * sender that does wait for us made another offer than this. */
+        atomic_store(&qp->shm->nak, SV_NAK_OPERATIONAL);
         qp->rx.pos = UINT64_MAX;
         sv_scan_stop(sv_cq(qp->base.recv_cq), qp);
         return SV_RX_GONE;
@@ -378,7 +509,8 @@ static enum sv_rx_result sv_rx_accept_offer(struct sv_qp *qp,
 }
 
 static enum sv_rx_result
-sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, bool notify)
+sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, const void *payload,
+             bool notify)
 {
     enum sv_rx_result result;
 
@@ -387,15 +519,16 @@ sv_rx_record(struct sv_qp *qp, const struct sv_rec *rec, bool notify)
         if (result != SV_RX_PART) {
             return result;
         }
-    } else if (!sv_sge_is_registered(qp->node->self, qp->rx.cur->sge,
+    } else if (!sv_sge_is_registered(qp->node, qp->rx.cur->sge,
                                      qp->rx.cur->num_sge)) {
         return sv_rx_fail(qp, IBV_WC_LOC_PROT_ERR, SV_NAK_OPERATIONAL);
     }
 
     if (sv_likely((rec->flags & (SV_REC_WRITE | SV_REC_OFFER)) == 0)) {
-        sv_rx_place(&qp->rx, (const uint8_t*)(rec + 1), rec->bytes);
+        sv_rx_place(&qp->rx, payload, rec->bytes);
+        qp->rx.left -= rec->bytes;
     } else if ((rec->flags & SV_REC_OFFER) != 0) {
-        result = sv_rx_accept_offer(qp, rec);
+        result = sv_rx_accept_offer(qp, rec, payload);
         if (result != SV_RX_MESSAGE) {
             return result;
         }
@@ -416,7 +549,8 @@ static void sv_rx_wake_sender(struct sv_qp *qp)
     struct sv_peer *peer;
 
     atomic_store(&qp->shm->waiting, 0);
-    peer = sv_peer_get(qp->node, sv_qpn_slot(atomic_load(&qp->shm->dest_qpn)));
+    peer = (qp->base.qp_type == IBV_QPT_UD) ? NULL :
+           sv_peer_get(qp->node, sv_qpn_slot(qp->rx.partner));
     if (peer != NULL) {
         sv_keeper_ring(peer->head);
         sv_peer_put(qp->node, peer);
@@ -433,12 +567,38 @@ static inline void sv_rx_publish(struct sv_qp *qp, uint32_t step)
     }
 }
 
-/* The first record of a connection: which ring has its sender chosen? */
-static void sv_rx_learn_ring(struct sv_qp *qp)
+/* The first record of a connection: which ring has its sender chosen? False:
+ * none that there is. The large one is reserved already, if the sender is to be
+ * believed. */
+static bool sv_rx_learn_ring(struct sv_qp *qp, const struct sv_rec *rec)
 {
-    qp->rx.ring_bytes = atomic_load(&qp->shm->ring_bytes);
-    if (qp->rx.ring_bytes == SV_RING_BYTES) {
+    uint32_t bytes = atomic_load(&qp->shm->ring_bytes);
+
+    if ((bytes == SV_RING_BYTES) && (rec->flags == SV_REC_PAD) &&
+        (sv_ring_reserve(qp->node->self, qp->index) == 0)) {
         qp->rx.ring = sv_peer_ring(qp->node->self, qp->index);
+    } else if (bytes != SV_RING_SMALL) {
+        return false;
+    }
+
+    qp->rx.ring_bytes = bytes;
+    return true;
+}
+
+void sv_rx_audit(struct sv_qp *qp)
+{
+    struct sv_rx *rx           = &qp->rx;
+    const struct sv_scan *scan = &sv_cq(qp->base.recv_cq)->scan[rx->scan];
+    uint64_t awaits            = atomic_load(&qp->shm->awaits);
+
+    if (!rx->open || (rx->pos == UINT64_MAX) || (awaits == 0) ||
+        (qp->base.qp_type == IBV_QPT_UD)) {
+        return;
+    }
+
+    if ((atomic_load(&qp->shm->head) != rx->published) ||
+        ((awaits > rx->pos) && (atomic_load(scan->tag) != scan->expect))) {
+        (void)sv_rx_end(qp);
     }
 }
 
@@ -472,7 +632,8 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
     struct sv_rx *rx  = &qp->rx;
     unsigned messages = 0;
     enum sv_rx_result result;
-    const struct sv_rec *rec;
+    const struct sv_rec *at;
+    struct sv_rec rec;
     uint32_t offset;
 
     if (!rx->open || (rx->pos == UINT64_MAX)) {
@@ -487,25 +648,32 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
 
     while (messages < limit) {
         offset = (rx->ring_bytes == 0) ? 0 : rx->pos & (rx->ring_bytes - 1);
-        rec    = (struct sv_rec*)(rx->ring + offset);
-        if (atomic_load_explicit(&rec->tag, memory_order_acquire) !=
+        at     = (struct sv_rec*)(rx->ring + offset);
+        if (atomic_load_explicit(&at->tag, memory_order_acquire) !=
             (rx->pos ^ rx->key)) {
             rx->streak = 0;
             break;
         }
 
-        if (sv_unlikely(rx->ring_bytes == 0)) {
-            sv_rx_learn_ring(qp);
+        sv_rx_read_header(&rec, at);
+        if (sv_unlikely(rx->ring_bytes == 0) && !sv_rx_learn_ring(qp, &rec)) {
+            return messages + (sv_rx_end(qp) == SV_RX_FAILED);
         }
-        if ((rec->flags & SV_REC_PAD) != 0) {
-            rx->pos += rx->ring_bytes - offset;
-            continue;
+        if (sv_unlikely(!sv_rx_is_usual(rx, &rec, offset))) {
+            if (sv_rx_may_be_padding(rx, &rec, offset)) {
+                rx->pos += rx->ring_bytes - offset;
+                continue;
+            }
+            if (!sv_rx_may_be(qp, &rec, offset)) {
+                return messages + (sv_rx_end(qp) == SV_RX_FAILED);
+            }
         }
 
         sv_rx_fetch_answer(qp);
         sv_rx_fetch_ahead(rx);
-        result = sv_rx_short(qp, rec) ? SV_RX_MESSAGE :
-                                        sv_rx_record(qp, rec, notify);
+        result = sv_rx_short(qp, &rec, at + 1) ?
+                         SV_RX_MESSAGE :
+                         sv_rx_record(qp, &rec, at + 1, notify);
         if (sv_unlikely(result >= SV_RX_STALLED)) {
             if (result == SV_RX_STALLED) {
                 break;
@@ -513,7 +681,7 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
             return messages + (result == SV_RX_FAILED);
         }
 
-        rx->pos  += sv_rec_span(rec->bytes);
+        rx->pos  += sv_rec_span(rec.bytes);
         messages += (result == SV_RX_MESSAGE);
         sv_rx_publish(qp, SV_RING_BYTES / 16);
     }

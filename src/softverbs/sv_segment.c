@@ -68,7 +68,7 @@ int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
     return 0;
 }
 
-static bool sv_process_lives(int pid, uint64_t start_time)
+bool sv_process_lives(int pid, uint64_t start_time)
 {
     uint64_t found;
     char state;
@@ -157,6 +157,13 @@ static bool sv_segment_is_named(int fd, const char *path)
 
     return (fstat(fd, &by_fd) == 0) && (lstat(path, &by_name) == 0) &&
            (by_fd.st_ino == by_name.st_ino) && (by_fd.st_dev == by_name.st_dev);
+}
+
+void sv_segment_unlink(int fd, const char *path)
+{
+    if (sv_segment_is_named(fd, path)) {
+        unlink(path);
+    }
 }
 
 /* The beginning of the head says whose a segment is. It has been the same in

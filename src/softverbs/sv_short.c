@@ -182,7 +182,8 @@ sv_short_recv(const struct sv_qp *qp, const struct sv_rec *rec)
             (wqe->sge[0].length >= rec->bytes)) ? wqe : NULL;
 }
 
-bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec)
+bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec,
+                 const void *payload)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     const struct sv_rwqe *wqe;
@@ -199,7 +200,7 @@ bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec)
         return false;
     }
 
-    sv_copy((void*)(uintptr_t)to.addr, rec + 1, rec->bytes);
+    sv_copy((void*)(uintptr_t)to.addr, payload, rec->bytes);
     sv_rx_fill_wc(qp, cq->direct++, wqe->wr_id, IBV_WC_SUCCESS, rec);
     --cq->direct_room;
     ++qp->rx.consumed;

@@ -17,8 +17,7 @@ int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access)
     if (wqe->resolved) {
         /* inline, or it had to wait, and its memory may be gone */
         return ((wqe->flags & IBV_SEND_INLINE) ||
-                sv_sge_is_registered(qp->node->self, wqe->sge,
-                                     wqe->num_sge)) ?
+                sv_sge_is_registered(qp->node, wqe->sge, wqe->num_sge)) ?
                        0 : IBV_WC_LOC_PROT_ERR;
     }
 
@@ -333,6 +332,12 @@ static void sv_tx_beg(struct sv_tx *tx, enum sv_pusher pusher)
         atomic_store(&tx->rem->waiting, 1);
     }
     if ((pusher == SV_PUSHER_KEEPER) || (tx->begged_at == tx->tail)) {
+        /* Perhaps it does not see what we sent. */
+        if (sv_tx_enter(tx)) {
+            atomic_store(&tx->rem->awaits, tx->tail);
+            atomic_store(&tx->peer->head->audit, 1);
+            sv_tx_leave(tx);
+        }
         sv_keeper_ring(tx->peer->head);
     }
     tx->begged_at = tx->tail;

@@ -102,6 +102,15 @@ bool sv_tx_claim(struct sv_tx *tx);
  * if it has to. NULL: not now. */
 struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span);
 
+/* After sv_tx_room() gave none: waits, or gives up on a receiver that says what
+ * cannot be. */
+int sv_tx_no_room(struct sv_tx *tx);
+
+/* Makes the owner of the entry let its QP die: of a request that it must deny,
+ * or of an entry that is not in order (struct sv_shm_qp.fault). */
+void sv_tx_denounce(struct sv_peer *peer, struct sv_shm_qp *rem,
+                    uint32_t fault);
+
 /* Checks local keys, once per WR; inline data have none. 0 or a status. */
 int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access);
 

@@ -52,12 +52,17 @@ static struct sv_shm_qp *sv_tx_ud_target(struct sv_peer *peer,
     return rem;
 }
 
+/* Whether there can be such a ring: whole lines, and not fuller than full. */
+static bool sv_tx_ud_in_order(uint64_t head, uint64_t tail)
+{
+    return (tail % SV_LINE == 0) && (tail - head <= SV_RING_BYTES);
+}
+
 /* Under the lock of the ring: position for a record, or NULL: no room. */
 static struct sv_rec *sv_tx_ud_room(struct sv_shm_qp *rem, uint8_t *ring,
-                                    uint32_t span, uint64_t *tail_p)
+                                    uint32_t span, uint64_t head, uint64_t tail,
+                                    uint64_t *tail_p)
 {
-    uint64_t tail   = atomic_load_explicit(&rem->tail, memory_order_relaxed);
-    uint64_t head   = atomic_load_explicit(&rem->head, memory_order_acquire);
     uint32_t offset = tail & (SV_RING_BYTES - 1);
     uint32_t pad    = (SV_RING_BYTES - offset < span) ?
                               SV_RING_BYTES - offset : 0;
@@ -85,14 +90,19 @@ static int sv_tx_ud_locked(struct sv_qp *qp, struct sv_swqe *wqe,
 {
     uint8_t *ring = sv_peer_ring(peer, sv_qpn_index(wqe->ud.qpn));
     uint32_t span = sv_rec_span(wqe->total);
+    uint64_t head = atomic_load_explicit(&rem->head, memory_order_acquire);
+    uint64_t tail = atomic_load_explicit(&rem->tail, memory_order_relaxed);
     struct sv_rec *rec;
-    uint64_t tail;
 
     if (sv_tx_ud_target(peer, wqe) == NULL) {
         return 0; /* closed meanwhile */
     }
+    if (!sv_tx_ud_in_order(head, tail)) {
+        sv_tx_denounce(peer, rem, SV_KILL_FATAL);
+        return 0;
+    }
 
-    rec = sv_tx_ud_room(rem, ring, span, &tail);
+    rec = sv_tx_ud_room(rem, ring, span, head, tail, &tail);
     if (rec == NULL) {
         return SV_AGAIN;
     }
@@ -111,7 +121,7 @@ static bool sv_tx_ud_is_runnable(const struct sv_peer *peer)
     char state;
 
     return !peer->self &&
-           (sv_process_stat(peer->head->pid, &state, &start_time) == 0) &&
+           (sv_process_stat(peer->pid, &state, &start_time) == 0) &&
            (state == 'R');
 }
 
@@ -150,6 +160,7 @@ int sv_tx_ud_check(struct sv_qp *qp, uint32_t qpn)
 int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     struct sv_shm_qp *rem;
+    struct sv_shm_cq *cq;
     struct sv_peer *peer;
     int ret;
 
@@ -173,7 +184,12 @@ int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
         return sv_tx_ud_full(&qp->tx, peer, rem);
     }
 
-    sv_cq_notify(qp->node, peer, sv_peer_cq(peer, rem->cq),
-                 (wqe->flags & IBV_SEND_SOLICITED) != 0);
+    cq = sv_peer_named_cq(peer, rem->cq);
+    if (cq != NULL) {
+        sv_cq_notify(qp->node, peer, cq,
+                     (wqe->flags & IBV_SEND_SOLICITED) != 0);
+    } else {
+        sv_tx_denounce(peer, rem, SV_KILL_FATAL);
+    }
     return 0;
 }

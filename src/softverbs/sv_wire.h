@@ -29,6 +29,13 @@
  *          v                                  v
  *     [hdr|payload....][hdr|payload][hdr|pay..]--- free ---
  *
+ * Any process of the user can write anything here, by mistake at least. So who
+ * reads a field that others write reads it once, believes nothing that could
+ * lead beyond a buffer or on for ever, and ends the QP pair that it is about
+ * when the value is one that no owner or sender stores. What could be true is
+ * believed. What a process must rely on (its keys, who it is, who its peers
+ * are) it keeps in memory of its own, and stores here for the others alone.
+ *
  * All counters run free; differences are taken modulo their width. A field
  * has one writer, named in its comment; "owner" is the segment's process and
  * "sender" the process whose QP is connected to this entry.
@@ -40,7 +47,7 @@
 #include <stdint.h>
 
 #define SV_MAGIC      0x7362726576746673ull /* "sftverbs" in memory */
-#define SV_VERSION    4u
+#define SV_VERSION    5u
 #define SV_LINE       64u
 #define SV_PAGE       4096u
 
@@ -105,6 +112,7 @@ struct sv_shm_head {
     /* Futex: bumped by whoever wants the owner's keeper to look around. */
     _Alignas(SV_LINE) _Atomic uint32_t doorbell;
     _Atomic uint32_t faults;      /* some struct sv_shm_qp.fault is set */
+    _Atomic uint32_t audit;       /* some struct sv_shm_qp.awaits is set */
     _Atomic uint32_t control_asked;    /* requests in struct sv_shm_control */
     _Atomic uint32_t control_answered; /* the last one that has its answer */
 
@@ -164,6 +172,8 @@ struct sv_shm_qp {
     _Atomic uint32_t ring_bytes;  /* 0 until the first record */
     _Atomic uint32_t claims;      /* SRQ: RECVs claimed for this QP */
     _Atomic uint32_t fault;       /* a request that must kill the owner's QP */
+    _Atomic uint64_t awaits;      /* tail, when the sender last had to wait: all
+                                   * up to there has been published */
 
     /* Line 2: the owner's, hot. */
     _Alignas(SV_LINE) _Atomic uint64_t head;
