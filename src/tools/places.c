@@ -31,6 +31,13 @@ int daqiri_places_open(daqiri_places_t *places)
     return ((places->list == NULL) || (places->quota.taken == NULL)) ? -1 : 0;
 }
 
+void daqiri_places_close(daqiri_places_t *places)
+{
+    daqiri_places_leave(places);
+    daqiri_quota_unshare(places->quota.taken, places->count);
+    free(places->list);
+}
+
 /* ---- who comes ---- */
 
 /* IPv4 as IPv6 has it. */

@@ -56,6 +56,8 @@ typedef struct daqiri_places {
 
 /* Returns 0 or -1: no memory. */
 int daqiri_places_open(daqiri_places_t *places);
+/* When nobody is there any more. */
+void daqiri_places_close(daqiri_places_t *places);
 
 /* A place for who is at the other end, or -1 and a failure. */
 int daqiri_places_find(const daqiri_places_t *places, int fd,

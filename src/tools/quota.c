@@ -18,6 +18,11 @@ uint64_t *daqiri_quota_share(size_t places)
     return (memory != MAP_FAILED) ? memory : NULL;
 }
 
+void daqiri_quota_unshare(uint64_t *taken, size_t places)
+{
+    munmap(taken, places * sizeof(*taken));
+}
+
 /* Taken first and looked at afterwards: of two who want the last of it at the
  * same time none has it, rather than both. */
 static int quota_take_memory(const daqiri_quota_t *quota, uint64_t size,

@@ -22,8 +22,9 @@ typedef struct daqiri_quota {
     size_t   place;        /* the caller's */
 } daqiri_quota_t;
 
-/* Memory for so many places, or NULL. Never given back. */
+/* Memory for so many places, or NULL. */
 uint64_t *daqiri_quota_share(size_t places);
+void daqiri_quota_unshare(uint64_t *taken, size_t places);
 
 /* A test with messages of this size, for so long; 0 s: it is not said. In place
  * of what this client has had before. Returns 0, or -1 and a failure. Without a

@@ -511,5 +511,7 @@ int daqiri_serve(int argc, char **argv)
         printf("%s%s", serve_csv[i], (i + 1 < SERVE_CSV_COUNT) ? "," : "\n");
     }
     fflush(stdout);
-    return serve_all(&places, &opts, listener);
+    status = serve_all(&places, &opts, listener);
+    daqiri_places_close(&places);
+    return status;
 }
