@@ -742,6 +742,8 @@ static const struct {
 
 enum { CAUSES = sizeof(causes) / sizeof(causes[0]) };
 
+#define CLOCKS_DIFFER 1.05 /* UCX's is the processor's, and estimated */
+
 
 /* Another stranger's first word, as often as it takes to be heeded. */
 static void stranger_begins(unsigned index)
@@ -758,9 +760,9 @@ static void stranger_begins(unsigned index)
 START_TEST(test_lines)
 {
     const char *words = causes[_i].words;
-    double begin, end;
+    double begin, most;
     char plan[100];
-    unsigned i;
+    unsigned i, said;
 
     ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
     pair_open_with("CONN_TIMEOUT=3s");
@@ -776,10 +778,12 @@ START_TEST(test_lines)
         stranger_begins(i);
     }
     T_WAIT(t_log_count(words) > 0);
-    end = t_seconds();
-    ck_assert_uint_le(t_log_count(words), end - begin + 1);
+    said = t_log_count(words); /* first: time goes on */
+    most = (t_seconds() - begin) * CLOCKS_DIFFER + 1;
+    ck_assert_uint_le(said, most);
 
-    T_WAIT(t_seconds() > end + 1);
+    begin = t_seconds();
+    T_WAIT(t_seconds() - begin > CLOCKS_DIFFER);
     stranger_begins(i);
     T_WAIT(t_log_count(words) + t_log_sum(" more like it before") ==
            causes[_i].times + 1);
