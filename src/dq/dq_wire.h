@@ -33,7 +33,7 @@ typedef enum {
     DQ_WIRE_BAD_KIND,
     DQ_WIRE_BAD_FIELD,   /* a value out of its range                         */
     DQ_WIRE_BAD_COOKIE,  /* meant for an interface that is not this one, or
-                            from one that is not the peer                    */
+                            from one that is not where the peer is           */
     DQ_WIRE_LAST
 } dq_wire_status_t;
 

@@ -176,6 +176,7 @@ typedef struct {
     uint64_t losses, recoveries, redone, redo_had;
     uint64_t stalls, stuck, pushed, asked, called, mute, events;
     uint64_t frames_tx, frames_rx, frames_dup, frames_unknown, frames_crowded;
+    uint64_t conns_forged;
     uint64_t ud_remade, ud_refused;
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
@@ -431,6 +432,7 @@ struct uct_daqiri_conn {
     dq_port_addr_t     peer_port;
     char               peer_gid_text[DQ_GID_TEXT_MAX];
     dq_iface_addr_t    peer_iface;
+    int                is_addressed; /* it is what UCP's address says; cm lock */
 
     /* what the next REQ or REP says; progress writes it before CMD_DRAINED */
     uct_daqiri_resume_t resume;
@@ -462,6 +464,7 @@ struct uct_daqiri_conn {
         uint32_t        rx_first;    /* their buffers: first index and count */
         uint32_t        rx_count;
         uint32_t        rx_posted;   /* of these, the first ones             */
+        uint32_t        rx_reused;   /* or as many that closed conns have left */
         uct_daqiri_resume_t resume;  /* as of CMD_DRAINED: a call may go out
                                         while progress writes the next       */
         dq_frame_t      peer;        /* the last REQ or REP taken            */
@@ -1064,6 +1067,14 @@ ucs_status_t uct_daqiri_cm_get(uct_daqiri_iface_t *iface,
                                const dq_port_addr_t *port,
                                const dq_iface_addr_t *addr,
                                uct_daqiri_conn_t **conn_p);
+/* The same for a peer whose address UCP has. A conn that only a REQ has asked for,
+ * in the peer's name but from elsewhere, loses its place in the table: *forged_p,
+ * for the caller to end; else that is NULL. Progress. */
+ucs_status_t uct_daqiri_cm_get_addressed(uct_daqiri_iface_t *iface,
+                                         const dq_port_addr_t *port,
+                                         const dq_iface_addr_t *addr,
+                                         uct_daqiri_conn_t **conn_p,
+                                         uct_daqiri_conn_t **forged_p);
 /* The conn of this peer, or NULL. Any thread. */
 uct_daqiri_conn_t *uct_daqiri_cm_find(uct_daqiri_iface_t *iface,
                                       uint64_t uuid);
@@ -1093,6 +1104,16 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                                           const dq_port_addr_t *port,
                                           const dq_iface_addr_t *addr);
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
+/* Is its peer there, and none that only says so? Any thread. */
+int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,
+                          const dq_port_addr_t *port,
+                          const dq_iface_addr_t *addr);
+/* The conn for an endpoint, to the peer at this address of UCP's. What a REQ from
+ * elsewhere has asked for in that peer's name ends. */
+ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
+                                 const dq_port_addr_t *port,
+                                 const dq_iface_addr_t *addr,
+                                 uct_daqiri_conn_t **conn_p);
 /* Performs what the async thread told. */
 void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface);
 /* Did its peer close in order? */

@@ -187,39 +187,76 @@ uct_daqiri_conn_t *uct_daqiri_cm_find(uct_daqiri_iface_t *iface, uint64_t uuid)
 }
 
 
+/* Makes one, and puts it in the place of that which the table has, if any. NULL:
+ * no memory. */
+static uct_daqiri_conn_t *uct_daqiri_cm_put(uct_daqiri_iface_t *iface,
+                                            const dq_port_addr_t *port,
+                                            const dq_iface_addr_t *addr)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_conn_create(iface, port, addr);
+    khiter_t iter;
+    int ret;
+
+    if (conn == NULL) {
+        return NULL;
+    }
+    iter = kh_put(uct_daqiri_conns, &iface->cm.conns, addr->uuid, &ret);
+    if (ret < 0) {
+        uct_daqiri_conn_free(conn);
+        return NULL;
+    }
+    kh_value(&iface->cm.conns, iter) = conn;
+    iface->count->conns++;
+    return conn;
+}
+
+
 ucs_status_t uct_daqiri_cm_get(uct_daqiri_iface_t *iface,
                                const dq_port_addr_t *port,
                                const dq_iface_addr_t *addr,
                                uct_daqiri_conn_t **conn_p)
 {
-    ucs_status_t status = UCS_OK;
     uct_daqiri_conn_t *conn;
-    khiter_t iter;
-    int ret;
 
     pthread_mutex_lock(&iface->cm.lock);
     conn = uct_daqiri_cm_lookup(iface, addr->uuid);
-    if (conn != NULL) {
-        goto out;
-    }
-
-    status = UCS_ERR_NO_MEMORY;
-    conn   = uct_daqiri_conn_create(iface, port, addr);
     if (conn == NULL) {
-        goto out;
+        conn = uct_daqiri_cm_put(iface, port, addr);
     }
-    iter = kh_put(uct_daqiri_conns, &iface->cm.conns, addr->uuid, &ret);
-    if (ret < 0) {
-        uct_daqiri_conn_free(conn);
-        goto out;
-    }
-    kh_value(&iface->cm.conns, iter) = conn;
-    iface->count->conns++;
-    status = UCS_OK;
-out:
     pthread_mutex_unlock(&iface->cm.lock);
     *conn_p = conn;
-    return status;
+    return (conn == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_cm_get_addressed(uct_daqiri_iface_t *iface,
+                                         const dq_port_addr_t *port,
+                                         const dq_iface_addr_t *addr,
+                                         uct_daqiri_conn_t **conn_p,
+                                         uct_daqiri_conn_t **forged_p)
+{
+    uct_daqiri_conn_t *forged = NULL;
+    uct_daqiri_conn_t *conn;
+
+    pthread_mutex_lock(&iface->cm.lock);
+    conn = uct_daqiri_cm_lookup(iface, addr->uuid);
+    if ((conn != NULL) && !conn->is_addressed &&
+        !uct_daqiri_conn_is_at(conn, port, addr)) {
+        forged = conn;
+        conn   = NULL;
+    }
+    if (conn == NULL) {
+        conn = uct_daqiri_cm_put(iface, port, addr);
+    }
+    if (conn == NULL) {
+        forged = NULL; /* the table has it still */
+    } else {
+        conn->is_addressed = 1;
+    }
+    pthread_mutex_unlock(&iface->cm.lock);
+    *conn_p   = conn;
+    *forged_p = forged;
+    return (conn == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
 }
 
 

@@ -80,6 +80,36 @@ void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
 }
 
 
+/* Nothing of that changes while an interface lives. */
+int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,
+                          const dq_port_addr_t *port,
+                          const dq_iface_addr_t *addr)
+{
+    return (memcmp(&conn->peer_iface, addr, sizeof(*addr)) == 0) &&
+           (memcmp(&conn->peer_port, port, sizeof(*port)) == 0);
+}
+
+
+/* To whoever asked in the peer's name it is said that there is nothing. */
+ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
+                                 const dq_port_addr_t *port,
+                                 const dq_iface_addr_t *addr,
+                                 uct_daqiri_conn_t **conn_p)
+{
+    uct_daqiri_conn_t *forged;
+    ucs_status_t status;
+    dq_facts_t facts;
+
+    status = uct_daqiri_cm_get_addressed(iface, port, addr, conn_p, &forged);
+    if (forged != NULL) {
+        iface->count->conns_forged++;
+        uct_daqiri_tx_facts(forged, DQ_CAUSE_GIVEN_UP, &facts);
+        uct_daqiri_conn_fail(forged, &facts);
+    }
+    return status;
+}
+
+
 ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn)
 {
     return (conn->sq.gate == DQ_GATE_DEAD)
@@ -152,11 +182,29 @@ static void uct_daqiri_conn_say_few(uct_daqiri_iface_t *iface)
 }
 
 
+/* It was over before its QP was ready, and may be freed with the next event. If
+ * that was its first QP, what was to be behind its window is there. */
+static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_listed) {
+        return;
+    }
+    uct_daqiri_conn_take_recvs(conn);
+    __atomic_add_fetch(&conn->iface->rx.spare,
+                       conn->hs.rx_count + conn->hs.rx_reused,
+                       __ATOMIC_ACQ_REL);
+}
+
+
 /* The conn has a QP, and RECVs for its peer to use. */
 static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
+    if (conn->is_over) {
+        uct_daqiri_conn_on_late_qp(conn);
+        return;
+    }
     if (conn->life == UCT_DAQIRI_WAITING) {
         uct_daqiri_recover_on_qp(conn);
         return;

@@ -605,8 +605,8 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
         return UCS_ERR_UNSUPPORTED;
     }
 
-    status = uct_daqiri_cm_get(iface, (const void*)params->dev_addr,
-                               (const void*)params->iface_addr, &self->conn);
+    status = uct_daqiri_conn_get(iface, (const void*)params->dev_addr,
+                                 (const void*)params->iface_addr, &self->conn);
     if (status != UCS_OK) {
         return status;
     }

@@ -549,7 +549,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
         iface->count->frames_dup++;
         return NULL;
     }
-    if (conn->peer_iface.cookie != frame->src.cookie) {
+    if (!uct_daqiri_conn_is_at(conn, &frame->port, &frame->src)) {
         /* who the peer is, the sender does not know: so it is not the peer */
         iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
         return NULL;

@@ -53,6 +53,7 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
     ucs_status_t status;
 
     if (uct_daqiri_link_take_spare(iface, count)) {
+        conn->hs.rx_reused = count;
         return UCS_OK;
     }
     status = uct_daqiri_rx_make(iface, count, &first);

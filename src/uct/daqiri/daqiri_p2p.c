@@ -77,7 +77,7 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     if (!stub->is_stub) {
         return uct_daqiri_p2p_again(stub, &peer);
     }
-    status = uct_daqiri_cm_get(stub->iface, &port, &peer, &ep->conn);
+    status = uct_daqiri_conn_get(stub->iface, &port, &peer, &ep->conn);
     if (status != UCS_OK) {
         ep->conn = stub;
         return status;

@@ -147,6 +147,46 @@ START_TEST(test_no_draw)
 END_TEST
 
 
+/* ---- Between the plugin and the device ---- */
+
+enum { NO_RTR = 1, OTHER_TIMERS, NO_INIT_YET };
+
+static int device_does; /* one of these, or 0; atomic                        */
+
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+    int (*real)(struct ibv_qp*, struct ibv_qp_attr*, int);
+
+    if ((attr->qp_state == IBV_QPS_RTR) && (qp->qp_type == IBV_QPT_RC) &&
+        (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == NO_RTR)) {
+        return EINVAL;
+    }
+    while ((attr->qp_state == IBV_QPS_INIT) && (qp->qp_type == IBV_QPT_RC) &&
+           (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == NO_INIT_YET)) {
+        sched_yield();
+    }
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_modify_qp");
+    return real(qp, attr, mask);
+}
+
+
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                 struct ibv_qp_init_attr *init)
+{
+    int (*real)(struct ibv_qp*, struct ibv_qp_attr*, int,
+                struct ibv_qp_init_attr*);
+    int ret;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_query_qp");
+    ret            = real(qp, attr, mask, init);
+    if (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == OTHER_TIMERS) {
+        attr->min_rnr_timer = 0;
+    }
+    return ret;
+}
+
+
 /* ---- A queue pair that says anything ---- */
 
 static void forger_modify(void)
@@ -437,6 +477,26 @@ START_TEST(test_in_the_peers_name)
 END_TEST
 
 
+/* Who knows the peer's cookie, but is elsewhere. */
+START_TEST(test_in_the_peers_name_from_elsewhere)
+{
+    dq_frame_t frame;
+    unsigned kind;
+
+    pair_open();
+    for (kind = 0; kind < DQ_FRAME_LAST; kind++) {
+        frame            = forger_frame(kind);
+        frame.src.ud_qpn = forger.qp->qp_num;
+        forger_say(&frame);
+        frame            = forger_frame(kind);
+        frame.port.lid++;
+        forger_say(&frame);
+    }
+    pair_close(2 * DQ_FRAME_LAST, 0);
+}
+END_TEST
+
+
 START_TEST(test_of_old_epochs)
 {
     static const uint32_t old[] = {1u << 31, UINT32_MAX - 1000, UINT32_MAX};
@@ -550,6 +610,78 @@ START_TEST(test_longer_than_a_frame)
                       LENGTHS * LONG_EACH);
     ck_assert_uint_eq(t_stats_sum("frames_dropped_short"), 0);
     ck_assert_uint_eq(t_stats_sum("ud_remade"), 0);
+}
+END_TEST
+
+
+/* ---- Who takes the place of a peer that is still to come ---- */
+
+enum { OTHER_COOKIE, OTHER_QPN, OTHER_PORT, PLACES };
+
+
+/* A REQ that says it is @a peer's, but for one thing. */
+static void forge_first_word(const t_end_t *peer, int what)
+{
+    dq_frame_t frame = forger_frame(DQ_FRAME_REQ);
+    uint64_t before  = t_live_sum("conns");
+
+    memcpy(&frame.src, peer->address.iface, sizeof(frame.src));
+    frame.peer_epoch = 0;
+    switch (what) {
+    case OTHER_COOKIE:
+        frame.src.cookie ^= 1;
+        break;
+    case OTHER_QPN:
+        frame.src.ud_qpn = 0xffffff; /* nobody is there */
+        break;
+    default:
+        frame.port.lid++;
+        break;
+    }
+    forger_say(&frame);
+    T_WAIT(t_live_sum("conns") > before);
+}
+
+
+/* UCP's address says where the peer is: what is there in its name and is not of
+ * it makes room. */
+START_TEST(test_address_wins)
+{
+    t_stream_t stream[2];
+    t_end_t *other;
+
+    pair_open();
+    other = t_end_open("");
+    forge_first_word(other, _i);
+    (void)t_link_up(pair.end[0], other, 3, &stream[0]);
+    (void)t_link_up(other, pair.end[0], 3, &stream[1]);
+    T_WAIT(t_live_sum("conns_over") == 1);
+    pair.conns += 2;
+    pair_end();
+    ck_assert_uint_eq(t_stats_sum("conns_forged"), 1);
+    ck_assert_uint_eq(t_stats_sum("conns"), pair.conns + 1);
+}
+END_TEST
+
+
+/* The async thread is still at its queue pair when the conn is over. */
+START_TEST(test_address_wins_at_once)
+{
+    t_stream_t stream;
+    t_end_t *other;
+
+    pair_open();
+    other = t_end_open("");
+    __atomic_store_n(&device_does, NO_INIT_YET, __ATOMIC_RELAXED);
+    forge_first_word(other, OTHER_COOKIE);
+    t_link_open(pair.end[0], &other->address, 3);
+    t_progress_turns(1000);
+    __atomic_store_n(&device_does, 0, __ATOMIC_RELAXED);
+    T_WAIT(t_live_sum("conns_over") == 1);
+    (void)t_link_up(other, pair.end[0], 4, &stream);
+    pair.conns += 2;
+    pair_end();
+    ck_assert_uint_eq(t_stats_sum("conns_forged"), 1);
 }
 END_TEST
 
@@ -693,40 +825,6 @@ END_TEST
 
 /* ---- What is said of them ---- */
 
-enum { NO_RTR = 1, OTHER_TIMERS };
-
-static int device_does; /* one of these, or 0; atomic                        */
-
-
-int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-    int (*real)(struct ibv_qp*, struct ibv_qp_attr*, int);
-
-    if ((attr->qp_state == IBV_QPS_RTR) && (qp->qp_type == IBV_QPT_RC) &&
-        (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == NO_RTR)) {
-        return EINVAL;
-    }
-    *(void**)&real = dlsym(RTLD_NEXT, "ibv_modify_qp");
-    return real(qp, attr, mask);
-}
-
-
-int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-                 struct ibv_qp_init_attr *init)
-{
-    int (*real)(struct ibv_qp*, struct ibv_qp_attr*, int,
-                struct ibv_qp_init_attr*);
-    int ret;
-
-    *(void**)&real = dlsym(RTLD_NEXT, "ibv_query_qp");
-    ret            = real(qp, attr, mask, init);
-    if (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == OTHER_TIMERS) {
-        attr->min_rnr_timer = 0;
-    }
-    return ret;
-}
-
-
 static const struct {
     const char *plan;  /* what the device does from then on                  */
     int        does;   /* the same, here                                     */
@@ -837,10 +935,13 @@ static Suite *suite_forged(void)
 
     tcase_add_test(tcase, test_without_the_cookie);
     tcase_add_test(tcase, test_in_the_peers_name);
+    tcase_add_test(tcase, test_in_the_peers_name_from_elsewhere);
     tcase_add_test(tcase, test_of_old_epochs);
     tcase_add_test(tcase, test_of_other_interfaces);
     tcase_add_test(tcase, test_noise);
     tcase_add_test(tcase, test_longer_than_a_frame);
+    tcase_add_loop_test(tcase, test_address_wins, 0, PLACES);
+    tcase_add_test(tcase, test_address_wins_at_once);
     tcase_add_test(tcase, test_strangers);
     tcase_add_test(tcase, test_crowd);
     tcase_add_test(tcase, test_beginners);
