@@ -191,6 +191,12 @@ struct sv_bells {
     struct sv_qp *qps[SV_QP_MAX]; /* by index of QP entry */
 };
 
+/* Whether a poll that found nothing offers the CPU to others (sv_yield.c). */
+struct sv_yield {
+    _Atomic uint64_t not_before; /* no offers until then */
+    atomic_bool      watched;    /* the last one took long: by whom? */
+};
+
 struct sv_cq {
     struct ibv_cq     base;
     struct sv_node   *node;
@@ -218,6 +224,7 @@ struct sv_cq {
     _Atomic uint32_t  owed;       /* slots of all queues that complete here */
     _Atomic uint32_t  room;       /* size; 0 once it was overrun */
     atomic_uint       empty_polls; /* in a row */
+    struct sv_yield   yield;
 
     uint32_t          index;      /* CQ entry, 0 without channel */
     uint32_t          cookie;     /* what the entry's should be */
@@ -531,6 +538,8 @@ void sv_scan_cleanup(struct sv_cq *cq);
  * bells have rung, and lets go of the idle. Needs rx_lock. */
 void sv_scan_tend(struct sv_cq *cq);
 int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
+/* Offers the CPU, unless another thread of the program takes it in vain. */
+void sv_yield(struct sv_cq *cq);
 int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 /* As if a completion had come that has no room. */
 void sv_cq_overrun(struct sv_cq *cq);

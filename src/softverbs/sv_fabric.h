@@ -14,6 +14,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <time.h>
 
 struct sv_qp;
 struct sv_cq;
@@ -97,6 +98,7 @@ struct sv_node {
     struct sv_qp          **qps;       /* by index of QP entry */
 
     pthread_t               keeper;
+    clockid_t               keeper_clock; /* its processor time */
     _Atomic uint32_t        keeper_sleeps;
     atomic_bool             keeper_urgent;
     _Atomic uint32_t        pushes;      /* of the stuck list, by pollers */

@@ -188,6 +188,7 @@ int sv_keeper_start(struct sv_node *node)
     }
 
     pthread_setname_np(node->keeper, "softverbs");
+    pthread_getcpuclockid(node->keeper, &node->keeper_clock);
     while (atomic_load(&node->head->life) == 0) {
         sv_futex_wait(&node->head->life, 0, NULL);
     }

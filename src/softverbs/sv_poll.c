@@ -291,7 +291,7 @@ static void sv_cq_count_empty_poll(struct sv_cq *cq)
 
     atomic_store_explicit(&cq->empty_polls, count, memory_order_relaxed);
     if (count % SV_POLL_YIELD == 0) {
-        sched_yield();
+        sv_yield(cq);
     }
 }
 

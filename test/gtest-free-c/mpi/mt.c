@@ -25,6 +25,7 @@ static const mt_case_t mt_cases[] = {
     {"random", mt_case_random},
     {"threads", mt_case_threads},
     {"types", mt_case_types},
+    {"thread_pairs", mt_case_thread_pairs},
     {"windows", mt_case_windows},
     {"atomics", mt_case_atomics},
     {"collectives", mt_case_collectives}

@@ -69,6 +69,29 @@ every_np_one_sided()
 @test "MPICH: one-sided atomics" { every_np mpich atomics; }
 @test "MPICH: collectives" { every_np mpich collectives; }
 
+# threads_share_cpu MPI TLS: all threads of two ranks on one CPU, as those of a
+# rank are where Open MPI binds it to a core. Who polls holds the MPI's lock, and
+# must not give the CPU only to threads that spin on that lock. No rank yields on
+# its own: that would hide it.
+threads_share_cpu()
+{
+    local cpu
+
+    need_mpi "$1"
+    cpu=$(taskset -pc $$ | sed 's/.*: *\([0-9]*\).*/\1/')
+    OMPI_MCA_mpi_yield_when_idle=0 \
+        job_ok thread_pairs "$2" "$1" 2 taskset -c "$cpu" \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$1" thread_pairs
+    if grep '^# skip' "$job/out"; then
+        skip "$(sed -n 's/^# skip: //p' "$job/out")"
+    fi
+}
+
+@test "Open MPI: threads of two ranks share one CPU" { threads_share_cpu ompi daqiri; job_carried; }
+@test "MPICH: threads of two ranks share one CPU" { threads_share_cpu mpich daqiri; job_carried; }
+@test "Open MPI: threads of two ranks share one CPU, rc_verbs" { threads_share_cpu ompi rc_verbs,ud_verbs; }
+@test "MPICH: threads of two ranks share one CPU, rc_verbs" { threads_share_cpu mpich rc_verbs,ud_verbs; }
+
 # The device has to carry UCX's own transports too.
 other_transports()
 {
