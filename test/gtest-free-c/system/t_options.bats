@@ -36,9 +36,11 @@ options()
         's/^ +(-[a-z], )?--([a-z-]+)(\[?[= ]([A-Z][A-Za-z:]*|\[HOST\]:PORT|HOST\[:PORT\]|soft)\]?)?( .*|$)/\2 \3/p'
 }
 
+# Without an MPI mpi-sweep says that, whatever the options (t_run_mpi has these).
 subcommands()
 {
-    "$T_DAQIRI" --help | sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p'
+    "$T_DAQIRI" --help | sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p' |
+        grep -vx mpi-sweep
 }
 
 count=0

@@ -132,7 +132,7 @@ flows()
     echo "$output"
     [[ $output == *' s: waiting for the peer'*'failed in stage control (timeout)'* ]]
     fake_server stay
-    run timeout 60 script -qec "'$T_DAQIRI' sweep -addr $addr -device none -transports tcp -patterns stream -sizes 64 -repeats 1" /dev/null
+    run timeout 60 script -qec "'$T_DAQIRI' sweep -addr $addr -device soft -transports tcp -patterns stream -sizes 64 -repeats 1" /dev/null
     echo "$output"
     [[ $output == *' s: waiting for the peer'*'no answer in time'* ]]
 }
