@@ -185,7 +185,7 @@ run_line()
     line=$(adapt "$1")
     rm -rf stats
     mkdir stats
-    DAQIRI_STATS_DIR=$PWD/stats timeout -k 5 60 "${inside[@]}" \
+    DAQIRI_STATS_DIR=$PWD/stats timeout -k 5 300 "${inside[@]}" \
         bash -c "set -e -o pipefail; $line" >out 2>err 3>&- || status=$?
     [ "$status" -eq 0 ] || why="status $status"
     [ -s out ] || is_silent "$line" || why="$why, nothing is printed"
