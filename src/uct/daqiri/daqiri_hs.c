@@ -159,22 +159,36 @@ static int uct_daqiri_hs_is_refused(const uct_daqiri_conn_t *conn,
 }
 
 
-/* A peer that cannot be addressed now is one that this frame does not reach:
- * the handshake asks again. */
+/* False: the peer is oneself, or cannot be addressed now. Then no frame reaches
+ * it, and the handshake asks again. */
+static int uct_daqiri_hs_is_addressed(uct_daqiri_conn_t *conn)
+{
+    return !conn->is_self && (uct_daqiri_link_address(conn) == UCS_OK);
+}
+
+
+/* To a peer that is addressed. */
+static ucs_status_t uct_daqiri_hs_post(uct_daqiri_conn_t *conn,
+                                       const dq_frame_t *frame)
+{
+    ucs_status_t status = uct_daqiri_ud_send(conn->iface, conn->hs.ah,
+                                             conn->peer_iface.ud_qpn, frame);
+
+    uct_daqiri_hs_note_refusal(conn, status, errno);
+    return status;
+}
+
+
 static ucs_status_t uct_daqiri_hs_try_send(uct_daqiri_conn_t *conn,
                                            dq_frame_kind_t kind)
 {
-    ucs_status_t status;
     dq_frame_t frame;
 
-    if (conn->is_self || (uct_daqiri_link_address(conn) != UCS_OK)) {
+    if (!uct_daqiri_hs_is_addressed(conn)) {
         return UCS_ERR_UNREACHABLE;
     }
-    frame  = uct_daqiri_hs_frame(conn, kind);
-    status = uct_daqiri_ud_send(conn->iface, conn->hs.ah,
-                                conn->peer_iface.ud_qpn, &frame);
-    uct_daqiri_hs_note_refusal(conn, status, errno);
-    return status;
+    frame = uct_daqiri_hs_frame(conn, kind);
+    return uct_daqiri_hs_post(conn, &frame);
 }
 
 
@@ -189,13 +203,12 @@ static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
 {
     dq_frame_t frame;
 
-    if (conn->is_self || (uct_daqiri_link_address(conn) != UCS_OK)) {
+    if (!uct_daqiri_hs_is_addressed(conn)) {
         return;
     }
     frame        = uct_daqiri_hs_frame(conn, DQ_FRAME_GONE);
     frame.reason = dq_triage_is_parting(cause) ? DQ_CAUSE_NONE : cause;
-    (void)uct_daqiri_ud_send(conn->iface, conn->hs.ah,
-                             conn->peer_iface.ud_qpn, &frame);
+    (void)uct_daqiri_hs_post(conn, &frame);
 }
 
 
@@ -206,13 +219,12 @@ static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
 {
     dq_frame_t frame;
 
-    if (conn->is_self || (uct_daqiri_link_address(conn) != UCS_OK)) {
+    if (!uct_daqiri_hs_is_addressed(conn)) {
         return;
     }
     frame            = uct_daqiri_hs_frame(conn, kind);
     frame.peer_epoch = request->epoch;
-    (void)uct_daqiri_ud_send(conn->iface, conn->hs.ah,
-                             conn->peer_iface.ud_qpn, &frame);
+    (void)uct_daqiri_hs_post(conn, &frame);
 }
 
 
