@@ -18,8 +18,6 @@
 /* s; it opens every memory domain of UCX's. */
 #define CHECK_TIME_LIMIT 60.0
 
-#define CHECK_PREFIX "uct:"
-
 /* ---- the device ---- */
 
 static int check_refuse_device(const daqiri_cells_opts_t *opts,
@@ -63,22 +61,18 @@ static int check_is_own(const char *transport)
     return (strcmp(transport, "verbs") == 0) || (strcmp(transport, "tcp") == 0);
 }
 
-static const char *check_name(const char *transport)
-{
-    return (strncmp(transport, CHECK_PREFIX, strlen(CHECK_PREFIX)) == 0) ?
-           transport + strlen(CHECK_PREFIX) : transport;
-}
-
 /* In whose environment UCX is to be asked; NULL: there is nothing to ask. The
  * plugin and a device have to be there, unless none of them needs one. */
 static const char *check_environment(const daqiri_cells_opts_t *opts)
 {
     const char *environment = NULL;
+    const char *name;
     size_t i;
 
     for (i = 0; i < opts->transport_count; ++i) {
         if (!check_is_own(opts->transports[i])) {
-            if (daqiri_run_needs_device(check_name(opts->transports[i]))) {
+            name = daqiri_flow_transport_name(opts->transports[i]);
+            if (daqiri_run_needs_device(name)) {
                 return "daqiri";
             }
             environment = "uct:tcp";
@@ -113,8 +107,8 @@ static int check_refuse_transport(const daqiri_cells_opts_t *opts,
     for (i = 0; i < json_array_size(list); ++i) {
         name = check_row_name(list, i);
         if (!check_has(list, i, name)) {
-            fprintf(stderr, ", %s%s", check_is_own(name) ? CHECK_PREFIX : "",
-                    name);
+            fprintf(stderr, ", %s%s",
+                    check_is_own(name) ? DAQIRI_FLOW_UCT_PREFIX : "", name);
         }
     }
     fprintf(stderr, "\n");
@@ -144,7 +138,7 @@ static int check_transports(const daqiri_cells_opts_t *opts)
          ++i) {
         if (!check_is_own(opts->transports[i]) &&
             !check_has(list, json_array_size(list),
-                       check_name(opts->transports[i]))) {
+                       daqiri_flow_transport_name(opts->transports[i]))) {
             status = check_refuse_transport(opts, opts->transports[i], list);
         }
     }

@@ -40,19 +40,24 @@ static void run_add_option(run_command_t *command, const char *name,
     run_add(command, value);
 }
 
+const char *daqiri_flow_transport_name(const char *transport)
+{
+    static const char prefix[] = DAQIRI_FLOW_UCT_PREFIX;
+    size_t length              = strlen(prefix);
+
+    return (strncmp(transport, prefix, length) == 0) ? transport + length :
+                                                       transport;
+}
+
 /* The environment of a UCX transport is that of `daqiri run`; raw verbs need
  * the device of it alone; a socket nothing. */
 static void run_add_environment(run_command_t *command, const char *device,
                                 const char *transport)
 {
-    static const char prefix[] = "uct:";
-
     if (strcmp(transport, "tcp") == 0) {
         return;
     }
-    if (strncmp(transport, prefix, strlen(prefix)) == 0) {
-        transport += strlen(prefix);
-    }
+    transport = daqiri_flow_transport_name(transport);
     daqiri_find_self(command->self);
     run_add(command, command->self);
     run_add(command, "run");

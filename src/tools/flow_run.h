@@ -31,6 +31,10 @@ typedef struct daqiri_flow_run {
 } daqiri_flow_run_t;
 
 #define DAQIRI_FLOW_COMPLAINT_MAX 512
+#define DAQIRI_FLOW_UCT_PREFIX "uct:" /* in front of a transport: UCX's, surely */
+
+/* Returns the transport's name as UCX knows it, within `transport`. */
+const char *daqiri_flow_transport_name(const char *transport);
 
 /* Returns 0 when it ended well. *report_p is what it has reported, also when it
  * failed, or an empty object; `complaint` is why it failed, or what it, or a
