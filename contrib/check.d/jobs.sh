@@ -37,6 +37,15 @@ weight_of()
     esac
 }
 
+# slots_of JOB: the same, on this machine.
+slots_of()
+{
+    local weight
+
+    weight=$(weight_of "$1")
+    echo $((weight < slots ? weight : slots))
+}
+
 # tests_of FLAVOUR SUITE: their names, from automake's list of logs.
 tests_of()
 {
@@ -89,14 +98,12 @@ list_jobs()
 
 say_estimate()
 {
-    local job sum=0 longest=0 weight seconds room=$slots
+    local job sum=0 longest=0 seconds
 
     [ ${#jobs[@]} -gt 0 ] || return 0
     for job in "${jobs[@]}"; do
-        weight=$(weight_of "$job")
         seconds=$(seconds_of "$job")
-        [ "$weight" -le "$room" ] || weight=$room
-        sum=$((sum + weight * seconds))
+        sum=$((sum + $(slots_of "$job") * seconds))
         [ "$seconds" -le "$longest" ] || longest=$seconds
     done
     sum=$((sum / slots))
@@ -115,8 +122,7 @@ start_next()
 
     for i in "${!jobs[@]}"; do
         job=${jobs[i]}
-        weight=$(weight_of "$job")
-        [ "$weight" -le "$slots" ] || weight=$slots
+        weight=$(slots_of "$job")
         [ "$weight" -le ${#free_slots[@]} ] || continue
         unset "jobs[$i]"
         run_job "$job" "${free_slots[0]}" &

@@ -10,14 +10,14 @@ table()
     sed -e '/^#/d' -e '/^ *$/d' -e 's/ *| */|/g' -e 's/ *$//' "$1"
 }
 
-# seconds_of NAME: what this test or part has taken before, on this machine or,
-# if it was never run here, on a quiet one with two cores.
+# load_seconds FILE...: what each test or part takes; of two files that say it, the
+# last one holds.
 declare -A seconds_known=()
 load_seconds()
 {
     local file name seconds
 
-    for file in "$check_d/seconds" "$build_root/log/times"; do
+    for file; do
         [ -f "$file" ] || continue
         while read -r name seconds; do
             case $name in '' | '#'*) ;; *) seconds_known[$name]=$seconds ;; esac
@@ -25,6 +25,8 @@ load_seconds()
     done
 }
 
+# seconds_of NAME: what this test or part has taken before, on this machine or,
+# if it was never run here, on a quiet one with two cores.
 seconds_of()
 {
     echo "${seconds_known[$1]:-5}"
@@ -57,7 +59,7 @@ choose_parts()
 {
     local name tiers tests
 
-    load_seconds
+    load_seconds "$check_d/seconds" "$build_root/log/times"
     if [ "$again" = yes ]; then
         [ -s "$build_root/log/failed" ] || {
             say 'nothing failed last time'
@@ -183,16 +185,10 @@ minutes()
     echo "$((($1 + 59) / 60)) minutes"
 }
 
-# The seconds of the file that comes with the sources, not of this machine.
-load_listed_seconds()
-{
-    build_root=/nowhere
-    load_seconds
-}
-
+# Of the file that comes with the sources, not of this machine.
 print_check_help()
 {
-    load_listed_seconds
+    load_seconds "$check_d/seconds"
     print_help | sed "s/@QUICK@/$(minutes "$(tier_seconds quick)")/
                       s/@ALL@/$(minutes "$(tier_seconds all)")/"
 }
@@ -201,7 +197,7 @@ list_parts()
 {
     local name tiers tests minutes what
 
-    load_listed_seconds
+    load_seconds "$check_d/seconds"
     printf '%-18s %-12s %8s  %s\n' PART TIERS SECONDS TESTS
     while IFS='|' read -r name tiers tests; do
         printf '%-18s %-12s %8d  %s\n' "$name" "${tiers/ /, }" \
