@@ -297,8 +297,7 @@ START_TEST(test_close_without_flush)
         t_send(link, T_BCOPY, 10);
     }
     T_WAIT(stream.got == 7);
-    a->is_rude = 1;
-    t_end_close(a);
+    t_end_leave(a);
 }
 END_TEST
 
@@ -325,9 +324,8 @@ START_TEST(test_left_by_a_sender)
         T_WAIT(streams[0].got == i);
         t_progress();
     }
-    a->is_rude = 1;
     t_link_close(to);
-    t_end_close(a);
+    t_end_leave(a);
     t_progress_turns(2000);
     ck_assert_uint_eq(b->errors, 0);
     t_end_close_all();
@@ -351,12 +349,14 @@ static void count_purged(uct_pending_req_t *req, void *arg)
 
 
 /* What follows needs the peer to leave at a certain moment. */
-static void need_plans(void)
+static void expect_leaving(void)
 {
     t_only_daqiri("says when a peer closes");
     if (t_is_softroce()) {
         t_skip("only softverbs is slow by a plan");
     }
+    t_expect_loss();
+    t_expect_losses_of_qps();
 }
 
 /* Some messages that nobody waits for have been taken, and no completion has said
@@ -375,8 +375,7 @@ static void leave_silent_requests(t_how_t how, unsigned count)
         t_send(link, how, 10);
     }
     T_WAIT(stream.got == 1 + count);
-    b->is_rude = 1;
-    t_end_close(b);
+    t_end_leave(b);
     t_progress_turns(2000);
     ck_assert_uint_eq(a->errors, 0);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
@@ -414,9 +413,7 @@ START_TEST(test_left_during_a_flush)
     t_comp_t comp;
     ucs_status_t status;
 
-    need_plans();
-    t_expect_loss();
-    t_expect_losses_of_qps();
+    expect_leaving();
     t_plan_by_command("delay qp=rc op=write time=50ms");
     link = t_link_up(a, b, 1, &stream);
     t_send(link, T_BCOPY, 10);
@@ -424,8 +421,7 @@ START_TEST(test_left_during_a_flush)
     t_comp_init(&comp);
     status = uct_ep_flush(link->ep, 0, &comp.super);
     ck_assert_int_eq(status, UCS_INPROGRESS);
-    b->is_rude = 1;
-    t_end_close(b);
+    t_end_leave(b);
     T_WAIT(comp.calls == 1);
     ck_assert_int_eq(comp.super.status, UCS_OK);
     t_progress_turns(2000);
@@ -444,22 +440,19 @@ START_TEST(test_left_after_a_check)
     t_stream_t stream;
     t_link_t *link;
 
-    need_plans();
-    t_expect_loss();
-    t_expect_losses_of_qps();
+    expect_leaving();
     link = t_link_up(a, b, 1, &stream);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
-    b->is_rude = 1;
     if (_i == 0) {
-        t_end_close(b); /* it asks when the peer has gone, and does not know yet */
+        t_end_leave(b); /* it asks when the peer has gone, and does not know yet */
         ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
     } else {
         t_plan_by_command("delay qp=rc op=write time=50ms");
         ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
         ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
-        t_end_close(b);
+        t_end_leave(b);
     }
     T_WAIT(a->errors == 1);
     t_link_close(link);
@@ -513,8 +506,7 @@ static void leave_waiting(uct_pending_callback_t go, int is_told)
     while (t_try_send(req.link, T_BCOPY, 10) == UCS_OK) {
     }
     ck_assert_int_eq(uct_ep_pending_add(req.link->ep, &req.super, 0), UCS_OK);
-    b->is_rude = 1;
-    t_end_close(b);
+    t_end_leave(b);
     T_WAIT(is_told ? (a->errors > 0) : req.is_done);
     t_progress_turns(2000);
     ck_assert_uint_eq(a->errors, is_told);
@@ -526,18 +518,14 @@ static void leave_waiting(uct_pending_callback_t go, int is_told)
 
 START_TEST(test_left_with_a_flush_that_waits)
 {
-    need_plans();
-    t_expect_loss();
-    t_expect_losses_of_qps();
+    expect_leaving();
     leave_waiting(leave_go_flush, 0);
 }
 END_TEST
 
 START_TEST(test_left_with_a_message_that_waits)
 {
-    need_plans();
-    t_expect_loss();
-    t_expect_losses_of_qps();
+    expect_leaving();
     leave_waiting(leave_go_send, 1);
 }
 END_TEST
@@ -555,9 +543,7 @@ START_TEST(test_left_while_reading)
     t_comp_t comp;
     uct_iov_t iov;
 
-    need_plans();
-    t_expect_loss();
-    t_expect_losses_of_qps();
+    expect_leaving();
     t_region_open(&from, b, NULL, 4096);
     t_region_open(&to, a, NULL, 4096);
     link = t_link_up(a, b, 1, &stream);
@@ -571,8 +557,7 @@ START_TEST(test_left_while_reading)
                               from.key.rkey, &comp.super);
     ck_assert_int_eq(status, UCS_INPROGRESS);
     t_region_close(&from);
-    b->is_rude = 1;
-    t_end_close(b);
+    t_end_leave(b);
     T_WAIT(comp.calls == 1);
     t_progress_turns(2000);
     ck_assert_uint_eq(a->errors, comp.super.status != UCS_OK);
@@ -582,7 +567,6 @@ START_TEST(test_left_while_reading)
     t_end_close(a);
 }
 END_TEST
-
 
 
 /* Given up while it connects, with requests that wait. */

@@ -562,8 +562,7 @@ START_TEST(test_end_refused)
     link = first_sent(end, &stream, (_i == 0) ? "" : "RECOVERY=n");
     t_expect_refused_posts();
     t_send(link, T_SHORT, 20);
-    end[1]->is_rude = 1;
-    t_end_close(end[1]);
+    t_end_leave(end[1]);
     device.lie = FULL;
     T_WAIT(device.lie == HONEST);
     while (end[0]->errors == 0) { /* it says so when it is used again */

@@ -820,6 +820,13 @@ void t_end_close(t_end_t *end)
 }
 
 
+void t_end_leave(t_end_t *end)
+{
+    end->is_rude = 1;
+    t_end_close(end);
+}
+
+
 unsigned t_progress(void)
 {
     unsigned count = 0;

@@ -196,6 +196,8 @@ ucs_status_t t_end_try_open(const uct_iface_params_t *more,
                             const char *options, t_end_t **end_p);
 /* Flushes and closes it, and the links that leave from it. */
 void t_end_close(t_end_t *end);
+/* The same without a flush: it leaves with what it has under way. */
+void t_end_leave(t_end_t *end);
 /* All of them, after flushing all: a peer that closes takes away completions
  * that others have not seen yet. */
 void t_end_close_all(void);
