@@ -133,11 +133,18 @@ refuses()
     [[ $(cat "$DAQIRI_BUILD_ROOT/log/fuzz-short.log") == 'fuzz --seconds 20' ]]
 }
 
-@test "a failure tells the case, the command that repeats it, and the log; --again runs it" {
-    export make_result='case $log in */asan/*/device/t.log)
+# Tests whose logs the pattern LOG names fail, and LINES is what they log last.
+fail_with()
+{
+    export failing_log=$1 failing_lines=$2
+    export make_result='case $log in $failing_log)
         echo ":test-result: FAIL" >> "$trs"
-        printf "# seed: T_SEED=0x1\nnot ok 4 - t_send.c:full queue:test_full: 3 is not 4\n" >> "$log" ;; esac'
+        printf "%s\n" "$failing_lines" >> "$log" ;; esac'
+}
 
+@test "a failure tells the case, the command that repeats it, and the log; --again runs it" {
+    fail_with '*/asan/*/device/t.log' "# seed: T_SEED=0x1
+not ok 4 - t_send.c:full queue:test_full: 3 is not 4"
     run -1 check
     ran > /dev/null
     [[ $output == *"check: FAILED: asan/device/t: t_send.c:full queue:test_full: 3 is not 4
@@ -156,17 +163,14 @@ check:     log:   $DAQIRI_BUILD_ROOT/asan/test/gtest-free-c/device/t.log"* ]]
 }
 
 @test "a case of bats is named as it is, and quoted" {
-    export make_result='case $log in */system/t.log)
-        echo ":test-result: FAIL" >> "$trs"
-        echo "not ok 4 it'\''s \$HOME: all" >> "$log" ;; esac'
+    fail_with '*/system/t.log' "not ok 4 it's \$HOME: all"
     run -1 check --only release/system
     [[ $output == *"again: contrib/check --only release/system/t --case 'it'\\''s \$HOME: all'"* ]]
 }
 
 @test "a case of a bed is named with the program that it is of" {
-    export make_result='case $log in */softroce/t.log)
-        echo ":test-result: FAIL" >> "$trs"
-        echo "not ok - transport/t_rma, on the wire: t_rma.c:copied:test_sizes: 1 is 2" >> "$log" ;; esac'
+    fail_with '*/softroce/t.log' \
+        'not ok - transport/t_rma, on the wire: t_rma.c:copied:test_sizes: 1 is 2'
     run -1 check --only release/softroce
     [[ $output == *"--case 'transport/t_rma, on the wire: t_rma.c:copied:test_sizes: 1 is 2'"* ]]
 }

@@ -221,31 +221,30 @@ sets()
     [ "$status" -eq 0 ]
 }
 
-@test "/dev/shm is full: a sentence with what is left, status 1" {
-    local own=(unshare -m)
+# Runs COMMAND where nobody else sees what MOUNT has mounted.
+run_mounted()
+{
+    local mount=$1 own=(unshare -m)
 
+    shift
     [ "$(id -u)" -eq 0 ] || own=(unshare -rm)
     "${own[@]}" mount -t tmpfs tmpfs /dev/shm 2>/dev/null ||
         skip 'mounting in a namespace is not allowed here'
-    run --separate-stderr "${own[@]}" sh -c \
-        'mount -t tmpfs -o size=512k tmpfs /dev/shm && exec "$@"' - \
+    run --separate-stderr "${own[@]}" sh -c "$mount"' && exec "$@"' - "$@"
+}
+
+@test "/dev/shm is full: a sentence with what is left, status 1" {
+    run_mounted 'mount -t tmpfs -o size=512k tmpfs /dev/shm' \
         "$T_DAQIRI" run --device soft env
     refused 1 'device softverbs0 cannot be used: /dev/shm has 512 KiB left, at least 2048 KiB are needed'
 }
 
 @test "/dev/shm is read-only, or not there: a sentence, status 1" {
-    local own=(unshare -m)
-
-    [ "$(id -u)" -eq 0 ] || own=(unshare -rm)
-    "${own[@]}" mount -t tmpfs tmpfs /dev/shm 2>/dev/null ||
-        skip 'mounting in a namespace is not allowed here'
-    run --separate-stderr "${own[@]}" sh -c \
-        'mount -t tmpfs -o ro tmpfs /dev/shm && exec "$@"' - \
+    run_mounted 'mount -t tmpfs -o ro tmpfs /dev/shm' \
         "$T_DAQIRI" run --device soft env
     refused 1 'device softverbs0 cannot be used: /dev/shm: Read-only file system'
     [[ $stderr != *'asked for with'* ]]
-    run --separate-stderr "${own[@]}" sh -c \
-        'mount -t tmpfs tmpfs /dev && exec "$@"' - "$T_DAQIRI" run env
+    run_mounted 'mount -t tmpfs tmpfs /dev' "$T_DAQIRI" run env
     refused 1 'device softverbs0 cannot be used: /dev/shm: No such file or directory'
 }
 
