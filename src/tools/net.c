@@ -133,6 +133,22 @@ static void net_unmap(struct sockaddr_storage *address, socklen_t *length)
     }
 }
 
+int daqiri_net_address(const struct sockaddr *address, struct in6_addr *ip)
+{
+    if (address->sa_family == AF_INET6) {
+        *ip = ((const struct sockaddr_in6*)address)->sin6_addr;
+        return 0;
+    }
+    if (address->sa_family != AF_INET) {
+        return -1;
+    }
+    memset(ip, 0, sizeof(*ip));
+    memset(&ip->s6_addr[10], 0xff, 2);
+    memcpy(&ip->s6_addr[12],
+           &((const struct sockaddr_in*)address)->sin_addr, 4);
+    return 0;
+}
+
 char *daqiri_net_name(int fd, int is_peer, char *name)
 {
     struct sockaddr_storage address;

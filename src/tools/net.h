@@ -13,8 +13,10 @@
 #include "peer.h"
 #include "stop.h"
 
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define DAQIRI_NET_PORT "9000"
 
@@ -36,6 +38,10 @@ int daqiri_net_accept(int listener, uint64_t deadline_ns,
 /* What it listens on, in the same form: how many names. */
 #define DAQIRI_NET_NAMES 2
 int daqiri_net_listens_on(int listener, char (*names)[DAQIRI_NET_NAME_MAX]);
+
+/* As an address of IPv6, which every one of IPv4 can be written as. Returns 0,
+ * or -1 if it is of another family. */
+int daqiri_net_address(const struct sockaddr *address, struct in6_addr *ip);
 
 /* Of this end, or of the other. Returns name, DAQIRI_NET_NAME_MAX long. */
 char *daqiri_net_name(int fd, int is_peer, char *name);

@@ -40,21 +40,16 @@ void daqiri_places_close(daqiri_places_t *places)
 
 /* ---- who comes ---- */
 
-/* IPv4 as IPv6 has it. */
+/* All zero, if it cannot be had. */
 static struct in6_addr places_address(int fd)
 {
     struct in6_addr address = {0};
     struct sockaddr_storage peer;
     socklen_t length = sizeof(peer);
 
-    if (getpeername(fd, (struct sockaddr*)&peer, &length) != 0) {
-        return address;
+    if (getpeername(fd, (struct sockaddr*)&peer, &length) == 0) {
+        daqiri_net_address((struct sockaddr*)&peer, &address);
     }
-    if (peer.ss_family == AF_INET6) {
-        return ((struct sockaddr_in6*)&peer)->sin6_addr;
-    }
-    address.s6_addr[10] = address.s6_addr[11] = 0xff;
-    memcpy(&address.s6_addr[12], &((struct sockaddr_in*)&peer)->sin_addr, 4);
     return address;
 }
 
