@@ -133,8 +133,6 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
         opts->traffic_class = (unsigned)daqiri_args_count(state,
                                               "traffic-class", arg, 0, 255);
         return 0;
-    default:
-        return serve_parse_bound(key, arg, state);
     case ARGP_KEY_END:
         if ((strcmp(opts->device, "none") == 0) &&
             ((opts->port != 0) || (opts->gid_index >= 0) ||
@@ -143,6 +141,8 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
                        "device, and -device none has none");
         }
         return 0;
+    default:
+        return serve_parse_bound(key, arg, state);
     }
 }
 
@@ -503,6 +503,7 @@ int daqiri_serve(int argc, char **argv)
     listener = daqiri_net_listen(opts.listen_on, &failure);
     if (listener < 0) {
         fprintf(stderr, "%s: %s\n", opts.speaker, failure.text);
+        daqiri_places_close(&places);
         return DAQIRI_EXIT_FAILED;
     }
     serve_greet(&opts, listener);
