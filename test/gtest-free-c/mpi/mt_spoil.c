@@ -4,28 +4,38 @@
  * Preloaded into an MPI program, damages the last byte of what the hundredth
  * call of one function gives it: what a program that checks its data must
  * notice. MT_SPOIL names the function: recv, irecv (damaged when it is waited
- * for), allreduce, alltoall, bcast. With "stall" the hundredth recv takes two
- * seconds longer, and nothing is damaged.
+ * for), allreduce, alltoall, bcast.
+ *
+ * With "stall" nothing is damaged. The program gets a clock that only receiving
+ * moves: by MT_STEP for each recv, and by MT_STALL for the hundredth. A busy
+ * machine does not change what the program measures by it.
  */
 
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MT_SPOILED 100
-#define MT_STALL   2
+#define MT_STEP    1e-6 /* seconds */
+#define MT_STALL   2.0  /* seconds */
 
-static char *mt_irecv_end;
+static char  *mt_irecv_end;
+static double mt_clock;
+
+/* Whether MT_SPOIL names this function. */
+static int mt_is_named(const char *function)
+{
+    const char *name = getenv("MT_SPOIL");
+
+    return (name != NULL) && (strcmp(name, function) == 0);
+}
 
 /* Whether this is the call. */
 static int mt_spoils(const char *function, int count)
 {
-    const char *name = getenv("MT_SPOIL");
     static int seen;
 
-    return (name != NULL) && (strcmp(name, function) == 0) && (count > 0) &&
-           (++seen == MT_SPOILED);
+    return mt_is_named(function) && (count > 0) && (++seen == MT_SPOILED);
 }
 
 static void mt_spoil(char *end)
@@ -41,10 +51,13 @@ int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag,
     if (mt_spoils("recv", count)) {
         mt_spoil((char*)buffer + count);
     }
-    if (mt_spoils("stall", count)) {
-        sleep(MT_STALL);
-    }
+    mt_clock += mt_spoils("stall", count) ? MT_STALL : MT_STEP;
     return ret;
+}
+
+double MPI_Wtime(void)
+{
+    return mt_is_named("stall") ? mt_clock : PMPI_Wtime();
 }
 
 int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag,
