@@ -377,8 +377,10 @@ struct uct_daqiri_conn {
     int                is_quiet;   /* by us: it takes and sends nothing      */
     int                is_over;    /* and nothing of it is left              */
     int                is_awaited; /* somebody was waiting for what failed   */
-    int                is_checked; /* UCP has asked whether the peer is there */
-    uint32_t           check;      /* ... and this request will tell         */
+    struct {                       /* the last requests in a row whose loss
+                                    * is no news to any user: grants, probes */
+        uint32_t       from, to;   /* ids, the second one not included       */
+    } own;
     int                is_missed;  /* somebody wanted to use it since        */
     int                is_spoiled; /* what it has posted is not all ours any
                                       more, and cannot be posted again       */
@@ -979,6 +981,10 @@ int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface);
 /* What is known of a conn that fails for this cause. */
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts);
+/* The request that was just posted is one that no user misses if it fails. */
+void uct_daqiri_tx_note_own(uct_daqiri_conn_t *conn);
+/* A user wants to know of all that is posted so far, by whomever, if it fails. */
+void uct_daqiri_tx_note_asked(uct_daqiri_conn_t *conn);
 /* Asks, now and then, whether a peer that grants no credit is there at all. */
 void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn);
 /* Nothing more will be posted: makes the end of the ledger show in the CQ. */

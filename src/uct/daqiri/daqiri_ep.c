@@ -480,14 +480,15 @@ static ucs_status_t uct_daqiri_ep_cancel(uct_daqiri_ep_t *ep,
 }
 
 
-/* A peer that closed has taken all that was sent before. What is still in the ledger
- * ends with the drain: until then a flush is asked again, which harms nobody. */
+/* Whether a peer that closed has taken all that was sent before is known when the
+ * ledger is empty. Until then a flush is asked again, which harms nobody. */
 static ucs_status_t uct_daqiri_ep_flush_left(uct_daqiri_ep_t *ep,
                                              const uct_completion_t *comp)
 {
     if ((dq_sq_in_use(&ep->conn->sq) == 0) &&
         !uct_daqiri_ep_must_queue(ep->conn)) {
-        return UCS_OK;
+        return ep->conn->is_awaited ? uct_daqiri_ep_refused(ep, DQ_ADMIT_DEAD)
+                                    : UCS_OK;
     }
     return (comp == NULL) ? UCS_INPROGRESS : UCS_ERR_NO_RESOURCE;
 }
@@ -531,14 +532,6 @@ ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags)
 }
 
 
-/* The last request that is posted is one whose failure the user wants to know of. */
-static void uct_daqiri_ep_note_check(uct_daqiri_conn_t *conn)
-{
-    conn->is_checked = 1;
-    conn->check      = conn->sq.posted - 1;
-}
-
-
 ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp)
 {
@@ -552,7 +545,7 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     if ((conn->sq.gate == DQ_GATE_NOT_UP) ||
         (conn->sq.gate == DQ_GATE_LOST) ||
         ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
-        uct_daqiri_ep_note_check(conn);
+        uct_daqiri_tx_note_asked(conn);
         return UCS_OK; /* something is on its way that will tell */
     }
     /* it overtakes requests that wait: perhaps for credits of a dead peer */
@@ -562,7 +555,7 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     }
     status = uct_daqiri_tx_post_probe(conn, ep, NULL);
     if (status == UCS_OK) {
-        uct_daqiri_ep_note_check(conn);
+        uct_daqiri_tx_note_asked(conn);
     }
     return status;
 }

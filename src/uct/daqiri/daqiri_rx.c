@@ -229,6 +229,7 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
     if (status == UCS_OK) {
         conn->tx_grant++;
         conn->iface->count->credit_frames_tx++;
+        uct_daqiri_tx_note_own(conn);
     }
     return status;
 }

@@ -182,8 +182,40 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
                      .is_flush = 1},
     };
 
+    ucs_status_t status;
+
     conn->watch.asked += (ep == NULL);
-    return uct_daqiri_tx_post(conn, &tx, NULL, 0);
+    status             = uct_daqiri_tx_post(conn, &tx, NULL, 0);
+    if (status == UCS_OK) {
+        uct_daqiri_tx_note_own(conn);
+    }
+    return status;
+}
+
+
+void uct_daqiri_tx_note_own(uct_daqiri_conn_t *conn)
+{
+    uint32_t id = conn->sq.posted - 1;
+
+    if (conn->own.to != id) {
+        conn->own.from = id;
+    }
+    conn->own.to = id + 1;
+}
+
+
+void uct_daqiri_tx_note_asked(uct_daqiri_conn_t *conn)
+{
+    conn->own.from = conn->own.to;
+}
+
+
+/* The request with this id has failed, as have all behind it: does a user miss
+ * any of them? */
+static int uct_daqiri_tx_is_missed(const uct_daqiri_conn_t *conn, uint32_t id)
+{
+    return (conn->own.to != conn->sq.posted) ||
+           (conn->sq.posted - id > conn->own.to - conn->own.from);
 }
 
 
@@ -238,19 +270,18 @@ void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
 }
 
 
-/* What a completion is told, of a request that ended with @a status. A peer that
- * left in order has taken what it wanted, so a flush has nothing more to wait for. */
-static ucs_status_t uct_daqiri_tx_fate(uct_daqiri_conn_t *conn,
+/* What a completion is told, of a request that ended with @a status. Where a peer
+ * left in order and has all that was sent before, a flush has nothing to wait for. */
+static ucs_status_t uct_daqiri_tx_fate(const uct_daqiri_conn_t *conn,
                                        const uct_daqiri_op_t *op,
                                        ucs_status_t status)
 {
     if ((status == UCS_OK) || (op->comp == NULL)) {
         return status;
     }
-    if (op->is_flush && uct_daqiri_conn_peer_left(conn)) {
+    if (op->is_flush && uct_daqiri_conn_peer_left(conn) && !conn->is_awaited) {
         return UCS_OK;
     }
-    conn->is_awaited = 1;
     return status;
 }
 
@@ -265,7 +296,7 @@ static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
     uct_daqiri_op_t op;
 
     if (status != UCS_OK) {
-        conn->is_awaited |= conn->is_checked && (conn->check - next <= id - next);
+        conn->is_awaited |= uct_daqiri_tx_is_missed(conn, next);
     }
     while ((conn->op_count > 0) && ((int32_t)(id - next) >= 0)) {
         op = uct_daqiri_done_take(conn, next);
