@@ -46,6 +46,28 @@ enum { FEW = 256, BUFFERS = 2000, BUFFER = 4096 };
 
 static int few_max_mr; /* 0: what the device says                            */
 static int few_live;   /* registrations of this process                      */
+static __thread int few_depth; /* libibverbs has one of the two call the other */
+
+
+static int few_enter(void)
+{
+    if ((few_depth == 0) && (few_max_mr != 0) &&
+        (__atomic_load_n(&few_live, __ATOMIC_RELAXED) >= few_max_mr)) {
+        errno = ENOMEM;
+        return 0;
+    }
+    few_depth++;
+    return 1;
+}
+
+
+static struct ibv_mr *few_leave(struct ibv_mr *mr)
+{
+    if (--few_depth == 0) {
+        __atomic_fetch_add(&few_live, mr != NULL, __ATOMIC_RELAXED);
+    }
+    return mr;
+}
 
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -67,25 +89,25 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
                           int access)
 {
     struct ibv_mr *(*real)(struct ibv_pd*, void*, size_t, int);
-    struct ibv_mr *mr;
 
-    if ((few_max_mr != 0) &&
-        (__atomic_load_n(&few_live, __ATOMIC_RELAXED) >= few_max_mr)) {
-        errno = ENOMEM;
+    if (!few_enter()) {
         return NULL;
     }
     *(void**)&real = dlsym(RTLD_NEXT, "ibv_reg_mr");
-    mr             = real(pd, addr, length, access);
-    __atomic_fetch_add(&few_live, mr != NULL, __ATOMIC_RELAXED);
-    return mr;
+    return few_leave(real(pd, addr, length, access));
 }
 
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
                                 uint64_t iova, unsigned access)
 {
-    (void)iova; /* as ibv_reg_mr() calls it */
-    return ibv_reg_mr(pd, addr, length, (int)access);
+    struct ibv_mr *(*real)(struct ibv_pd*, void*, size_t, uint64_t, unsigned);
+
+    if (!few_enter()) {
+        return NULL;
+    }
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_reg_mr_iova2");
+    return few_leave(real(pd, addr, length, iova, access));
 }
 
 
