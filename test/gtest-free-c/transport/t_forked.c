@@ -104,6 +104,9 @@ START_TEST(test_while_used)
     if (t_is_softroce()) {
         t_skip("the name of the device is softverbs'");
     }
+#ifdef __SANITIZE_THREAD__
+    t_skip("the thread sanitizer has no new threads after a fork");
+#endif
     t_expect_log(FORKED);
     a    = t_end_open("");
     b    = t_end_open("");
