@@ -389,6 +389,20 @@ static void uct_daqiri_conn_say(uct_daqiri_conn_t *conn, ucs_log_level_t level,
 }
 
 
+/* The peer has had an error and says so in its own log. Here only who misses
+ * something has one, too. */
+static ucs_log_level_t uct_daqiri_conn_level(const uct_daqiri_conn_t *conn,
+                                             ucs_log_level_t level)
+{
+    int is_peers = (conn->death.cause == DQ_CAUSE_PEER_FAILED) &&
+                   !conn->is_awaited && !conn->is_missed &&
+                   ucs_queue_is_empty(&conn->pending);
+
+    return (is_peers && (level != UCS_LOG_LEVEL_FATAL))
+                   ? ucs_max(level, UCS_LOG_LEVEL_DIAG) : level;
+}
+
+
 /* Tells UCP. The message is logged once, at the level that UCP's answer calls
  * for: without error handling that is FATAL, which ends the process. What only
  * this end can have seen is said although nobody uses the conn here. */
@@ -410,7 +424,8 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
                 status);
         if (!is_logged) {
             is_logged = 1;
-            uct_daqiri_conn_say(conn, level, NULL);
+            uct_daqiri_conn_say(conn, uct_daqiri_conn_level(conn, level),
+                                NULL);
         }
     }
     if ((conn->death.cause == DQ_CAUSE_GAP) && ucs_list_is_empty(&conn->eps)) {
