@@ -23,7 +23,7 @@
  *     sv_node.stuck_lock  stuck list; its holder may only *try* the two above
  *     sv_rq.post_lock, sv_rq.take_lock
  *     sv_cq.lock          completion ring
- *     sv_node.lock        own tables, peers, descriptors of peers' channels
+ *     sv_node.lock        own tables, peers, channels
  *     sv_async.lock       asynchronous events
  *
  * Between processes there is one lock, for senders of datagrams and for
@@ -102,7 +102,8 @@ struct sv_ah {
 struct sv_channel {
     struct ibv_comp_channel base; /* base.fd: the end that is read */
     int                     write_fd;
-    uint64_t                ino;
+    uint64_t                name; /* of base.fd, for peers */
+    struct sv_channel      *next; /* under sv_node.lock */
 };
 
 /* A queue of RECVs: of one QP, or an SRQ. A slot is occupied from post until
@@ -227,10 +228,11 @@ struct sv_cq {
     struct sv_yield   yield;
 
     uint32_t          index;      /* CQ entry, 0 without channel */
-    uint32_t          cookie;     /* what the entry's should be */
+    uint32_t          cookie;     /* what the entry's should be; never 0 */
     struct sv_shm_cq *shm;
     uint32_t          announced;   /* under lock: the program has had an event
                                     * for each completion up to here */
+    _Atomic uint32_t  armings;    /* how often the program has armed it */
     uint32_t          events_sent; /* under sv_node.lock */
     uint32_t          async_sent;  /* under sv_async.lock, as in QP and SRQ */
     _Atomic uint32_t  users;
@@ -458,6 +460,10 @@ void sv_async_forget(struct sv_context *ctx, void *element,
 /* Gives a CQ its place in the shared table, where peers find its channel. */
 int sv_cq_bind_channel(struct sv_cq *cq, struct sv_channel *channel);
 void sv_cq_unbind_channel(struct sv_cq *cq);
+/* Sends the hints that others could not. */
+void sv_channels_pay(struct sv_node *node);
+/* Takes away the names of what the program has not destroyed. */
+void sv_channels_unlink(struct sv_node *node);
 
 /* A completion came into a CQ of this process, or into one of a peer. */
 void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
@@ -547,8 +553,8 @@ void sv_cq_overrun(struct sv_cq *cq);
 static inline bool sv_cq_is_armed(const struct sv_cq *cq)
 {
     return (cq->index != 0) &&
-           (atomic_load_explicit(&cq->shm->armed, memory_order_relaxed) !=
-            SV_ARMED_NO);
+           sv_is_armed(atomic_load_explicit(&cq->shm->state,
+                                            memory_order_relaxed));
 }
 
 /* ---- receive queues ---- */

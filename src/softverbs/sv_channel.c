@@ -2,37 +2,32 @@
 /*
  * Completion channels: who is told that a completion came, and how.
  *
- * A channel is a pipe. Whoever puts a completion into an armed CQ, in this
- * process or another, disarms it and writes 8 bytes that name the CQ. A peer
- * opens the pipe as /proc/<pid>/fd/<n>, after looking at the inode, because by
- * then the number may belong to some other file of the program. It opens it
- * for reading, too: a pipe without readers would kill the writer by SIGPIPE.
+ * Whoever puts a completion into an armed CQ, in this process or another, disarms
+ * it, counts the event in the CQ's entry, and sends a hint to the channel's socket
+ * (sv_wake.c) if none is on its way. Who reads a hint takes one event of its CQ,
+ * and sends the hint again if more are due.
  */
 #include "sv_fault.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <unistd.h>
-
-/* What goes through a channel's pipe. */
-struct sv_wakeup {
-    uint32_t index;  /* CQ entry */
-    uint32_t cookie; /* tells this CQ from a former one at the same entry */
-};
 
 static uint32_t sv_next_cookie;
 
 SV_EXPORT struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
 {
+    struct sv_node *node = sv_context(context)->node;
     struct sv_channel *channel;
-    struct stat st;
     int fds[2];
 
     if (sv_fault_verb(SV_VERB_CREATE_COMP_CHANNEL) != 0) {
+        return NULL;
+    }
+    if (sv_is_orphaned(context)) {
+        errno = EIO;
         return NULL;
     }
 
@@ -41,18 +36,18 @@ ibv_create_comp_channel(struct ibv_context *context)
         return NULL;
     }
 
-    if (pipe2(fds, O_CLOEXEC) != 0) {
+    if (sv_wake_pair(node, fds, &channel->name) != 0) {
         free(channel);
         return NULL;
     }
 
-    /* A program that never reads its events must not block its peers. */
-    fcntl(fds[1], F_SETFL, O_NONBLOCK);
-    fstat(fds[0], &st);
     channel->base.context = context;
     channel->base.fd      = fds[0];
     channel->write_fd     = fds[1];
-    channel->ino          = st.st_ino;
+    pthread_mutex_lock(&node->lock);
+    channel->next  = node->channels;
+    node->channels = channel;
+    pthread_mutex_unlock(&node->lock);
     return &channel->base;
 }
 
@@ -60,6 +55,7 @@ SV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 {
     struct sv_channel *channel = (struct sv_channel*)ibchannel;
     struct sv_context *ctx     = sv_context(ibchannel->context);
+    struct sv_channel **pp;
     int refs;
 
     if (sv_is_orphaned(ibchannel->context)) {
@@ -72,10 +68,39 @@ SV_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
         return EBUSY;
     }
 
+    pthread_mutex_lock(&ctx->node->lock);
+    for (pp = &ctx->node->channels; *pp != channel; pp = &(*pp)->next) {
+    }
+    *pp = channel->next;
+    sv_wake_unlink(ctx->node, channel->name);
+    pthread_mutex_unlock(&ctx->node->lock);
     close(channel->base.fd);
     close(channel->write_fd);
     free(channel);
     return 0;
+}
+
+void sv_channels_unlink(struct sv_node *node)
+{
+    const struct sv_channel *channel;
+
+    for (channel = node->channels; channel != NULL; channel = channel->next) {
+        sv_wake_unlink(node, channel->name);
+    }
+}
+
+/* Never 0: that is of no CQ. Needs sv_node.lock. */
+static uint32_t sv_cookie_new(void)
+{
+    if (++sv_next_cookie == 0) {
+        ++sv_next_cookie;
+    }
+    return sv_next_cookie;
+}
+
+static uint64_t sv_cq_state(const struct sv_cq *cq, enum sv_armed armed)
+{
+    return ((uint64_t)cq->cookie << SV_COOKIE_SHIFT) | armed;
 }
 
 /* Gives a CQ its entry in the shared table. Needs ctx->lock. */
@@ -89,12 +114,10 @@ int sv_cq_bind_channel(struct sv_cq *cq, struct sv_channel *channel)
     if (index >= 0) {
         cq->index        = index;
         cq->shm          = sv_peer_cq(node->self, index);
-        cq->cookie       = ++sv_next_cookie;
-        cq->shm->pipe_fd = channel->write_fd;
-        cq->shm->pipe_ino = channel->ino;
-        cq->shm->cookie  = cq->cookie;
+        cq->cookie       = sv_cookie_new();
+        cq->shm->name    = channel->name;
         node->cqs[index] = cq;
-        atomic_store(&cq->shm->armed, SV_ARMED_NO);
+        atomic_store(&cq->shm->state, sv_cq_state(cq, SV_ARMED_NO));
     }
     pthread_mutex_unlock(&node->lock);
     if (index < 0) {
@@ -113,7 +136,7 @@ void sv_cq_unbind_channel(struct sv_cq *cq)
         return;
     }
 
-    atomic_store(&cq->shm->armed, SV_ARMED_NO);
+    atomic_store(&cq->shm->state, 0);
     pthread_mutex_lock(&node->lock);
     node->cqs[cq->index] = NULL;
     sv_table_give(&node->cq_table, cq->index);
@@ -121,117 +144,134 @@ void sv_cq_unbind_channel(struct sv_cq *cq)
     --cq->base.channel->refcnt;
 }
 
-/* Descriptor of a peer's pipe, opened once. Needs node->lock; -1: gone. */
-static int sv_peer_pipe(struct sv_peer *peer, const struct sv_shm_cq *shm)
+/* ---- firing ---- */
+
+/* Whether the channel has it. Needs node->lock. */
+static bool sv_cq_hint(const struct sv_cq *cq)
 {
-    uint64_t ino = shm->pipe_ino;
-    struct sv_pipe *pipes;
-    struct stat st;
-    char path[64];
-    unsigned i;
-    int fd;
+    const struct sv_channel *channel = (struct sv_channel*)cq->base.channel;
 
-    for (i = 0; i < peer->num_pipes; ++i) {
-        if (peer->pipes[i].ino == ino) {
-            return peer->pipes[i].fd;
-        }
-    }
-
-    snprintf(path, sizeof(path), "/proc/%d/fd/%u", peer->pid,
-             shm->pipe_fd);
-    if ((stat(path, &st) != 0) || !S_ISFIFO(st.st_mode) ||
-        (st.st_ino != ino)) {
-        return -1;
-    }
-
-    fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-    if ((fstat(fd, &st) != 0) || (st.st_ino != ino)) {
-        close(fd);
-        return -1;
-    }
-
-    pipes = realloc(peer->pipes, (peer->num_pipes + 1) * sizeof(*pipes));
-    if (pipes == NULL) {
-        close(fd);
-        return -1;
-    }
-
-    peer->pipes                      = pipes;
-    pipes[peer->num_pipes].ino       = ino;
-    pipes[peer->num_pipes++].fd      = fd;
-    return fd;
+    return send(channel->write_fd, &cq->index, sizeof(cq->index), 0) ==
+           sizeof(cq->index);
 }
 
-/* Our own, whatever the entry says. Needs node->lock; -1: there is none. */
-static int sv_own_pipe(struct sv_node *node, uint32_t index)
+/* To a CQ of this process, whatever the entry says of it. */
+static void sv_cq_hint_own(struct sv_node *node, uint32_t index)
 {
-    const struct sv_cq *cq = node->cqs[index];
-
-    return (cq != NULL) ?
-                   ((struct sv_channel*)cq->base.channel)->write_fd : -1;
-}
-
-/* The slow half: the CQ is armed. Only the one who disarms it writes.
- *
- * Under the lock, which whoever destroys the CQ takes, too: before its channel is
- * closed, and the descriptor perhaps another file's, all have written. What the
- * event names is read last: it must not be a former CQ at this entry whose
- * successor has just been disarmed. */
-static void sv_cq_fire(struct sv_node *node, struct sv_peer *peer,
-                       struct sv_shm_cq *shm, uint32_t armed)
-{
-    struct sv_wakeup wakeup;
-    int fd = -1;
+    const struct sv_cq *cq;
 
     pthread_mutex_lock(&node->lock);
-    if (atomic_compare_exchange_strong(&shm->armed, &armed, SV_ARMED_NO)) {
-        fd = peer->self ? sv_own_pipe(node, shm - sv_peer_cq(peer, 0)) :
-                          sv_peer_pipe(peer, shm);
-    }
-    if (fd >= 0) {
-        wakeup.index  = shm - sv_peer_cq(peer, 0);
-        wakeup.cookie = shm->cookie;
-        (void)!write(fd, &wakeup, sizeof(wakeup));
+    cq = node->cqs[index];
+    if ((cq != NULL) && !sv_cq_hint(cq)) {
+        sv_wake_owe(node->head);
     }
     pthread_mutex_unlock(&node->lock);
+}
+
+static void sv_cq_wake(struct sv_node *node, struct sv_peer *peer,
+                       const struct sv_shm_cq *shm)
+{
+    uint32_t index = shm - sv_peer_cq(peer, 0);
+
+    if (peer->self) {
+        sv_cq_hint_own(node, index);
+    } else {
+        sv_wake_peer(node, peer, shm->name, index);
+    }
+}
+
+/* Whether a completion fires a CQ in this state. */
+static bool sv_fires(uint64_t state, bool solicited)
+{
+    enum sv_armed armed = state & SV_ARMED_MASK;
+
+    return (armed == SV_ARMED_ANY) || ((armed != SV_ARMED_NO) && solicited);
+}
+
+/* The slow half: the CQ is armed. Only the one who disarms it counts an event. */
+static void sv_cq_fire(struct sv_node *node, struct sv_peer *peer,
+                       struct sv_shm_cq *shm, bool solicited)
+{
+    uint64_t state = atomic_load(&shm->state);
+
+    do {
+        if (!sv_fires(state, solicited)) {
+            return;
+        }
+    } while (!atomic_compare_exchange_weak(
+            &shm->state, &state,
+            (state & ~(uint64_t)SV_ARMED_MASK) + SV_DUE_ONE));
+    if (!sv_is_due(state)) {
+        sv_cq_wake(node, peer, shm);
+    }
 }
 
 void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
                   struct sv_shm_cq *shm, bool solicited)
 {
-    uint32_t armed;
-
     sv_light_barrier(peer->fence);
-    armed = atomic_load_explicit(&shm->armed, memory_order_relaxed);
-    if (sv_likely(armed == SV_ARMED_NO)) {
+    if (sv_likely(!sv_is_armed(atomic_load_explicit(&shm->state,
+                                                    memory_order_relaxed)))) {
+        return;
+    }
+    sv_cq_fire(node, peer, shm, solicited);
+}
+
+/* Those that no hint is on its way for get one more than they need. What does
+ * not fit into a channel now is still owed: who reads from it asks us again. */
+void sv_channels_pay(struct sv_node *node)
+{
+    struct sv_cq *cq;
+    uint32_t i;
+
+    if (atomic_exchange(&node->head->owed, 0) == 0) {
         return;
     }
 
-    if (solicited || (armed == SV_ARMED_ANY)) {
-        sv_cq_fire(node, peer, shm, armed);
+    pthread_mutex_lock(&node->lock);
+    for (i = 1; i < SV_CQ_MAX; ++i) {
+        cq = node->cqs[i];
+        if ((cq == NULL) || !sv_is_due(atomic_load(&cq->shm->state)) ||
+            sv_cq_hint(cq)) {
+            continue;
+        }
+        /* Said before the second try: if that fails, too, there is something to
+         * be read by somebody who sees it. */
+        atomic_store(&node->head->owed, 1);
+        (void)sv_cq_hint(cq);
     }
+    pthread_mutex_unlock(&node->lock);
+}
+
+/* ---- arming and reading ---- */
+
+/* Asking for less while armed for more keeps the more. */
+static void sv_cq_arm(struct sv_cq *cq, enum sv_armed wanted)
+{
+    uint64_t state = atomic_load(&cq->shm->state);
+    uint64_t armed;
+
+    atomic_fetch_add(&cq->armings, 1);
+    do {
+        if ((state >> SV_COOKIE_SHIFT) != cq->cookie) {
+            armed = sv_cq_state(cq, wanted); /* somebody else's scribble */
+        } else {
+            armed = ((state & SV_ARMED_MASK) < wanted) ?
+                            (state & ~(uint64_t)SV_ARMED_MASK) | wanted : state;
+        }
+    } while (!atomic_compare_exchange_weak(&cq->shm->state, &state, armed));
 }
 
 int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
     struct sv_node *node = sv_context(ibcq->context)->node;
     struct sv_cq *cq     = sv_cq(ibcq);
-    uint32_t armed       = SV_ARMED_NO;
 
     if (cq->index == 0) {
         return 0;
     }
 
-    /* Asking for less while armed for more keeps the more. */
-    if (!solicited_only) {
-        atomic_store(&cq->shm->armed, SV_ARMED_ANY);
-    } else {
-        atomic_compare_exchange_strong(&cq->shm->armed, &armed,
-                                       SV_ARMED_SOLICITED);
-    }
+    sv_cq_arm(cq, solicited_only ? SV_ARMED_SOLICITED : SV_ARMED_ANY);
 
     /* From here on either a sender sees that we are armed, or we see what it
      * sent. What came earlier fires, too: the specification lets programs look
@@ -247,48 +287,84 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     return 0;
 }
 
-/* Not for a former CQ at this entry. Where the entry has lost its cookie, who
- * fired could not know the right one: too many events are better than none. */
-static bool sv_wakeup_is_for(struct sv_cq *cq, const struct sv_wakeup *wakeup)
+/* More than the program has armed it for cannot be: somebody has written there.
+ * Then too many events are better than none. */
+static bool sv_cq_is_spoiled(const struct sv_cq *cq, uint64_t state)
 {
-    uint32_t cookie = cq->shm->cookie;
+    uint32_t due = (state & SV_DUE_MASK) / SV_DUE_ONE;
 
-    cq->shm->cookie = cq->cookie;
-    return (wakeup->cookie == cq->cookie) || (cookie != cq->cookie);
+    return ((state >> SV_COOKIE_SHIFT) != cq->cookie) ||
+           (due > atomic_load(&cq->armings) - cq->events_sent);
+}
+
+/* Takes one event; false: the hint was one too many. Needs sv_node.lock. */
+static bool sv_cq_take_event(struct sv_cq *cq)
+{
+    uint64_t state = atomic_load(&cq->shm->state);
+    uint64_t rest;
+
+    do {
+        if (sv_cq_is_spoiled(cq, state)) {
+            rest = sv_cq_state(cq, SV_ARMED_NO);
+        } else if (sv_is_due(state)) {
+            rest = state - SV_DUE_ONE;
+        } else {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&cq->shm->state, &state, rest));
+    ++cq->events_sent;
+    if (sv_is_due(rest) && !sv_cq_hint(cq)) {
+        sv_wake_owe(cq->node->head);
+    }
+    return true;
+}
+
+/* The next event of the channel, of those whose hints have arrived. NULL: none.
+ * That of a CQ that was destroyed is dropped. */
+static struct sv_cq *sv_channel_read(struct sv_node *node, int fd)
+{
+    struct sv_cq *cq = NULL;
+    uint32_t index;
+    ssize_t n;
+
+    do {
+        n = read(fd, &index, sizeof(index));
+        if (n < 0) {
+            return NULL;
+        }
+        if (atomic_load(&node->head->owed) != 0) {
+            sv_keeper_ring(node->head); /* there is room for more now */
+        }
+
+        pthread_mutex_lock(&node->lock);
+        cq = ((n == (ssize_t)sizeof(index)) && (index < SV_CQ_MAX)) ?
+                     node->cqs[index] : NULL;
+        if ((cq != NULL) && !sv_cq_take_event(cq)) {
+            cq = NULL;
+        }
+        pthread_mutex_unlock(&node->lock);
+    } while (cq == NULL);
+    return cq;
 }
 
 SV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
                                struct ibv_cq **cq_p, void **cq_context_p)
 {
-    struct sv_node *node = sv_context(channel->context)->node;
-    struct sv_wakeup wakeup;
     struct sv_cq *cq;
-    ssize_t n;
 
     if (sv_is_orphaned(channel->context)) {
-        errno = EIO; /* the events in the pipe are the parent's */
+        errno = EIO; /* the events in the socket are the parent's */
         return -1;
     }
 
-    for (;;) {
-        n = read(channel->fd, &wakeup, sizeof(wakeup));
-        if (n != (ssize_t)sizeof(wakeup)) {
-            return -1;
-        }
-
-        pthread_mutex_lock(&node->lock);
-        cq = (wakeup.index < SV_CQ_MAX) ? node->cqs[wakeup.index] : NULL;
-        if ((cq != NULL) && sv_wakeup_is_for(cq, &wakeup)) {
-            ++cq->events_sent;
-            pthread_mutex_unlock(&node->lock);
-            sv_cq_event_read(cq);
-            *cq_p         = &cq->base;
-            *cq_context_p = cq->base.cq_context;
-            return 0;
-        }
-        pthread_mutex_unlock(&node->lock);
-        /* The CQ was destroyed with this event unread. */
+    cq = sv_channel_read(sv_context(channel->context)->node, channel->fd);
+    if (cq == NULL) {
+        return -1;
     }
+    sv_cq_event_read(cq);
+    *cq_p         = &cq->base;
+    *cq_context_p = cq->base.cq_context;
+    return 0;
 }
 
 SV_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)

@@ -90,11 +90,12 @@ void sv_control_answer(struct sv_node *node)
 /* The segment in this slot if it is a living process's; descriptor or -1. */
 static int sv_control_open(uint32_t slot, struct sv_shm_head *head)
 {
+    char path[SV_PATH_BYTES];
     uint64_t start_time;
     char state;
     int fd;
 
-    fd = sv_segment_open(slot);
+    fd = sv_segment_open(slot, path);
     if (fd < 0) {
         return -1;
     }

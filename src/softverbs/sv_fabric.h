@@ -11,6 +11,7 @@
 #include "sv_wire.h"
 
 #include <infiniband/verbs.h>
+#include <inttypes.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -31,11 +32,8 @@ struct sv_table {
     _Atomic uint64_t *pages; /* which are reserved, in the segment's head */
 };
 
-/* Descriptor of a pipe in another process, found by inode. */
-struct sv_pipe {
-    uint64_t ino;
-    int      fd;
-};
+/* Enough for any path of a segment. */
+#define SV_PATH_BYTES 64
 
 /* A mapped segment: a peer's, or our own (self). Kept while referenced. */
 struct sv_peer {
@@ -50,12 +48,8 @@ struct sv_peer {
     struct sv_shm_head *head;  /* == base */
     bool                self;
     bool                fence; /* see sv_light_barrier() */
-    struct sv_pipe     *pipes;
-    unsigned            num_pipes;
+    char                path[SV_PATH_BYTES];
 };
-
-/* Enough for any path of a segment. */
-#define SV_PATH_BYTES 64
 
 /* What a key of this process means. The entry in the segment's MR table is for
  * the peers to read; we believe our own copy, which nobody else can write. */
@@ -87,6 +81,8 @@ struct sv_node {
     struct sv_region       *regions;   /* by index of MR entry */
     struct sv_cq          **cqs;       /* by index of CQ entry */
     struct sv_peer         *peers;
+    struct sv_channel      *channels;  /* list through sv_channel.next */
+    int                     wake_fd;   /* from which peers are woken */
     _Atomic uint32_t        next_pdn;
 
     struct sv_spin          stuck_lock;
@@ -115,7 +111,8 @@ uint64_t sv_pid_namespace(void);
 
 #define SV_SHM_DIR    "/dev/shm"
 
-/* Unlinks the segments of this user that belong to nobody any more. */
+/* Unlinks the segments of this user that belong to nobody any more, and the
+ * names of channels whose segment is not there. */
 void sv_segment_sweep(void);
 /* Takes the first free slot: fills in node->path and node->slot. Descriptor,
  * or -1 and errno. The segment stays locked until sv_segment_born(): its head
@@ -128,15 +125,16 @@ void sv_segment_unlink(int fd, const char *path);
 uint8_t *sv_segment_map(int fd);
 /* The segment in a slot, if this user has a file of the right size there. Whose
  * it is, and whether he lives, is not looked at. Descriptor, or -1. Waits for
- * nobody. */
-int sv_segment_open(uint32_t slot);
+ * nobody. `path`, which has SV_PATH_BYTES, is where it was looked for last. */
+int sv_segment_open(uint32_t slot, char *path);
 
 /* The node of this process, made by the first caller. NULL and errno. */
 struct sv_node *sv_node_get(void);
 void sv_node_put(struct sv_node *node);
 
 /* A mapped segment as a peer with one reference; takes over fd and base. */
-struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot);
+struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot,
+                            const char *path);
 void sv_peer_destroy(struct sv_peer *peer);
 
 /* The segment behind a slot, or NULL and errno: ENOENT if nobody is there, or
@@ -248,6 +246,25 @@ int sv_peer_write(struct sv_peer *peer, uint64_t to, const struct ibv_sge *sge,
                   int num_sge);
 int sv_peer_read(struct sv_peer *peer, uint64_t from, const struct ibv_sge *sge,
                  int num_sge);
+
+/* ---- waking who sleeps on a channel ---- */
+
+/* What comes behind the path of a segment and a dot. */
+#define SV_WAKE_NAME       "%016" PRIx64
+#define SV_WAKE_NAME_CHARS 16
+
+/* The socket that this process wakes others from. 0, or -1 and errno. */
+int sv_wake_open(struct sv_node *node);
+/* The two ends of a channel: fds[0], which has the name, is read; fds[1] writes
+ * to it, from inside. 0, or -1 and errno. */
+int sv_wake_pair(const struct sv_node *node, int fds[2], uint64_t *name_p);
+void sv_wake_unlink(const struct sv_node *node, uint64_t name);
+/* Something is due on the peer's CQ at this index, whose channel has this name.
+ * Never waits. */
+void sv_wake_peer(const struct sv_node *node, struct sv_peer *peer,
+                  uint64_t name, uint32_t index);
+/* The owner of this head has something due that it has not been told of. */
+void sv_wake_owe(struct sv_shm_head *head);
 
 /* ---- keeper: the thread of the node ---- */
 

@@ -11,8 +11,8 @@
  *   while their sends wait for room, for a RECV or for an answer. The timers
  *   of a program that polls do not depend on it.
  * - It answers the doorbell: a peer has met a fault that must kill a QP here,
- *   has a long message for a program that is asleep, or somebody asks for
- *   something (sv_control.c).
+ *   has a long message for a program that is asleep, or could not tell it of an
+ *   event, or somebody asks for something (sv_control.c).
  * - It is the clock of the plan of faults, if there is one.
  *
  * The list of robust futexes belongs to the C library, which lets its own
@@ -144,6 +144,7 @@ static void *sv_keeper_main(void *arg)
             served = seen;
             sv_keeper_faults(node);
             sv_keeper_drain(node);
+            sv_channels_pay(node);
             sv_control_answer(node);
         }
         pause = sv_fault_tick(node, &until_fault);

@@ -133,7 +133,7 @@ static int sv_node_map(struct sv_node *node, int fd)
         return -1;
     }
 
-    node->self = sv_peer_new(fd, base, node->slot);
+    node->self = sv_peer_new(fd, base, node->slot, node->path);
     if (node->self == NULL) {
         munmap(base, SV_SEG_BYTES);
         errno = ENOMEM;
@@ -172,8 +172,11 @@ static struct sv_node *sv_node_new(void)
         goto err_unlink;
     }
     if ((sv_node_fill_head(node) != 0) || (sv_node_tables(node) != 0) ||
-        (sv_keeper_start(node) != 0)) {
+        (sv_wake_open(node) != 0)) {
         goto err_unmap;
+    }
+    if (sv_keeper_start(node) != 0) {
+        goto err_wake;
     }
 
     /* Where Yama lets only ancestors use process_vm_*, siblings may too. */
@@ -183,6 +186,10 @@ static struct sv_node *sv_node_new(void)
     sv_segment_born(node->self->fd);
     return node;
 
+err_wake:
+    saved = errno;
+    close(node->wake_fd);
+    errno = saved;
 err_unmap:
     saved = errno;
     sv_peer_destroy(node->self);
@@ -241,6 +248,7 @@ void sv_node_put(struct sv_node *node)
     sv_node = NULL;
     sv_keeper_stop(node);
     sv_fault_leave(node);
+    sv_channels_unlink(node);
     sv_segment_unlink(node->self->fd, node->path);
     pthread_mutex_unlock(&sv_node_mutex);
 
@@ -248,15 +256,21 @@ void sv_node_put(struct sv_node *node)
         node->peers = peer->next;
         sv_peer_destroy(peer);
     }
+    close(node->wake_fd);
     sv_peer_destroy(node->self);
     sv_node_free(node);
 }
 
-/* exit() without ibv_close_device(): take the name away at least. Threads may
+/* exit() without ibv_close_device(): take the names away at least. Threads may
  * still be running, so nothing else is touched. */
 __attribute__((destructor)) static void sv_node_at_exit(void)
 {
-    if ((sv_node != NULL) && (sv_node->self->pid == getpid())) {
-        sv_segment_unlink(sv_node->self->fd, sv_node->path);
+    if ((sv_node == NULL) || (sv_node->self->pid != getpid())) {
+        return;
     }
+    if (pthread_mutex_trylock(&sv_node->lock) == 0) {
+        sv_channels_unlink(sv_node);
+        pthread_mutex_unlock(&sv_node->lock);
+    }
+    sv_segment_unlink(sv_node->self->fd, sv_node->path);
 }

@@ -6,6 +6,7 @@
 #include "sv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +21,8 @@
 
 /* ---- mapping ---- */
 
-struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot)
+struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot,
+                            const char *path)
 {
     struct sv_peer *peer = calloc(1, sizeof(*peer));
 
@@ -30,20 +32,15 @@ struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot)
         peer->fd   = fd;
         peer->base = base;
         peer->head = (struct sv_shm_head*)base;
+        snprintf(peer->path, sizeof(peer->path), "%s", path);
     }
     return peer;
 }
 
 void sv_peer_destroy(struct sv_peer *peer)
 {
-    unsigned i;
-
-    for (i = 0; i < peer->num_pipes; ++i) {
-        close(peer->pipes[i].fd);
-    }
     munmap(peer->base, SV_SEG_BYTES);
     close(peer->fd);
-    free(peer->pipes);
     free(peer);
 }
 
@@ -93,11 +90,12 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
 {
     struct sv_peer *peer = NULL;
     struct sv_shm_head *head;
+    char path[SV_PATH_BYTES];
     uint8_t *base;
     struct stat st;
     int fd;
 
-    fd = sv_segment_open(slot);
+    fd = sv_segment_open(slot, path);
     if (fd < 0) {
         return ((errno == EMFILE) || (errno == ENFILE) || (errno == ENOMEM)) ?
                        sv_peer_refuse(errno) : sv_peer_nobody();
@@ -120,7 +118,7 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
         goto err_unmap;
     }
 
-    peer = sv_peer_new(fd, base, slot);
+    peer = sv_peer_new(fd, base, slot, path);
     if (peer == NULL) {
         munmap(base, SV_SEG_BYTES);
         close(fd);

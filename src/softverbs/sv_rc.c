@@ -413,7 +413,7 @@ static int sv_tx_verdict(struct sv_qp *qp, struct sv_swqe *wqe)
 static void sv_tx_prod(struct sv_tx *tx)
 {
     if ((tx->prodded_at != tx->tail) &&
-        (atomic_load(&tx->rem_cq->armed) != SV_ARMED_NO)) {
+        sv_is_armed(atomic_load(&tx->rem_cq->state))) {
         tx->prodded_at = tx->tail;
         sv_keeper_ring(tx->peer->head);
     }

@@ -129,18 +129,17 @@ static int sv_segment_open_path(const char *path, struct stat *st)
     return fd;
 }
 
-int sv_segment_open(uint32_t slot)
+int sv_segment_open(uint32_t slot, char *path)
 {
-    char path[SV_PATH_BYTES];
     struct stat st;
     int fd = -1;
 
     if (sv_segment_has_folder()) {
-        sv_segment_path(path, sizeof(path), true, slot);
+        sv_segment_path(path, SV_PATH_BYTES, true, slot);
         fd = sv_segment_open_path(path, &st);
     }
     if (fd < 0) {
-        sv_segment_path(path, sizeof(path), false, slot);
+        sv_segment_path(path, SV_PATH_BYTES, false, slot);
         fd = sv_segment_open_path(path, &st);
     }
     if ((fd >= 0) && ((uint64_t)st.st_size != SV_SEG_BYTES)) {
@@ -235,13 +234,60 @@ static void sv_segment_sweep_one(const char *path)
     close(fd);
 }
 
-/* All in this directory whose name is `prefix` and a number. */
-static void sv_segment_sweep_dir(const char *directory, const char *prefix)
+/* A channel's name. Whose it is says its upper half, who has the slot the head
+ * of the segment there: a channel is made after that, and goes before. */
+static void sv_segment_sweep_channel(const char *segment, const char *name)
+{
+    struct sv_shm_head head;
+    char path[SV_PATH_BYTES];
+    struct stat st;
+    bool stale;
+    int fd;
+
+    fd = sv_segment_open_path(segment, &st);
+    if (fd < 0) {
+        stale = (errno == ENOENT);
+    } else {
+        stale = (pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head)) &&
+                (atomic_load(&head.ready) != 0) &&
+                (sv_lock_id(&head) != strtoull(name, NULL, 16) >> 32);
+        close(fd);
+    }
+    snprintf(path, sizeof(path), "%s.%s", segment, name);
+    if (stale && (lstat(path, &st) == 0) && S_ISSOCK(st.st_mode) &&
+        (st.st_uid == geteuid())) {
+        unlink(path);
+    }
+}
+
+/* "<number>" is a segment, "<number>.<name>" a channel. */
+static void sv_segment_sweep_entry(const char *directory, const char *prefix,
+                                   const char *rest, bool channels)
+{
+    size_t digits    = strspn(rest, "0123456789");
+    const char *name = rest + digits + 1;
+    char path[SV_PATH_BYTES];
+
+    if ((digits == 0) || (digits > 10)) {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/%s%.*s", directory, prefix, (int)digits,
+             rest);
+    if (!channels && (rest[digits] == '\0')) {
+        sv_segment_sweep_one(path);
+    } else if (channels && (rest[digits] == '.') &&
+               (strlen(name) == SV_WAKE_NAME_CHARS) &&
+               (strspn(name, "0123456789abcdef") == SV_WAKE_NAME_CHARS)) {
+        sv_segment_sweep_channel(path, name);
+    }
+}
+
+/* All in this directory whose name begins with `prefix`. */
+static void sv_segment_sweep_pass(const char *directory, const char *prefix,
+                                  bool channels)
 {
     size_t length = strlen(prefix);
-    char path[SV_PATH_BYTES];
     struct dirent *entry;
-    const char *number;
     DIR *dir;
 
     dir = opendir(directory);
@@ -250,16 +296,19 @@ static void sv_segment_sweep_dir(const char *directory, const char *prefix)
     }
 
     while ((entry = readdir(dir)) != NULL) {
-        number = entry->d_name + length;
-        if ((strncmp(entry->d_name, prefix, length) == 0) &&
-            (strlen(number) < 12) && (*number != '\0') &&
-            (number[strspn(number, "0123456789")] == '\0')) {
-            snprintf(path, sizeof(path), "%s/%s%.12s", directory, prefix,
-                     number);
-            sv_segment_sweep_one(path);
+        if (strncmp(entry->d_name, prefix, length) == 0) {
+            sv_segment_sweep_entry(directory, prefix, entry->d_name + length,
+                                   channels);
         }
     }
     closedir(dir);
+}
+
+/* Channels after the segments that they belong to. */
+static void sv_segment_sweep_dir(const char *directory, const char *prefix)
+{
+    sv_segment_sweep_pass(directory, prefix, false);
+    sv_segment_sweep_pass(directory, prefix, true);
 }
 
 void sv_segment_sweep(void)

@@ -9,7 +9,7 @@
  *     0        head        who owns this segment, is it alive, how full
  *     4K       control     a request to the owner, and its answer
  *     20K      QP table    one entry of 4 lines for each inbound side of a QP
- *     ..       CQ table    is anybody waiting on this CQ, and where to wake him
+ *     ..       CQ table    is anybody waiting on this CQ, and on which channel
  *     ..       SRQ table   how many RECVs are posted, how many are spoken for
  *     ..       MR table    what a remote key may reach
  *     ..       small rings one for each QP entry: what its sender writes
@@ -47,7 +47,7 @@
 #include <stdint.h>
 
 #define SV_MAGIC      0x7362726576746673ull /* "sftverbs" in memory */
-#define SV_VERSION    5u
+#define SV_VERSION    6u
 #define SV_LINE       64u
 #define SV_PAGE       4096u
 
@@ -113,6 +113,7 @@ struct sv_shm_head {
     _Alignas(SV_LINE) _Atomic uint32_t doorbell;
     _Atomic uint32_t faults;      /* some struct sv_shm_qp.fault is set */
     _Atomic uint32_t audit;       /* some struct sv_shm_qp.awaits is set */
+    _Atomic uint32_t owed;        /* an event is due that no hint tells of */
     _Atomic uint32_t control_asked;    /* requests in struct sv_shm_control */
     _Atomic uint32_t control_answered; /* the last one that has its answer */
 
@@ -193,19 +194,25 @@ struct sv_shm_qp {
 
 #define SV_NO_SRQ    UINT32_MAX
 
-/* struct sv_shm_cq.armed */
+/* struct sv_shm_cq.state, from the lowest bit on: what the owner waits for, how
+ * many events it has not read (due), and which CQ this is of those that have had
+ * the entry (cookie). One word, so that an event is of the CQ that was armed. */
 enum sv_armed {
     SV_ARMED_NO,
     SV_ARMED_SOLICITED,
-    SV_ARMED_ANY
+    SV_ARMED_ANY,
+    SV_ARMED_MASK = 3
 };
+
+#define SV_DUE_ONE      ((uint64_t)SV_ARMED_MASK + 1)
+#define SV_DUE_MASK     (UINT32_MAX & ~(uint64_t)SV_ARMED_MASK)
+#define SV_COOKIE_SHIFT 32
 
 /* Entry 0 belongs to no CQ and is never armed. */
 struct sv_shm_cq {
-    _Alignas(SV_LINE) _Atomic uint32_t armed; /* owner sets, who fires clears */
-    uint32_t pipe_fd;             /* the owner's end, for /proc/<pid>/fd */
-    uint64_t pipe_ino;            /* so that nobody writes to a reused fd */
-    uint32_t cookie;              /* goes through the pipe, names the CQ */
+    /* The owner arms and takes what is due; who fires disarms and adds one. */
+    _Alignas(SV_LINE) _Atomic uint64_t state;
+    uint64_t name;                /* owner: of the channel's socket */
 };
 
 struct sv_shm_srq {
@@ -282,6 +289,17 @@ static inline int sv_entry_exists(const _Atomic uint64_t *pages,
 
     return (atomic_load_explicit(&pages[page / 64], memory_order_relaxed) >>
             (page % 64)) & 1;
+}
+
+/* Of struct sv_shm_cq.state. */
+static inline int sv_is_armed(uint64_t state)
+{
+    return (state & SV_ARMED_MASK) != SV_ARMED_NO;
+}
+
+static inline int sv_is_due(uint64_t state)
+{
+    return (state & SV_DUE_MASK) != 0;
 }
 
 static inline uint32_t sv_rec_span(uint32_t bytes)

@@ -554,16 +554,14 @@ START_TEST(test_own_channel)
     struct ibv_cq *which;
     uint8_t *base;
     void *context;
-    int fds[2];
 
     t_softverbs_only("what is damaged is how softverbs does it");
     t_pair_open(ends, &make, NULL);
-    ck_assert_int_eq(pipe(fds), 0);
     base  = segment_map(ends[1].qp->qp_num);
     entry = entry_of(base, ends[1].qp->qp_num);
     cq    = (struct sv_shm_cq*)(base + SV_OFF_CQ) + entry->cq;
-    cq->pipe_fd = fds[1];
-    cq->cookie += 1000;
+    cq->name ^= 1;
+    cq->state = ~cq->state;
     ck_assert_int_eq(t_post_recv(&ends[1], 1, 0, 64), 0);
     ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
     ck_assert_int_eq(t_post_send(&ends[0], 2, 0, 64, IBV_SEND_SIGNALED), 0);
@@ -572,10 +570,6 @@ START_TEST(test_own_channel)
     ibv_ack_cq_events(which, 1);
     t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
     t_poll_is(ends[0].send_cq, 2, IBV_WC_SUCCESS);
-    ck_assert_int_eq(poll(&(struct pollfd){.fd = fds[0], .events = POLLIN}, 1,
-                          0), 0);
-    close(fds[0]);
-    close(fds[1]);
     segment_unmap(base);
     t_pair_close(ends);
 }

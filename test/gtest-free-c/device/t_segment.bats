@@ -46,18 +46,24 @@ with_shm()
     # the client opens the device, finds no server, and calls exit()
     with_shm 100% '
         soft ibv_rc_pingpong -p 1 localhost >&2
+        soft ibv_rc_pingpong -e -p 1 localhost >&2
         ls /dev/shm'
     [[ $output != *softverbs* ]]
 }
 
-# Starts a process that has the device open until it is killed: $holder.
+# Starts a process that has the device and a channel open until it is killed:
+# $holder.
 # shellcheck disable=SC2016
 hold='
-    env LD_PRELOAD="$T_SAN_PRELOAD $soft_lib" ibv_rc_pingpong -p 0 \
+    env LD_PRELOAD="$T_SAN_PRELOAD $soft_lib" ibv_rc_pingpong -e -p 0 \
         >/dev/null 2>&1 &
     holder=$!
     trap "kill -KILL $holder 2>/dev/null" EXIT
-    while ! ls /dev/shm/softverbs-* >/dev/null 2>&1; do sleep 0.02; done'
+    until compgen -G "/dev/shm/softverbs-*.*.*" ||
+        compgen -G "/dev/shm/softverbs-*/*.*"; do
+        kill -0 $holder || exit 9
+        sleep 0.02
+    done >/dev/null'
 
 @test "the segment of a killed process is gone after the next open" {
     with_shm 100% "$hold"'
@@ -79,12 +85,31 @@ hold='
     [[ $output != *softverbs-* ]]
 }
 
-@test "the segment of a stopped process stays" {
+@test "the segment of a stopped process stays, and so do the names of its channels" {
     with_shm 100% "$hold"'
         kill -STOP $holder
         soft ibv_devinfo >/dev/null || exit 3
         ls /dev/shm'
-    [[ $output == *softverbs* ]]
+    [[ $output =~ softverbs-[0-9]+\.1$'\n' ]]
+    [[ $output =~ softverbs-[0-9]+\.1\.[0-9a-f]{16} ]]
+}
+
+@test "names of channels go when their slot is empty or has another owner" {
+    with_shm 100% "$hold"'
+        own=$(echo /dev/shm/softverbs-*.1.*)
+        for name in 1.0010000000000000 2.0020000000000000 3.zz; do
+            python3 -c "import socket, sys
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(sys.argv[1])" \
+                "/dev/shm/softverbs-$(id -u).$name" || exit 4
+        done
+        echo precious >"/dev/shm/softverbs-$(id -u).4.0040000000000000"
+        soft ibv_devinfo >/dev/null || exit 3
+        [ -S "$own" ] || exit 5
+        ls /dev/shm'
+    [ "$status" -eq 0 ]
+    [[ $output != *.00[12]0000000000000* ]]
+    # neither of these can be one
+    [[ $output == *".3.zz"* && $output == *".4.0040000000000000"* ]]
 }
 
 @test "a foreign file in our place is left alone" {
