@@ -208,6 +208,7 @@ struct sv_cq {
     unsigned          scan_room;
     unsigned          scan_start;
     unsigned          scan_waste; /* looks since the last sweep */
+    unsigned          scan_again; /* of the idle: who is looked at next */
     struct sv_bells  *bells;      /* NULL: never had many QPs */
     struct ibv_wc    *direct;     /* under rx_lock: where in the array of who
                                    * polls the next completion may be made */
@@ -232,8 +233,10 @@ struct sv_cq {
     struct sv_shm_cq *shm;
     uint32_t          announced;   /* under lock: the program has had an event
                                     * for each completion up to here */
-    _Atomic uint32_t  armings;    /* how often the program has armed it */
+    uint32_t          armings;     /* by the program; under sv_node.lock */
     uint32_t          events_sent; /* under sv_node.lock */
+    bool              is_awaited;  /* armed, and no event has been read since;
+                                    * under sv_node.lock */
     uint32_t          async_sent;  /* under sv_async.lock, as in QP and SRQ */
     _Atomic uint32_t  users;
     struct sv_cq     *next;
@@ -462,6 +465,9 @@ int sv_cq_bind_channel(struct sv_cq *cq, struct sv_channel *channel);
 void sv_cq_unbind_channel(struct sv_cq *cq);
 /* Sends the hints that others could not. */
 void sv_channels_pay(struct sv_node *node);
+/* Whether the program waits for an event of this CQ. If none can come, it gets
+ * one. */
+bool sv_cq_watch(struct sv_cq *cq);
 /* Takes away the names of what the program has not destroyed. */
 void sv_channels_unlink(struct sv_node *node);
 
@@ -528,6 +534,8 @@ void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp);
 void sv_cq_audit(struct sv_cq *cq);
 /* Receives whatever there is, for a program that is asleep. */
 void sv_cq_drain(struct sv_cq *cq);
+/* The same, also what no bell has told of. */
+void sv_cq_drain_all(struct sv_cq *cq);
 /* Fires if a completion is there that the CQ is armed for and that no event
  * has announced yet. */
 void sv_cq_fire_pending(struct sv_cq *cq);
@@ -543,6 +551,8 @@ void sv_scan_cleanup(struct sv_cq *cq);
 /* With many QPs, before each look at the active ones: takes up those whose
  * bells have rung, and lets go of the idle. Needs rx_lock. */
 void sv_scan_tend(struct sv_cq *cq);
+/* Looks at all the idle, whatever their bells say. Needs rx_lock. */
+void sv_scan_look_at_idle(struct sv_cq *cq);
 int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 /* Offers the CPU, unless another thread of the program takes it in vain. */
 void sv_yield(struct sv_cq *cq);

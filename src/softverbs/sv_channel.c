@@ -10,6 +10,7 @@
 #include "sv_fault.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -248,10 +249,12 @@ void sv_channels_pay(struct sv_node *node)
 /* Asking for less while armed for more keeps the more. */
 static void sv_cq_arm(struct sv_cq *cq, enum sv_armed wanted)
 {
-    uint64_t state = atomic_load(&cq->shm->state);
-    uint64_t armed;
+    uint64_t state, armed;
 
-    atomic_fetch_add(&cq->armings, 1);
+    pthread_mutex_lock(&cq->node->lock);
+    state = atomic_load(&cq->shm->state);
+    ++cq->armings;
+    cq->is_awaited = true;
     do {
         if ((state >> SV_COOKIE_SHIFT) != cq->cookie) {
             armed = sv_cq_state(cq, wanted); /* somebody else's scribble */
@@ -260,6 +263,7 @@ static void sv_cq_arm(struct sv_cq *cq, enum sv_armed wanted)
                             (state & ~(uint64_t)SV_ARMED_MASK) | wanted : state;
         }
     } while (!atomic_compare_exchange_weak(&cq->shm->state, &state, armed));
+    pthread_mutex_unlock(&cq->node->lock);
 }
 
 int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
@@ -287,14 +291,16 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     return 0;
 }
 
-/* More than the program has armed it for cannot be: somebody has written there.
- * Then too many events are better than none. */
+/* Somebody else has written there: more is due than the program has armed it for,
+ * or nothing although it has. Then too many events are better than none. Needs
+ * sv_node.lock. */
 static bool sv_cq_is_spoiled(const struct sv_cq *cq, uint64_t state)
 {
     uint32_t due = (state & SV_DUE_MASK) / SV_DUE_ONE;
 
     return ((state >> SV_COOKIE_SHIFT) != cq->cookie) ||
-           (due > atomic_load(&cq->armings) - cq->events_sent);
+           (due > cq->armings - cq->events_sent) ||
+           (cq->is_awaited && !sv_is_armed(state) && !sv_is_due(state));
 }
 
 /* Takes one event; false: the hint was one too many. Needs sv_node.lock. */
@@ -313,10 +319,43 @@ static bool sv_cq_take_event(struct sv_cq *cq)
         }
     } while (!atomic_compare_exchange_weak(&cq->shm->state, &state, rest));
     ++cq->events_sent;
+    cq->is_awaited = false;
     if (sv_is_due(rest) && !sv_cq_hint(cq)) {
         sv_wake_owe(cq->node->head);
     }
     return true;
+}
+
+static bool sv_channel_is_empty(const struct sv_cq *cq)
+{
+    struct pollfd pfd = {.fd = cq->base.channel->fd, .events = POLLIN};
+
+    return poll(&pfd, 1, 0) == 0;
+}
+
+/* Whether nobody who fires would find the CQ armed, or nobody who reads a hint,
+ * though the program waits: who should have hinted has died, or somebody has
+ * written over the entry. Needs sv_node.lock. */
+static bool sv_cq_is_forgotten(const struct sv_cq *cq)
+{
+    uint64_t state = atomic_load(&cq->shm->state);
+
+    return sv_cq_is_spoiled(cq, state) ||
+           (sv_is_due(state) && sv_channel_is_empty(cq));
+}
+
+bool sv_cq_watch(struct sv_cq *cq)
+{
+    struct sv_node *node = cq->node;
+    bool awaited;
+
+    pthread_mutex_lock(&node->lock);
+    awaited = (cq->index != 0) && cq->is_awaited;
+    if (awaited && sv_cq_is_forgotten(cq)) {
+        (void)sv_cq_hint(cq);
+    }
+    pthread_mutex_unlock(&node->lock);
+    return awaited;
 }
 
 /* The next event of the channel, of those whose hints have arrived. NULL: none.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper: one thread per node, asleep nearly always. It does four things
+ * The keeper: one thread per node, asleep nearly always. It does five things
  * that the program's own threads cannot be relied on for.
  *
  * - It marks the process's death. The `life` word of the segment is on this
@@ -13,6 +13,8 @@
  * - It answers the doorbell: a peer has met a fault that must kill a QP here,
  *   has a long message for a program that is asleep, or could not tell it of an
  *   event, or somebody asks for something (sv_control.c).
+ * - It looks once a second after programs that sleep, for whom what should wake
+ *   them may have been lost: its sender has died, or memory was written over.
  * - It is the clock of the plan of faults, if there is one.
  *
  * The list of robust futexes belongs to the C library, which lets its own
@@ -32,6 +34,9 @@
  * rounds after it became empty the keeper stays awake to be cheap to nudge. */
 #define SV_KEEPER_TICK_NS    1000000u
 #define SV_KEEPER_LINGER     64
+
+/* How long a program may sleep for nothing. */
+#define SV_KEEPER_WATCH_NS   1000000000u
 
 static void sv_futex_wait(_Atomic uint32_t *word, uint32_t value,
                           const struct timespec *timeout)
@@ -124,14 +129,43 @@ static void sv_keeper_push(struct sv_node *node)
     sv_tx_push_stuck(node, alone ? SV_PUSHER_KEEPER : SV_PUSHER_WATCH);
 }
 
+static void sv_keeper_watch(struct sv_node *node)
+{
+    struct sv_cq *cq;
+
+    pthread_mutex_lock(&node->objects_lock);
+    for (cq = node->all_cqs; cq != NULL; cq = cq->next) {
+        if (sv_cq_watch(cq)) {
+            sv_cq_drain_all(cq);
+        }
+    }
+    pthread_mutex_unlock(&node->objects_lock);
+}
+
+/* Until the next fault of the plan or the next watch, what is earlier. */
+static struct timespec sv_keeper_pause(const struct timespec *until_fault,
+                                       uint64_t watch_at)
+{
+    uint64_t now   = sv_now_ns();
+    uint64_t pause = (watch_at > now) ? watch_at - now : 0;
+    uint64_t fault = (until_fault == NULL) ? UINT64_MAX :
+                             until_fault->tv_sec * 1000000000ull +
+                                     until_fault->tv_nsec;
+
+    pause = (fault < pause) ? fault : pause;
+    return (struct timespec){pause / 1000000000u, pause % 1000000000u};
+}
+
 static void *sv_keeper_main(void *arg)
 {
     const struct timespec tick = {0, SV_KEEPER_TICK_NS};
-    const struct timespec *pause;
+    const struct timespec *fault;
+    struct timespec pause;
     struct timespec until_fault;
     struct sv_node *node       = arg;
     struct sv_shm_head *head   = node->head;
     uint32_t served            = atomic_load(&head->doorbell);
+    uint64_t watch_at          = sv_now_ns() + SV_KEEPER_WATCH_NS;
     unsigned linger            = 0;
     uint32_t seen;
 
@@ -147,7 +181,11 @@ static void *sv_keeper_main(void *arg)
             sv_channels_pay(node);
             sv_control_answer(node);
         }
-        pause = sv_fault_tick(node, &until_fault);
+        fault = sv_fault_tick(node, &until_fault);
+        if (sv_now_ns() >= watch_at) {
+            sv_keeper_watch(node);
+            watch_at = sv_now_ns() + SV_KEEPER_WATCH_NS;
+        }
 
         if (atomic_load(&node->num_stuck) > 0) {
             linger = SV_KEEPER_LINGER;
@@ -163,7 +201,8 @@ static void *sv_keeper_main(void *arg)
         /* Whoever adds to the stuck list after this store rings the bell. */
         atomic_store(&node->keeper_sleeps, 1);
         if (atomic_load(&node->num_stuck) == 0) {
-            sv_futex_wait(&head->doorbell, seen, pause);
+            pause = sv_keeper_pause(fault, watch_at);
+            sv_futex_wait(&head->doorbell, seen, &pause);
         }
         atomic_store(&node->keeper_sleeps, 0);
     }

@@ -337,6 +337,14 @@ void sv_cq_drain(struct sv_cq *cq)
     sv_cq_rx_unlock(cq);
 }
 
+void sv_cq_drain_all(struct sv_cq *cq)
+{
+    sv_spin_lock(&cq->rx_lock);
+    sv_scan_look_at_idle(cq);
+    sv_cq_rx_unlock(cq);
+    sv_cq_drain(cq);
+}
+
 /* The oldest completion without an event of its own. Needs lock. */
 static uint32_t sv_cq_unannounced(const struct sv_cq *cq)
 {

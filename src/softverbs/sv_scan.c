@@ -208,7 +208,29 @@ static void sv_scan_sweep(struct sv_cq *cq)
         scan->used = false;
         ++i;
     }
-    cq->scan_waste = 0;
+}
+
+/* Who writes by mistake to `hot`, or to the bells, makes us deaf to a QP. So the
+ * idle are looked at as well, one each time that a sweep would be due. */
+static void sv_scan_look_again(struct sv_cq *cq, unsigned count)
+{
+    struct sv_scan *scan;
+
+    for (; (count > 0) && (cq->num_active < cq->num_scan); --count) {
+        if ((cq->scan_again < cq->num_active) ||
+            (cq->scan_again >= cq->num_scan)) {
+            cq->scan_again = cq->num_active;
+        }
+        scan = &cq->scan[cq->scan_again++];
+        if (atomic_load(scan->tag) == scan->expect) {
+            sv_scan_activate(cq, scan->qp);
+        }
+    }
+}
+
+void sv_scan_look_at_idle(struct sv_cq *cq)
+{
+    sv_scan_look_again(cq, cq->num_scan);
 }
 
 void sv_scan_tend(struct sv_cq *cq)
@@ -218,8 +240,13 @@ void sv_scan_tend(struct sv_cq *cq)
         sv_scan_answer(cq);
     }
 
-    cq->scan_waste += cq->num_active;
-    if ((cq->scan_waste >= SV_SCAN_WASTE) && (cq->num_active > SV_SCAN_FEW)) {
+    cq->scan_waste += cq->num_active + 1;
+    if (cq->scan_waste < SV_SCAN_WASTE) {
+        return;
+    }
+    cq->scan_waste = 0;
+    sv_scan_look_again(cq, 1);
+    if (cq->num_active > SV_SCAN_FEW) {
         sv_scan_sweep(cq);
     }
 }

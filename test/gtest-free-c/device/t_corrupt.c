@@ -645,6 +645,138 @@ START_TEST(test_lost_record)
 }
 END_TEST
 
+/* ---- who waits for a message is woken ---- */
+
+/* Somebody has written over what says that the program waits. */
+static uint64_t spoiled_state(uint64_t state, int how)
+{
+    switch (how) {
+    case 0:
+        return state & ~(uint64_t)SV_ARMED_MASK;
+    case 1:
+        return 0;
+    case 2:
+        return UINT64_MAX;
+    case 3:
+        return state + SV_DUE_ONE; /* and the hint is missing */
+    default:
+        return state | SV_DUE_MASK;
+    }
+}
+
+enum { STATES = 5 };
+
+START_TEST(test_sleeper)
+{
+    const struct t_make make = {.channel = true};
+    struct t_end ends[2];
+    struct sv_shm_qp *entry;
+    struct sv_shm_cq *cq;
+    struct ibv_cq *which;
+    struct ibv_wc wc;
+    uint8_t *base;
+    void *context;
+    int got = 0;
+
+    t_softverbs_only("what is damaged is how softverbs does it");
+    t_pair_open(ends, &make, NULL);
+    base  = segment_map(ends[1].qp->qp_num);
+    entry = entry_of(base, ends[1].qp->qp_num);
+    cq    = (struct sv_shm_cq*)(base + SV_OFF_CQ) + entry->cq;
+    ck_assert_int_eq(t_post_recv(&ends[1], 1, 0, 64), 0);
+    ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
+    atomic_store(&cq->state, spoiled_state(atomic_load(&cq->state), _i));
+    ck_assert_int_eq(t_post_send(&ends[0], 2, 0, 64, IBV_SEND_SIGNALED), 0);
+    /* as programs wait: an event may be one too many */
+    while (got == 0) {
+        ck_assert_int_eq(ibv_get_cq_event(ends[1].channel, &which, &context),
+                         0);
+        ck_assert_ptr_eq(which, ends[1].recv_cq);
+        ibv_ack_cq_events(which, 1);
+        ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
+        got = ibv_poll_cq(ends[1].recv_cq, 1, &wc);
+    }
+    ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+    t_poll_is(ends[0].send_cq, 2, IBV_WC_SUCCESS);
+    segment_unmap(base);
+    t_pair_close(ends);
+}
+END_TEST
+
+/* ---- one of many QPs, of which nobody tells ---- */
+
+enum { MANY = 40 };
+
+/* It is idle, so its sender should ring a bell, and does not. */
+static void send_in_silence(struct t_end *from, struct t_end *to,
+                            struct ibv_cq *send_cq)
+{
+    uint8_t *base           = segment_map(to->qp->qp_num);
+    struct sv_shm_qp *entry = entry_of(base, to->qp->qp_num);
+
+    while (atomic_load(&entry->hot) != 0) {
+        t_poll_none(to->recv_cq);
+    }
+    atomic_store(&entry->hot, 1);
+    ck_assert_int_eq(t_post_recv(to, 1, 0, 64), 0);
+    ck_assert_int_eq(t_post_send(from, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+    t_poll_is(send_cq, 2, IBV_WC_SUCCESS);
+    segment_unmap(base);
+}
+
+static void many_open(struct t_end ends[2], struct t_end from[MANY],
+                      struct t_end to[MANY])
+{
+    struct t_address from_at, to_at;
+    int i;
+
+    for (i = 0; i < MANY; ++i) {
+        from[i] = t_sibling_open(&ends[0], false);
+        to[i]   = t_sibling_open(&ends[1], false);
+        from_at = t_end_address(&from[i]);
+        to_at   = t_end_address(&to[i]);
+        t_end_up(&from[i], &to_at, NULL);
+        t_end_up(&to[i], &from_at, NULL);
+    }
+}
+
+static void many_close(struct t_end ends[2], struct t_end from[MANY],
+                       struct t_end to[MANY])
+{
+    int i;
+
+    for (i = 0; i < MANY; ++i) {
+        t_sibling_close(&from[i], &ends[0]);
+        t_sibling_close(&to[i], &ends[1]);
+    }
+    t_pair_close(ends);
+}
+
+/* _i: the program polls, or sleeps. */
+START_TEST(test_no_bell)
+{
+    const struct t_make make = {.channel = true, .depth = 64};
+    struct t_end ends[2], from[MANY], to[MANY];
+    struct ibv_cq *which;
+    void *context;
+
+    t_softverbs_only("what is damaged is how softverbs does it");
+    t_pair_open(ends, &make, NULL);
+    many_open(ends, from, to);
+    if (_i == 1) {
+        ck_assert_int_eq(ibv_req_notify_cq(ends[1].recv_cq, 0), 0);
+    }
+    send_in_silence(&from[MANY / 2], &to[MANY / 2], ends[0].send_cq);
+    if (_i == 1) {
+        ck_assert_int_eq(ibv_get_cq_event(ends[1].channel, &which, &context),
+                         0);
+        ibv_ack_cq_events(which, 1);
+    }
+    t_poll_is(ends[1].recv_cq, 1, IBV_WC_SUCCESS);
+    many_close(ends, from, to);
+}
+END_TEST
+
 /* ---- any words of it ---- */
 
 enum {
@@ -654,29 +786,54 @@ enum {
 };
 
 /* Receives and answers, until it is killed. */
-static void partner(int fd)
+static void partner_run(int fd, const struct t_make *make)
 {
-    const struct t_make make = {.size = 2 * RECV, .depth = 64};
     struct t_address to;
+    struct ibv_cq *which;
     struct t_end end;
     struct ibv_wc wc;
+    void *context;
     int i;
 
-    t_end_open(&end, &make);
+    t_end_open(&end, make);
     to = t_swap(fd, &end);
     t_end_up(&end, &to, &mortal);
     for (i = 0; i < 32; ++i) {
         ck_assert_int_eq(t_post_recv(&end, i, RECV, RECV), 0);
     }
+    if (make->channel) {
+        ck_assert_int_eq(ibv_req_notify_cq(end.recv_cq, 0), 0);
+    }
     t_meet(fd);
     for (;;) {
-        if ((ibv_poll_cq(end.recv_cq, 1, &wc) == 1) &&
+        if (make->channel && (ibv_get_cq_event(end.channel, &which,
+                                               &context) == 0)) {
+            ibv_ack_cq_events(which, 1);
+            (void)ibv_req_notify_cq(end.recv_cq, 0);
+        }
+        while ((ibv_poll_cq(end.recv_cq, 1, &wc) == 1) &&
             (wc.status == IBV_WC_SUCCESS)) {
             (void)t_post_recv(&end, 1, RECV, RECV);
             (void)t_post_send(&end, 2, 0, wc.byte_len % RECV, 0);
         }
         (void)ibv_poll_cq(end.send_cq, 1, &wc);
     }
+}
+
+static void partner(int fd)
+{
+    const struct t_make make = {.size = 2 * RECV, .depth = 64};
+
+    partner_run(fd, &make);
+}
+
+/* The same asleep, and with an SRQ. */
+static void partner_asleep(int fd)
+{
+    const struct t_make make = {.size = 2 * RECV, .depth = 64, .channel = true,
+                                .srq = true};
+
+    partner_run(fd, &make);
 }
 
 static void spoil(t_rng_t *rng, uint8_t *at, size_t bytes)
@@ -732,11 +889,19 @@ static void spoil_own(t_rng_t *rng, uint8_t *base, const struct t_end *end)
  * it and the kernel, and no process of this device reads it. */
 static void spoil_other(t_rng_t *rng, uint8_t *base, const struct t_address *to)
 {
-    switch (t_rng_below(rng, 4)) {
+    switch (t_rng_below(rng, 6)) {
     case 0:
         spoil(rng, base, offsetof(struct sv_shm_head, robust_next));
         break;
-    case 1:
+    case 1: /* one channel with two CQs is all that the partner has */
+        spoil(rng, base + SV_OFF_CQ +
+                           t_rng_below(rng, 3) * sizeof(struct sv_shm_cq),
+              sizeof(struct sv_shm_cq));
+        break;
+    case 2:
+        spoil(rng, base + SV_OFF_SRQ, sizeof(struct sv_shm_srq));
+        break;
+    case 3:
         spoil(rng, base + SV_OFF_MR +
                            (to->rkey >> 16) * sizeof(struct sv_shm_mr),
               sizeof(struct sv_shm_mr));
@@ -800,7 +965,7 @@ static void fuzz_round(t_rng_t *rng)
     ino_t ino;
     int i;
 
-    t_peer_start(&peer, partner);
+    t_peer_start(&peer, t_rng_once_in(rng, 3) ? partner_asleep : partner);
     t_pair_open(healthy, NULL, NULL);
     t_end_open(&end, &make);
     to = t_swap(peer.fd, &end);
@@ -878,6 +1043,8 @@ static Suite *suite_corrupt(void)
     add_loop(suite, "datagram", test_datagram, DATAGRAMS);
     add_loop(suite, "tail", test_datagram_tail, 5);
     add_loop(suite, "terms", test_terms, 2);
+    add_loop(suite, "sleeper", test_sleeper, STATES);
+    add_loop(suite, "no_bell", test_no_bell, 2);
     add_loop(suite, "fuzz", test_fuzz, 4);
     return suite;
 }

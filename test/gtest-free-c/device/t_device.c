@@ -188,6 +188,33 @@ void t_end_close(struct t_end *end)
     t_end_close_memory(end);
 }
 
+struct t_end t_sibling_open(const struct t_end *end, bool own_cq)
+{
+    struct t_end sibling         = *end;
+    struct ibv_qp_init_attr init = {
+        .send_cq = end->send_cq, .srq = end->srq, .qp_type = IBV_QPT_RC,
+        .cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1,
+                .max_recv_sge = 1}
+    };
+
+    if (own_cq) {
+        sibling.recv_cq = ibv_create_cq(end->context, 4, NULL, end->channel, 0);
+        ck_assert_ptr_nonnull(sibling.recv_cq);
+    }
+    init.recv_cq = sibling.recv_cq;
+    sibling.qp   = ibv_create_qp(end->pd, &init);
+    ck_assert_ptr_nonnull(sibling.qp);
+    return sibling;
+}
+
+void t_sibling_close(struct t_end *sibling, const struct t_end *end)
+{
+    ck_assert_int_eq(ibv_destroy_qp(sibling->qp), 0);
+    if (sibling->recv_cq != end->recv_cq) {
+        ck_assert_int_eq(ibv_destroy_cq(sibling->recv_cq), 0);
+    }
+}
+
 struct t_address t_end_address(const struct t_end *end)
 {
     struct t_address address = {0};

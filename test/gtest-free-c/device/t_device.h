@@ -130,6 +130,10 @@ void t_end_close(struct t_end *end);
 void t_end_close_queues(struct t_end *end);
 void t_end_close_memory(struct t_end *end);
 struct t_address t_end_address(const struct t_end *end);
+/* One more QP of an end. Its receives complete in the end's CQ, or in one of its
+ * own on the same channel. */
+struct t_end t_sibling_open(const struct t_end *end, bool own_cq);
+void t_sibling_close(struct t_end *sibling, const struct t_end *end);
 
 /* One step of the QP's life. t_end_rts() begins at INIT, all in one. NULL link
  * means the defaults: half a second until RETRY_EXC, no RNR retry. */

@@ -175,34 +175,6 @@ END_TEST
  * where it is 10; where it is 512, this is an ordinary test. */
 enum { MANY = 64 };
 
-/* One more QP of an end, whose receives complete in a CQ of its own. */
-static struct t_end sibling(const struct t_end *end, bool own_cq)
-{
-    struct t_end one             = *end;
-    struct ibv_qp_init_attr init = {
-        .send_cq = end->send_cq, .qp_type = IBV_QPT_RC,
-        .cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1,
-                .max_recv_sge = 1}
-    };
-
-    if (own_cq) {
-        one.recv_cq = ibv_create_cq(end->context, 4, NULL, end->channel, 0);
-        ck_assert_ptr_nonnull(one.recv_cq);
-    }
-    init.recv_cq = one.recv_cq;
-    one.qp       = ibv_create_qp(end->pd, &init);
-    ck_assert_ptr_nonnull(one.qp);
-    return one;
-}
-
-static void sibling_close(struct t_end *one, bool own_cq)
-{
-    ck_assert_int_eq(ibv_destroy_qp(one->qp), 0);
-    if (own_cq) {
-        ck_assert_int_eq(ibv_destroy_cq(one->recv_cq), 0);
-    }
-}
-
 /* Each CQ has exactly one event, and nobody reads before all have come. */
 static void each_has_one(struct t_end *end, struct t_end siblings[MANY])
 {
@@ -237,7 +209,7 @@ static void late_reader(int fd)
 
     t_end_open(&end, &with_channel);
     for (i = 0; i < MANY; ++i) {
-        siblings[i] = sibling(&end, true);
+        siblings[i] = t_sibling_open(&end, true);
         to          = t_swap(fd, &siblings[i]);
         t_end_up(&siblings[i], &to, NULL);
         ck_assert_int_eq(t_post_recv(&siblings[i], 1, 0, 64), 0);
@@ -248,7 +220,7 @@ static void late_reader(int fd)
     each_has_one(&end, siblings);
     t_meet(fd);
     for (i = 0; i < MANY; ++i) {
-        sibling_close(&siblings[i], true);
+        t_sibling_close(&siblings[i], &end);
     }
     t_end_close(&end);
 }
@@ -263,7 +235,7 @@ START_TEST(test_late_reader)
     t_peer_start(&peer, late_reader);
     t_end_open(&end, NULL);
     for (i = 0; i < MANY; ++i) {
-        siblings[i] = sibling(&end, false);
+        siblings[i] = t_sibling_open(&end, false);
         to          = t_swap(peer.fd, &siblings[i]);
         t_end_up(&siblings[i], &to, NULL);
     }
@@ -276,7 +248,7 @@ START_TEST(test_late_reader)
     t_meet(peer.fd);
     t_meet(peer.fd);
     for (i = 0; i < MANY; ++i) {
-        sibling_close(&siblings[i], false);
+        t_sibling_close(&siblings[i], &end);
     }
     t_end_close(&end);
     t_peer_join(&peer);
@@ -292,8 +264,8 @@ START_TEST(test_late_reader_of_own)
 
     t_pair_open(ends, &with_channel, NULL);
     for (i = 0; i < MANY; ++i) {
-        from[i] = sibling(&ends[0], false);
-        to[i]   = sibling(&ends[1], true);
+        from[i] = t_sibling_open(&ends[0], false);
+        to[i]   = t_sibling_open(&ends[1], true);
         from_at = t_end_address(&from[i]);
         to_at   = t_end_address(&to[i]);
         t_end_up(&from[i], &to_at, NULL);
@@ -305,8 +277,8 @@ START_TEST(test_late_reader_of_own)
     }
     each_has_one(&ends[1], to);
     for (i = 0; i < MANY; ++i) {
-        sibling_close(&from[i], false);
-        sibling_close(&to[i], true);
+        t_sibling_close(&from[i], &ends[0]);
+        t_sibling_close(&to[i], &ends[1]);
     }
     t_pair_close(ends);
 }
