@@ -12,8 +12,9 @@ listed_slots=4 # of the machine that contrib/check.d/seconds was made on
 # What is run beside something else has a /dev/shm of its own: there all programs
 # of a user find each other on softverbs, and some tests count them, or do
 # something to all of them. bash has its children in the background ignore SIGINT,
-# and here make is such a child itself, to be ended with this script.
-own_world=(env --default-signal unshare --mount
+# and here make is such a child itself. Each job is a session, to be ended as a whole
+# with this script.
+own_world=(setsid env --default-signal unshare --mount
            sh -c 'mount -t tmpfs -o mode=1777 tmpfs /dev/shm && exec "$@"' world)
 
 choose_slots()
@@ -22,7 +23,7 @@ choose_slots()
     [ "$slots" -le "$most_slots" ] || slots=$most_slots
     if ! ("${own_world[@]}" true) 2>/dev/null; then
         slots=1
-        own_world=(env --default-signal)
+        own_world=(setsid env --default-signal)
         say 'tests run one after the other: nothing can be mounted on /dev/shm here'
     fi
 }
@@ -147,10 +148,21 @@ wait_for_one()
     take_result "$job" "$status" $((SECONDS - started))
 }
 
+# end_jobs: each and all that it has started; one that has just begun has no session
+# yet.
+end_jobs()
+{
+    local pid
+
+    for pid in "${!running[@]}"; do
+        kill -- "-$pid" 2>/dev/null || kill "$pid" 2>/dev/null
+    done
+}
+
 run_jobs()
 {
     mapfile -t free_slots < <(seq 0 $((slots - 1)))
-    trap 'kill "${!running[@]}" 2>/dev/null' EXIT
+    trap end_jobs EXIT
     trap 'exit 1' HUP INT TERM
     while [ ${#jobs[@]} -gt 0 ] || [ ${#running[@]} -gt 0 ]; do
         start_next || wait_for_one

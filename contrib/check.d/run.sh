@@ -96,7 +96,7 @@ part_fuzz_short()
 # wrap are meant to.
 part_cppcheck()
 {
-    exec cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr \
+    exec setsid cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr \
         --enable=warning,portability --suppress=missingIncludeSystem \
         --suppress=uninitvar --suppress=signConversion \
         --include="$top/contrib/cppcheck.h" \
@@ -108,7 +108,7 @@ part_cppcheck()
 # need. The tests themselves run elsewhere.
 part_distcheck()
 {
-    exec make -C "$build_root/release" -j"$(nproc)" distcheck TESTS=
+    exec setsid make -C "$build_root/release" -j"$(nproc)" distcheck TESTS=
 }
 
 # --- long runs

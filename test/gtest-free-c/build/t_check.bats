@@ -233,6 +233,46 @@ check:     log:   $DAQIRI_BUILD_ROOT/asan/test/gtest-free-c/device/t.log"* ]]
     [ "$(ran | wc -l)" -eq 4 ]
 }
 
+# is_over FILE: the process whose number is in it has ended.
+is_over()
+{
+    local i
+
+    for ((i = 0; i < 600; i++)); do
+        kill -0 "$(cat "$1")" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+@test "whoever ends it ends all that it has started" {
+    local signal checking
+
+    # a test, and a command that is no test, each with a child that would go on
+    cat > "$tree/contrib/check.d/long/ucx" <<-'EOS'
+	#!/bin/bash
+	sleep 1000 &
+	echo $! > "$BATS_TEST_TMPDIR/$(basename "$0").pid"
+	wait
+	EOS
+    export make_result='sleep 1000 & echo $! > "$BATS_TEST_TMPDIR/make.pid"; wait'
+    for signal in TERM INT HUP; do
+        rm -f "$BATS_TEST_TMPDIR"/*.pid
+        # as a program in the foreground has it: bash has those behind ignore SIGINT
+        PATH=$fake:$PATH env --default-signal "$tree/contrib/check" --only ucx-ci \
+            --only asan/unit > out 2>&1 3>&- &
+        checking=$!
+        until [ -s ucx.pid ] && [ -s make.pid ]; do
+            kill -0 $checking || { cat out; return 1; }
+            sleep 0.1
+        done
+        kill -$signal $checking
+        ! wait $checking
+        is_over ucx.pid
+        is_over make.pid
+    done
+}
+
 @test "what contrib/check --long fuzz finds" {
     export fuzz_result='echo it broke; exit 1'
     run -1 check --only fuzz-short
