@@ -41,7 +41,6 @@
 #define SV_EXPORT __attribute__((visibility("default")))
 
 #define SV_DEVICE_NAME    "softverbs0"
-#define SV_LID            1
 #define SV_GID_PLACES     4 /* that a GID can be moved to */
 #define SV_GUID           0x0273667462730001ull
 
@@ -94,9 +93,9 @@ struct sv_mr {
 
 struct sv_ah {
     struct ibv_ah base;
-    uint16_t      dlid;
     uint8_t       sl;
     bool          global;
+    bool          here; /* see sv_is_here() */
 };
 
 struct sv_channel {
@@ -283,8 +282,8 @@ struct sv_swqe {
         struct {
             uint32_t qpn;
             uint32_t qkey;
-            uint16_t dlid;
             uint8_t  sl;
+            bool     here; /* at an address of this fabric */
         } ud;
     };
     struct ibv_sge sge[]; /* max_sge of them, then max_inline bytes */
@@ -438,11 +437,30 @@ void sv_contexts_orphan(void);
 /* An event of the port or the device, for every context of the process. */
 void sv_contexts_raise(enum ibv_event_type type);
 
-/* ---- device ---- */
+/* ---- where this process is ---- */
 
+/* Looks it up; the others tell what was found. */
+void sv_here_look(void);
 void sv_device_gid(union ibv_gid *gid_p);
 /* Its place in the table, in which there is no other. */
 uint32_t sv_device_gid_index(void);
+
+/* For each message that arrives: no call. */
+extern _Atomic uint16_t sv_lid;
+
+static inline uint16_t sv_device_lid(void)
+{
+    return atomic_load_explicit(&sv_lid, memory_order_relaxed);
+}
+
+/* Whether an address is of this fabric. By the GID, if there is one: programs
+ * that know Ethernet only leave the LID as it is. What is sent elsewhere is lost. */
+bool sv_is_here(const struct ibv_ah_attr *to);
+/* Says once what is the matter with one that is not. */
+void sv_here_check(const struct ibv_ah_attr *to);
+
+/* ---- device ---- */
+
 int sv_query_port(struct ibv_context *context, uint8_t port_num,
                   struct ibv_port_attr *attr, size_t length);
 

@@ -123,6 +123,9 @@ void sv_segment_born(int fd);
  * tell from its head that we live may have swept ours away. */
 void sv_segment_unlink(int fd, const char *path);
 uint8_t *sv_segment_map(int fd);
+/* The device and the inode of the folder that this user's segments are found
+ * in. */
+void sv_segment_where(uint64_t *device_p, uint64_t *inode_p);
 /* The segment in a slot, if this user has a file of the right size there. Whose
  * it is, and whether he lives, is not looked at. Descriptor, or -1. Waits for
  * nobody. `path`, which has SV_PATH_BYTES, is where it was looked for last. */

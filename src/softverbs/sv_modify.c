@@ -300,6 +300,18 @@ void sv_qp_remote_fault(struct sv_qp *qp)
     sv_cq_rx_unlock(cq);
 }
 
+/* What a device would have no room for, it says now; and what no device can do
+ * in the end is said, too. 0 or an errno. */
+static int sv_qp_check_peer(const struct sv_qp *qp,
+                            const struct ibv_qp_attr *attr, int mask)
+{
+    if (mask & IBV_QP_AV) {
+        sv_here_check(&attr->ah_attr);
+    }
+    return ((mask & IBV_QP_DEST_QPN) && sv_is_here(&attr->ah_attr)) ?
+           sv_peer_check(qp->node, sv_qpn_slot(attr->dest_qp_num)) : 0;
+}
+
 SV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
                             int mask)
 {
@@ -327,9 +339,7 @@ SV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
         goto out;
     }
 
-    /* What a device would have no room for, it says now. */
-    ret = (to == IBV_QPS_RTR) && (mask & IBV_QP_DEST_QPN) ?
-          sv_peer_check(qp->node, sv_qpn_slot(attr->dest_qp_num)) : 0;
+    ret = sv_qp_check_peer(qp, attr, mask);
     if (ret != 0) {
         goto out;
     }

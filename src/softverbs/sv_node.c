@@ -158,6 +158,7 @@ static struct sv_node *sv_node_new(void)
         return NULL;
     }
 
+    sv_here_look();
     node->serial = sv_random();
     pthread_mutex_init(&node->lock, NULL);
     pthread_mutex_init(&node->objects_lock, NULL);

@@ -76,9 +76,10 @@ SV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 
     ah->base.context = pd->context;
     ah->base.pd      = pd;
-    ah->dlid         = attr->dlid;
     ah->sl           = attr->sl;
     ah->global       = attr->is_global;
+    ah->here         = sv_is_here(attr);
+    sv_here_check(attr);
     atomic_fetch_add(&sv_pd(pd)->users, 1);
     return &ah->base;
 }

@@ -11,12 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-void sv_device_gid(union ibv_gid *gid_p)
-{
-    gid_p->global.subnet_prefix = htobe64(0xfe80000000000000ull);
-    gid_p->global.interface_id  = htobe64(SV_GUID + sv_fault_gid_changes());
-}
-
 SV_EXPORT int ibv_query_device(struct ibv_context *context,
                                struct ibv_device_attr *attr)
 {
@@ -67,8 +61,8 @@ static void sv_port_attr(struct ibv_port_attr *attr)
     attr->gid_tbl_len     = sv_device_gid_index() + 1;
     attr->max_msg_sz      = SV_LIMIT_MSG;
     attr->pkey_tbl_len    = 1;
-    attr->lid             = SV_LID;
-    attr->sm_lid          = SV_LID;
+    attr->lid             = sv_device_lid();
+    attr->sm_lid          = sv_device_lid();
     attr->max_vl_num      = 1;
     attr->active_width    = 2;  /* 4x */
     attr->active_speed    = 64; /* HDR: with 4x the nearest to memory's */

@@ -81,7 +81,9 @@ static bool sv_tx_reach(struct sv_qp *qp)
     bool reached;
 
     if (tx->peer == NULL) {
-        tx->peer = sv_peer_get(qp->node, sv_qpn_slot(qp->attr.dest_qp_num));
+        if (sv_is_here(&qp->attr.ah_attr)) {
+            tx->peer = sv_peer_get(qp->node, sv_qpn_slot(qp->attr.dest_qp_num));
+        }
         if (tx->peer == NULL) {
             return false;
         }

@@ -40,7 +40,7 @@ void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
 
     wc->byte_len = rec->total;
     wc->src_qp   = rec->src_qpn;
-    wc->slid     = SV_LID;
+    wc->slid     = sv_device_lid();
     wc->sl       = rec->sl;
     if ((rec->flags & SV_REC_WRITE) != 0) {
         wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;

@@ -112,6 +112,24 @@ static bool sv_segment_has_folder(void)
            ((st.st_mode & (S_IWGRP | S_IWOTH)) == 0);
 }
 
+/* Both places are of one file system, as a rule, and so one place to who looks
+ * into both. Where another one is mounted on the user's folder it may be in more
+ * than one /dev/shm, and who has it puts all segments there. */
+void sv_segment_where(uint64_t *device_p, uint64_t *inode_p)
+{
+    struct stat st = {0}, own;
+    char path[SV_PATH_BYTES];
+
+    (void)stat(SV_SHM_DIR, &st);
+    sv_segment_folder_path(path, sizeof(path));
+    if (sv_segment_has_folder() && (lstat(path, &own) == 0) &&
+        (own.st_dev != st.st_dev)) {
+        st = own;
+    }
+    *device_p = st.st_dev;
+    *inode_p  = st.st_ino;
+}
+
 /* Another user may have taken a lease on a file of his, or put a FIFO there:
  * O_NONBLOCK does not wait for either. */
 static int sv_segment_open_path(const char *path, struct stat *st)

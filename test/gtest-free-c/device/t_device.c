@@ -232,6 +232,24 @@ struct t_address t_end_address(const struct t_end *end)
     return address;
 }
 
+struct t_address t_address_elsewhere(const struct t_end *end,
+                                     struct t_address address, bool is_routed)
+{
+    struct ibv_port_attr port;
+
+    ck_assert_int_eq(ibv_query_port(end->context, 1, &port), 0);
+    if (port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+        t_skip("on Ethernet there are neither LIDs nor subnets");
+    }
+    address.is_routed = is_routed;
+    if (is_routed) {
+        address.gid.raw[7] ^= 1;
+    } else {
+        address.lid ^= 1;
+    }
+    return address;
+}
+
 /* ---- states ---- */
 
 /* 8.4 ms (t_timeout), seven times */
@@ -270,7 +288,8 @@ static void t_fill_av(struct t_end *end, const struct t_address *to,
     ck_assert_int_eq(ibv_query_port(end->context, 1, &port), 0);
     av->dlid      = to->lid;
     av->port_num  = 1;
-    av->is_global = (port.link_layer == IBV_LINK_LAYER_ETHERNET);
+    av->is_global = (port.link_layer == IBV_LINK_LAYER_ETHERNET) ||
+                    to->is_routed;
     if (av->is_global) {
         av->grh.dgid      = to->gid;
         av->grh.hop_limit = 1;

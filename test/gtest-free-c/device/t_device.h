@@ -59,7 +59,13 @@ struct t_address {
     uint32_t      rkey;
     uint64_t      buf;
     union ibv_gid gid;
+    bool          is_routed; /* by its GID, on InfiniBand, too */
 };
+
+/* The same in another subnet, or at another LID. Skips where addresses are not
+ * those of InfiniBand. */
+struct t_address t_address_elsewhere(const struct t_end *end,
+                                     struct t_address address, bool is_routed);
 
 /* Settings of a connection. */
 struct t_link {

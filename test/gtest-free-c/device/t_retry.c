@@ -285,6 +285,39 @@ START_TEST(test_wrong_psn)
 }
 END_TEST
 
+/* In another subnet, or at another LID, is somebody else, if anybody, whatever
+ * his QP number is. */
+static void check_elsewhere(bool is_routed)
+{
+    struct t_address address[2];
+    struct t_end ends[2];
+
+    t_end_open(&ends[0], NULL);
+    t_end_open(&ends[1], NULL);
+    address[0]           = t_end_address(&ends[0]);
+    address[0].is_routed = is_routed;
+    address[1] = t_address_elsewhere(&ends[0], t_end_address(&ends[1]),
+                                     is_routed);
+    t_end_up(&ends[0], &address[1], &impatient);
+    t_end_up(&ends[1], &address[0], &impatient);
+    ck_assert_int_eq(t_post_recv(&ends[1], 9, 0, 64), 0);
+    check_gives_up(&ends[0], &impatient);
+    t_poll_none(ends[1].recv_cq);
+    t_pair_close(ends);
+}
+
+START_TEST(test_other_lid)
+{
+    check_elsewhere(false);
+}
+END_TEST
+
+START_TEST(test_other_subnet)
+{
+    check_elsewhere(true);
+}
+END_TEST
+
 /* The receiver is late, but not too late: nothing is lost. */
 START_TEST(test_peer_becomes_ready)
 {
@@ -343,6 +376,8 @@ static Suite *suite_retry(void)
                    "silence", test_empty_write_to_nobody,
                    "silence", test_wrong_qpn,
                    "silence", test_wrong_psn,
+                   "silence", test_other_lid,
+                   "silence", test_other_subnet,
                    "silence", test_peer_becomes_ready,
                    "silence", test_peer_never_ready,
                    NULL);

@@ -307,6 +307,26 @@ squat="$as_nobody bash -c 'for i in {1..1023}; do : >/dev/shm/softverbs-0.\$i; d
     [[ $output == *"/dev/shm/softverbs-$(id -u):" ]]
 }
 
+@test "two /dev/shm with the same folder of the user in both are one place" {
+    with_shm 64m '
+        id=$(id -u)
+        mkdir -m 700 /dev/shm/shared "$BATS_TEST_TMPDIR/shared"
+        cat >"$BATS_TEST_TMPDIR/alike" <<-END
+	#!/bin/sh -e
+	mount --bind /dev/shm/shared "$BATS_TEST_TMPDIR/shared"
+	mount -t tmpfs tmpfs /dev/shm
+	mkdir -m 700 /dev/shm/softverbs-$id
+	mount --bind "$BATS_TEST_TMPDIR/shared" /dev/shm/softverbs-$id
+	exec ibv_rc_pingpong -n 100 "\$@"
+	END
+        chmod +x "$BATS_TEST_TMPDIR/alike"
+        two_sides -p unshare -m "$BATS_TEST_TMPDIR/alike" || exit 1
+        two_sides -p unshare -m "$BATS_TEST_TMPDIR/alike" -g 0'
+    [ "$status" -eq 0 ]
+    [ "$(grep -c ' iters in ' <<<"$output")" -eq 4 ]
+    [[ $output != *"softverbs: "* ]]
+}
+
 # segment SLOT VERSION SIZE PID START: what a process of that version has left
 # shellcheck disable=SC2016
 segment='

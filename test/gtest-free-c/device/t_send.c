@@ -507,6 +507,39 @@ START_TEST(test_datagram_lost)
 }
 END_TEST
 
+/* Of three addresses one is the receiver's, also if it is named by its GID. */
+START_TEST(test_datagram_elsewhere)
+{
+    const struct t_make make = {.type = IBV_QPT_UD};
+    struct t_address to[4];
+    struct t_end ends[2];
+    struct ibv_ah *ah;
+    int i;
+
+    t_pair_open(ends, &make, NULL);
+    to[0] = to[1] = t_end_address(&ends[1]);
+    to[1].is_routed = true;
+    to[2] = t_address_elsewhere(&ends[0], to[0], false);
+    to[3] = t_address_elsewhere(&ends[0], to[0], true);
+    for (i = 3; i >= 0; --i) {
+        ck_assert_int_eq(t_post_recv(&ends[1], 10 + i, 0, 2000), 0);
+    }
+    for (i = 3; i >= 0; --i) {
+        ah = t_create_ah(&ends[0], &to[i]);
+        ck_assert_int_eq(t_post_datagram(&ends[0], ah, to[i].qpn, T_QKEY, i, 0,
+                                         100 + i), 0);
+        t_poll_is(ends[0].send_cq, i, IBV_WC_SUCCESS);
+        ck_assert_int_eq(ibv_destroy_ah(ah), 0);
+    }
+    ck_assert_uint_eq(t_poll_is(ends[1].recv_cq, 13, IBV_WC_SUCCESS).byte_len,
+                      40 + 101);
+    ck_assert_uint_eq(t_poll_is(ends[1].recv_cq, 12, IBV_WC_SUCCESS).byte_len,
+                      40 + 100);
+    t_poll_none(ends[1].recv_cq);
+    t_pair_close(ends);
+}
+END_TEST
+
 /* More datagrams than there are RECVs: the sender is never stopped by it, and
  * what arrives is whole. */
 START_TEST(test_datagram_flood)
@@ -563,6 +596,7 @@ static Suite *suite_send(void)
                    "datagram", test_datagram,
                    "datagram", test_datagram_answer,
                    "datagram", test_datagram_lost,
+                   "datagram", test_datagram_elsewhere,
                    "datagram", test_datagram_flood,
                    NULL);
 }

@@ -193,7 +193,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=refuse:rtr)
     client
     failed rtr_refused connect-rdma
-    has '.local.qpn > 0 and .remote.qpn > 0 and .local.gid != null and .remote.lid == 1'
+    has '.local.qpn > 0 and .remote.qpn > 0 and .local.gid != null and .remote.lid == .local.lid'
     server_failed peer_failed exchange-rdma-ready
 
     server

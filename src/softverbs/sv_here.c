@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where this process is (sv_site.h), and which addresses are of its fabric.
+ *
+ * It is looked up when the process makes its segment, for that is what others
+ * will or will not find.
+ */
+#include "sv_fault.h"
+#include "sv_site.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static _Atomic uint64_t sv_prefix;
+_Atomic uint16_t sv_lid;
+
+/* ---- looking ---- */
+
+/* The beginning of a small file, without the end of its line; empty if it
+ * cannot be read. */
+static void sv_here_read(const char *path, char *text, size_t size)
+{
+    ssize_t length = -1;
+    int fd         = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        length = read(fd, text, size - 1);
+        close(fd);
+    }
+    text[(length > 0) ? length : 0] = '\0';
+}
+
+/* Where /proc has processes only, the host's name has to do. */
+static void sv_here_boot(char *boot, size_t size)
+{
+    struct utsname names;
+
+    sv_here_read("/proc/sys/kernel/random/boot_id", boot, size);
+    boot[strcspn(boot, "\n")] = '\0';
+    if ((boot[0] == '\0') && (uname(&names) == 0)) {
+        snprintf(boot, size, "%.*s", (int)size - 1, names.nodename);
+    }
+}
+
+void sv_here_look(void)
+{
+    struct sv_site site = {
+        .version = SV_VERSION,
+        .uid     = geteuid(),
+        .pid_ns  = sv_pid_namespace()
+    };
+    char map[4096];
+
+    sv_here_boot(site.boot, sizeof(site.boot));
+    sv_here_read("/proc/self/uid_map", map, sizeof(map));
+    site.owner = sv_site_owner(map, site.uid);
+    sv_segment_where(&site.device, &site.inode);
+    atomic_store(&sv_prefix, sv_site_prefix(&site));
+    atomic_store(&sv_lid, sv_site_lid(&site));
+}
+
+/* ---- addresses ---- */
+
+void sv_device_gid(union ibv_gid *gid_p)
+{
+    gid_p->global.subnet_prefix = htobe64(atomic_load(&sv_prefix));
+    gid_p->global.interface_id  = htobe64(SV_GUID + sv_fault_gid_changes());
+}
+
+bool sv_is_here(const struct ibv_ah_attr *to)
+{
+    return to->is_global ? (be64toh(to->grh.dgid.global.subnet_prefix) ==
+                            atomic_load(&sv_prefix)) :
+                           (to->dlid == sv_device_lid());
+}
+
+/* Those of groups, which are nobody's place. */
+static bool sv_is_multicast(const struct ibv_ah_attr *to)
+{
+    return to->is_global ? (to->grh.dgid.raw[0] == 0xff) : (to->dlid >= 0xc000);
+}
+
+static void sv_here_print(const struct ibv_ah_attr *to, char *text, size_t size)
+{
+    char theirs[INET6_ADDRSTRLEN], ours[INET6_ADDRSTRLEN];
+    union ibv_gid gid;
+
+    if (to->is_global) {
+        sv_device_gid(&gid);
+        inet_ntop(AF_INET6, to->grh.dgid.raw, theirs, sizeof(theirs));
+        inet_ntop(AF_INET6, gid.raw, ours, sizeof(ours));
+        snprintf(text, size, "GID %s from here (%s)", theirs, ours);
+    } else {
+        snprintf(text, size, "LID %u from here (%u)", to->dlid,
+                 sv_device_lid());
+    }
+}
+
+void sv_here_check(const struct ibv_ah_attr *to)
+{
+    static atomic_bool said;
+    char text[2 * INET6_ADDRSTRLEN + 32];
+
+    if (sv_is_here(to) || sv_is_multicast(to) || atomic_exchange(&said, true)) {
+        return;
+    }
+    sv_here_print(to, text, sizeof(text));
+    sv_say("nobody can be reached at %s: " SV_DEVICE_NAME " connects processes "
+           "of one user on one host that share " SV_SHM_DIR " and the PID "
+           "namespace; others are reached over an RDMA NIC or Soft-RoCE", text);
+}
