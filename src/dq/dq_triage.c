@@ -202,6 +202,17 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
         "that makes connections is in the parent alone",
         "check that the program forks before it uses UCX (ucp_init, MPI_Init), "
         "or that the child executes a program"},
+    [DQ_CAUSE_OTHER_FABRIC] = {DQ_CLASS_CONFIG, 0,
+        "the peer is on another fabric: a device in user space connects "
+        "processes of one user on one host that share /dev/shm and the PID "
+        "namespace",
+        "check for an RDMA NIC or Soft-RoCE at both ends, or for another "
+        "transport to go there (UCX_TLS=daqiri,tcp)"},
+    [DQ_CAUSE_OTHER_NET] = {DQ_CLASS_CONFIG, 0,
+        "there is no way from this port to the peer's",
+        "check that both are of one InfiniBand subnet, or both of RoCE with "
+        "addresses of one kind, IPv4 or IPv6 (daqiri interfaces, "
+        "UCX_DAQIRI_GID_INDEX)"},
 };
 
 /* A message under construction: text that does not fit is cut. */
@@ -311,6 +322,8 @@ const char *dq_cause_name(dq_cause_t cause)
         [DQ_CAUSE_GAP] = "GAP",
         [DQ_CAUSE_PEER_FAILED] = "PEER_FAILED",
         [DQ_CAUSE_FORKED] = "FORKED",
+        [DQ_CAUSE_OTHER_FABRIC] = "OTHER_FABRIC",
+        [DQ_CAUSE_OTHER_NET] = "OTHER_NET",
     };
 
     return (((unsigned)cause < DQ_CAUSE_LAST) && (names[cause] != NULL))
@@ -585,6 +598,12 @@ static char *dq_triage_line(const dq_facts_t *facts, const char *outcome,
 char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size)
 {
     return dq_triage_line(facts, "lost, connecting again", buf, size);
+}
+
+
+char *dq_triage_unreachable(const dq_facts_t *facts, char *buf, size_t size)
+{
+    return dq_triage_line(facts, dq_triage_row(facts->cause)->check, buf, size);
 }
 
 

@@ -83,6 +83,8 @@ typedef enum {
     DQ_CAUSE_GAP,            /* a message has not come, but a later one has  */
     DQ_CAUSE_PEER_FAILED,    /* the connection has failed at the peer's end  */
     DQ_CAUSE_FORKED,         /* UCX's async thread is the parent's alone     */
+    DQ_CAUSE_OTHER_FABRIC,   /* beyond a device in user space                */
+    DQ_CAUSE_OTHER_NET,      /* no way from this port to the peer's          */
     DQ_CAUSE_LAST
 } dq_cause_t;
 
@@ -145,6 +147,8 @@ typedef struct {
  * back. Always terminated. Return @a buf. */
 char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size);
 char *dq_triage_back(const dq_return_t *back, char *buf, size_t size);
+/* One line: a peer cannot be reached from here, and what to check. */
+char *dq_triage_unreachable(const dq_facts_t *facts, char *buf, size_t size);
 /* One line: the handshake's own queue pair had failed, and works again. */
 char *dq_triage_carrier(const dq_facts_t *facts, char *buf, size_t size);
 

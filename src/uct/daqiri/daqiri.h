@@ -808,6 +808,9 @@ void uct_daqiri_port_explain(const uct_daqiri_conn_t *conn, dq_facts_t *facts,
 int uct_daqiri_port_may_come_back(int error);
 int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
                                  const dq_port_addr_t *remote);
+/* The same of an interface's port; says why not. */
+int uct_daqiri_port_reaches(uct_daqiri_iface_t *iface,
+                            const dq_port_addr_t *remote);
 void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
                              const dq_port_addr_t *remote,
                              struct ibv_ah_attr *attr);

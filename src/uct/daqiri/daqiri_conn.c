@@ -100,6 +100,9 @@ ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
     ucs_status_t status;
     dq_facts_t facts;
 
+    if (!uct_daqiri_port_reaches(iface, port)) {
+        return UCS_ERR_UNREACHABLE; /* UCX could have asked */
+    }
     status = uct_daqiri_cm_get_addressed(iface, port, addr, conn_p, &forged);
     if (forged != NULL) {
         iface->count->conns_forged++;

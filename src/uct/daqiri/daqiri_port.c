@@ -317,6 +317,56 @@ int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
 }
 
 
+/* To have ports that do not lead everywhere is common where there are several,
+ * and nothing to be warned of. Who has only a device in user space is stopped by
+ * it, so that is said, once: there may be as many such peers as peers. */
+static ucs_log_level_t
+uct_daqiri_port_level(const struct ibv_device *device)
+{
+    static int said;
+
+    if (!uct_daqiri_port_is_in_user_space(device)) {
+        return UCS_LOG_LEVEL_DIAG;
+    }
+    return __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)
+                   ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_WARN;
+}
+
+
+static void uct_daqiri_port_refuse(uct_daqiri_iface_t *iface,
+                                   const dq_port_addr_t *remote)
+{
+    const struct ibv_device *device =
+            uct_daqiri_iface_md(iface)->context->device;
+    char detail[2 * DQ_GID_TEXT_MAX + 24], message[DQ_TRIAGE_MESSAGE_MAX];
+    const ucs_log_level_t level = uct_daqiri_port_level(device);
+    char gid[DQ_GID_TEXT_MAX];
+    const dq_facts_t facts = {
+        .cause   = uct_daqiri_port_is_in_user_space(device)
+                           ? DQ_CAUSE_OTHER_FABRIC : DQ_CAUSE_OTHER_NET,
+        .subject = iface->config.port_name,
+        .detail  = detail,
+    };
+
+    snprintf(detail, sizeof(detail), "GID %s, here %s",
+             dq_gid_text(remote->gid, gid, sizeof(gid)),
+             iface->config.gid_text);
+    ucs_log(level, "%s",
+            dq_triage_unreachable(&facts, message, sizeof(message)));
+}
+
+
+int uct_daqiri_port_reaches(uct_daqiri_iface_t *iface,
+                            const dq_port_addr_t *remote)
+{
+    if (uct_daqiri_port_is_reachable(&iface->config.port_addr, remote)) {
+        return 1;
+    }
+    uct_daqiri_port_refuse(iface, remote);
+    return 0;
+}
+
+
 void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
                              const dq_port_addr_t *remote,
                              struct ibv_ah_attr *attr)

@@ -155,8 +155,7 @@ int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
 
-    return uct_daqiri_port_is_reachable(&iface->config.port_addr,
-                                        (const dq_port_addr_t*)dev_addr) &&
+    return uct_daqiri_port_reaches(iface, (const dq_port_addr_t*)dev_addr) &&
            ((iface_addr == NULL) ||
             uct_daqiri_iface_is_seg_alike(iface, iface_addr));
 }

@@ -52,7 +52,7 @@ static int has_peer(int cause)
 {
     return is_completion(cause) ||
            ((cause >= DQ_CAUSE_POST) && (cause <= DQ_CAUSE_LEFT)) ||
-           (cause >= DQ_CAUSE_GIVEN_UP);
+           ((cause >= DQ_CAUSE_GIVEN_UP) && (cause < DQ_CAUSE_FORKED));
 }
 
 
@@ -120,6 +120,15 @@ static dq_facts_t example(int cause)
     case DQ_CAUSE_NO_GID:
         facts.subject = "rocep1s0:1";
         facts.detail  = "UCX_DAQIRI_GID_INDEX=9";
+        break;
+    case DQ_CAUSE_OTHER_FABRIC:
+        facts.subject = "softverbs0:1";
+        facts.detail  = "GID fd79:6961:d403:d69a:273:6674:6273:1, here "
+                        "fd24:dcd3:a74b:6207:273:6674:6273:1";
+        break;
+    case DQ_CAUSE_OTHER_NET:
+        facts.subject = "rocep1s0:1";
+        facts.detail  = "GID 10.0.0.7, here fd02::1";
         break;
     case DQ_CAUSE_PORT_DOWN:
     case DQ_CAUSE_NO_SRQ:

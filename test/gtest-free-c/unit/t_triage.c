@@ -241,6 +241,9 @@ START_TEST(test_lost_and_back)
                                      .down_ms = 12.34, .again = 7, .had = 2};
     static const dq_facts_t ours = {.cause = DQ_CAUSE_WR_FLUSH,
                                     .subject = "daqiri", .qpn = 3};
+    static const dq_facts_t apart = {.cause = DQ_CAUSE_OTHER_FABRIC,
+                                     .subject = "softverbs0:1",
+                                     .detail = "GID fd00::1, here fd01::1"};
     char text[DQ_TRIAGE_MESSAGE_MAX + 1];
     size_t size;
 
@@ -248,6 +251,13 @@ START_TEST(test_lost_and_back)
                      "daqiri: a work request was flushed after an earlier error; "
                      "qp 0x3; class: flush; of the handshake, and "
                      "ready again");
+    ck_assert_str_eq(dq_triage_unreachable(&apart, text, sizeof(text)),
+                     "softverbs0:1: the peer is on another fabric: a device in "
+                     "user space connects processes of one user on one host "
+                     "that share /dev/shm and the PID namespace (GID fd00::1, "
+                     "here fd01::1); class: configuration; check for an "
+                     "RDMA NIC or Soft-RoCE at both ends, or for another "
+                     "transport to go there (UCX_TLS=daqiri,tcp)");
     ck_assert_str_eq(dq_triage_lost(&lost, text, sizeof(text)),
                      "daqiri: the peer's device does not answer; qp 0x11 to qp "
                      "0x2a of n7 pid 99; class: the path; lost, "

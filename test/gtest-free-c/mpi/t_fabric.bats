@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Jobs of two hosts on softverbs, which connects the processes of one. The other
+# host is this one, too, with a /dev/shm or a PID namespace of its own: what an
+# MPI starts there by ssh, it starts there. Alone daqiri says why it cannot; beside
+# tcp it carries what stays on a host.
+
+bats_require_minimum_version 1.5.0
+load jobs
+
+setup()
+{
+    cd "$BATS_TEST_TMPDIR" || return 1
+    jobs_setup
+    [ "$(id -u)" -eq 0 ] || skip 'not root, so there is no other host'
+    own_shm=(unshare -m sh -c 'mount -t tmpfs tmpfs /dev/shm && exec "$@"' sh)
+    own_pids=(unshare -p -f --mount-proc)
+}
+
+sentence='softverbs0:1: the peer is on another fabric: a device in user space connects processes of one user on one host that share /dev/shm and the PID namespace (GID fd'
+
+# other_host WAY...: a stand-in for ssh that starts what it is given here, by WAY,
+# with nothing of this environment
+other_host()
+{
+    "$@" true 2>/dev/null || skip "$1 $2 is not allowed here"
+    {
+        # options, and the name of the host
+        printf '#!/bin/sh\nwhile [ "$1" = -x ]; do shift; done\nshift\nexec env -i PATH="$PATH" HOME="$HOME"'
+        printf ' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1'
+        printf ' %q' "$@"
+        printf ' sh -c "$*"\n'
+    } >ssh
+    chmod +x ssh
+    export OMPI_MCA_plm_rsh_agent=$PWD/ssh
+}
+
+# two_hosts MPI TLS RANKS CASE: half of the ranks are elsewhere; as job_run
+two_hosts()
+{
+    local mpi=$1 tls=$2 np=$3 hosts=localhost:$(($3 / 2)),elsewhere:$(($3 / 2))
+    local where=(--host "$hosts")
+
+    need_mpi "$mpi"
+    [ "$mpi" = ompi ] ||
+        where=(-launcher ssh -launcher-exec "$PWD/ssh" -hosts "$hosts")
+    job_run "$mpi" "$tls" "$mpi" "$np" "${where[@]}" \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$mpi" "$4"
+}
+
+show_job()
+{
+    jobs_show "$job/out"
+    jobs_show "$job/err"
+}
+
+# It has said the sentence so many times, and nothing of what it was not.
+said_why()
+{
+    show_job
+    [ "$(cat "$job/out" "$job/err" | grep -c -F "$sentence")" -ge "$1" ]
+    ! grep -q -E 'handshake|UD datagrams|cable' "$job/out" "$job/err"
+}
+
+# alone MPI WAY...
+alone()
+{
+    local mpi=$1 status=0
+
+    shift
+    other_host "$@"
+    two_hosts "$mpi" daqiri 2 blocking || status=$?
+    said_why 1
+    [ "$status" -ne 0 ]
+    [ "$status" -lt 124 ]
+    grep -q 'Destination is unreachable' "$job/out" "$job/err"
+}
+
+# beside_tcp MPI WAY...
+beside_tcp()
+{
+    local mpi=$1
+
+    shift
+    other_host "$@"
+    two_hosts "$mpi" daqiri,tcp 4 random || { show_job; false; }
+    # a line from each rank, and no other
+    said_why 4
+    [ "$(grep -c ' UCX ' "$job/out")" -eq 4 ]
+    ! grep -v '^daqiri run: device ' "$job/err"
+    # each has its neighbour on its host over daqiri, and nobody else
+    [ "$(cat "$job/counters"/* | awk '$1 == "conns_up" { n += $2 } END { print n }')" -ge 4 ]
+    [ "$(cat "$job/counters"/* | grep -c '^conns_failed [1-9]')" -eq 0 ]
+}
+
+@test "Open MPI: another /dev/shm: one sentence says why" { alone ompi "${own_shm[@]}"; }
+@test "Open MPI: another PID namespace: one sentence says why" { alone ompi "${own_pids[@]}"; }
+@test "Open MPI: another /dev/shm: tcp carries what goes there" { beside_tcp ompi "${own_shm[@]}"; }
+@test "Open MPI: another PID namespace: tcp carries what goes there" { beside_tcp ompi "${own_pids[@]}"; }
+@test "MPICH: another /dev/shm: one sentence says why" { alone mpich "${own_shm[@]}"; }
+@test "MPICH: another PID namespace: one sentence says why" { alone mpich "${own_pids[@]}"; }
+@test "MPICH: another /dev/shm: tcp carries what goes there" { beside_tcp mpich "${own_shm[@]}"; }
+@test "MPICH: another PID namespace: tcp carries what goes there" { beside_tcp mpich "${own_pids[@]}"; }
+
+# To the MPI this is one host.
+@test "a rank that was started in another /dev/shm" {
+    local status=0
+
+    need_mpi ompi
+    "${own_shm[@]}" true 2>/dev/null || skip 'mounting in a namespace is not allowed here'
+    {
+        printf '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" -ne 1 ] || exec'
+        printf ' %q' "${own_shm[@]}"
+        printf ' "$@"\nexec "$@"\n'
+    } >apart
+    chmod +x apart
+    job_run apart daqiri ompi 2 ./apart "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-ompi" blocking || status=$?
+    said_why 1
+    [ "$status" -ne 0 ]
+    [ "$status" -lt 124 ]
+    job_run beside daqiri,tcp ompi 2 ./apart "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-ompi" blocking
+    said_why 2
+    [ "$(grep -c ' UCX ' "$job/out")" -eq 2 ]
+}
