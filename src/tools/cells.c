@@ -167,13 +167,27 @@ static void cells_set_line(daqiri_cells_t *cells)
     free(lines);
 }
 
+/* At once: what is still to be measured may take long. */
+static void cells_say_apart(daqiri_cells_t *cells)
+{
+    daqiri_progress_end(&cells->progress);
+    fprintf(stderr, "%s: %s\n", cells->opts->speaker, cells->peer.apart);
+    daqiri_progress_start(&cells->progress);
+}
+
 /* Returns 0, or -1 if it was asked to stop. */
 static int cells_measure_run(daqiri_cells_t *cells, daqiri_cells_row_t *row)
 {
     cells_tick_t tick = {cells, row, 0};
+    int was_apart     = cells->peer.is_apart;
+    int ret;
 
-    return daqiri_cells_run(cells->opts, row, &cells->peer,
-                            cells_show_progress, &tick);
+    ret = daqiri_cells_run(cells->opts, row, &cells->peer,
+                           cells_show_progress, &tick);
+    if (cells->peer.is_apart && !was_apart) {
+        cells_say_apart(cells);
+    }
+    return ret;
 }
 
 /* Returns 0, or -1 if it was asked to stop. */
@@ -313,7 +327,9 @@ static int cells_status(const daqiri_cells_t *cells)
         found |= cells->rows[i].verdict;
     }
     return (((found & (cells->opts->is_strict ? ~0u : grave)) != 0) ||
-            cells->is_interrupted) ? DAQIRI_EXIT_FAILED : DAQIRI_EXIT_OK;
+            cells->is_interrupted) ?
+           (cells->peer.is_apart ? DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED) :
+           DAQIRI_EXIT_OK;
 }
 
 static int cells_has_figures(const daqiri_cells_t *cells)

@@ -108,6 +108,8 @@ typedef struct daqiri_cells_peer {
     const char *connect_to;
     int        fd;            /* -1: there is no connection */
     int        is_lost;       /* it could not be reached */
+    int        is_apart;      /* it is beyond the software device */
+    char       apart[512];    /* in a sentence */
     char       version[DAQIRI_PEER_WORD_MAX]; /* its own; "" */
     daqiri_failure_t failure; /* of the last attempt */
 } daqiri_cells_peer_t;
@@ -132,9 +134,9 @@ int daqiri_cells_check(const daqiri_cells_opts_t *opts);
 #define DAQIRI_CELLS_OPT_OWN (DAQIRI_ARGS_OWN + 0x20)
 
 /* The end of both commands' --help. */
-#define DAQIRI_CELLS_STATUS                                              \
-    "Exit status: 0; 1 a run is missing, collapsed or lossy, or Ctrl-C; " \
-    "2 usage."
+#define DAQIRI_CELLS_STATUS                                             \
+    "Exit status: 0; 1 runs missing, collapsed or lossy; 2 usage; 3 no " \
+    "way there."
 
 /* Its input is the daqiri_cells_opts_t, as that of the command's own parser,
  * which calls daqiri_cells_parse_init() at ARGP_KEY_INIT. */

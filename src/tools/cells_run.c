@@ -2,7 +2,9 @@
 
 #include "cells.h"
 
+#include "daqiri.h"
 #include "flow_run.h"
+#include "run_env.h"
 #include "verdict.h"
 
 #include <string.h>
@@ -32,6 +34,23 @@ static void run_take(daqiri_cells_run_t *run, json_t *report, int is_ok,
     run->messages  = run_number(report, "received");
 }
 
+/* Whether a run would only find again that the other end is on another fabric. */
+static int run_is_apart(const daqiri_cells_peer_t *peer, const char *transport)
+{
+    return peer->is_apart && (strcmp(transport, "tcp") != 0) &&
+           daqiri_run_needs_device(daqiri_flow_transport_name(transport));
+}
+
+static void run_note_apart(daqiri_cells_peer_t *peer, const char *complaint)
+{
+    static const char speaker[] = "daqiri-flow: ";
+
+    peer->is_apart = 1;
+    complaint     += (strncmp(complaint, speaker, strlen(speaker)) == 0) ?
+                     strlen(speaker) : 0;
+    snprintf(peer->apart, sizeof(peer->apart), "%s", complaint);
+}
+
 /* Between hosts: a connection before it, and afterwards the server's word that
  * it is ready for the next one. */
 static int run_between_hosts(daqiri_cells_peer_t *peer, daqiri_flow_run_t *flow,
@@ -40,6 +59,11 @@ static int run_between_hosts(daqiri_cells_peer_t *peer, daqiri_flow_run_t *flow,
 {
     int ret;
 
+    if (run_is_apart(peer, flow->transport)) {
+        *report_p = json_object();
+        snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "%s", peer->apart);
+        return -1;
+    }
     if (daqiri_cells_peer_connect(peer) != 0) {
         *report_p = json_object();
         snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "%.500s",
@@ -52,6 +76,9 @@ static int run_between_hosts(daqiri_cells_peer_t *peer, daqiri_flow_run_t *flow,
         ret = -1;
         snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "%.500s",
                  peer->failure.text);
+    }
+    if (ret == DAQIRI_EXIT_APART) {
+        run_note_apart(peer, complaint);
     }
     if (ret != 0) {
         daqiri_cells_peer_close(peer); /* who knows what is under way there */

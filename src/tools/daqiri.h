@@ -14,6 +14,7 @@
 #define DAQIRI_EXIT_OK        0
 #define DAQIRI_EXIT_FAILED    1   /* asked for rightly, could not be done */
 #define DAQIRI_EXIT_USAGE     2   /* asked for wrongly */
+#define DAQIRI_EXIT_APART     3   /* the other end is on another fabric */
 #define DAQIRI_EXIT_WATCHDOG  124 /* something did not come back in time */
 #define DAQIRI_EXIT_NOT_EXEC  126 /* a command is there but cannot be run */
 #define DAQIRI_EXIT_NOT_FOUND 127 /* a command is not there */

@@ -15,8 +15,12 @@
 
 #define DAQIRI_DEVICE_NAME_MAX 64
 
-/* Name of the device that libsoftverbs.so gives to every program. */
+/* Name of the device that libsoftverbs.so gives to every program, and whom it
+ * connects. */
 #define DAQIRI_SOFT_DEVICE "softverbs0"
+#define DAQIRI_SOFT_REACH                                                  \
+    "processes of one user on one host that share /dev/shm and the PID " \
+    "namespace"
 
 typedef enum daqiri_device_state {
     DAQIRI_DEVICE_USABLE,

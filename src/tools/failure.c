@@ -21,6 +21,7 @@ static const char *const failure_names[DAQIRI_CLASS_LAST] = {
     [DAQIRI_CLASS_PROVIDER_TIMEOUT]      = "provider_timeout",
     [DAQIRI_CLASS_PROVIDER_DIED]         = "provider_died",
     [DAQIRI_CLASS_PEER_UNREACHABLE]      = "peer_unreachable",
+    [DAQIRI_CLASS_OTHER_FABRIC]          = "other_fabric",
     [DAQIRI_CLASS_PEER_REFUSED]          = "peer_refused",
     [DAQIRI_CLASS_PEER_FAILED]           = "peer_failed",
     [DAQIRI_CLASS_PEER_GONE]             = "peer_gone",

@@ -24,6 +24,7 @@ typedef enum daqiri_class {
     DAQIRI_CLASS_PROVIDER_TIMEOUT,   /* a verb did not come back */
     DAQIRI_CLASS_PROVIDER_DIED,      /* a verb ended the process */
     DAQIRI_CLASS_PEER_UNREACHABLE,   /* nobody to connect to */
+    DAQIRI_CLASS_OTHER_FABRIC,       /* it is beyond the software device */
     DAQIRI_CLASS_PEER_REFUSED,       /* it said no */
     DAQIRI_CLASS_PEER_FAILED,        /* it told of a failure of its own */
     DAQIRI_CLASS_PEER_GONE,          /* it ended in the middle */

@@ -73,7 +73,8 @@ typedef struct flow_opts {
 void flow_pair_is_remote(int fd, double patience, int is_second);
 int flow_pair_remote(void);
 
-/* Ends this process with status 1 after a sentence on stderr. */
+/* Ends this process after a sentence on stderr, with status 1, or 3 if the other
+ * end is on another fabric. */
 void flow_die(const char *format, ...)
     __attribute__((noreturn, format(printf, 1, 2)));
 

@@ -2,6 +2,7 @@
 
 #include "flow.h"
 
+#include "daqiri.h"
 #include "net.h"
 #include "report.h"
 #include "stop.h"
@@ -85,7 +86,8 @@ static void pair_end(daqiri_failure_t *failure)
     if ((pair.fd >= 0) && (failure->class_id != DAQIRI_CLASS_PEER_FAILED)) {
         daqiri_net_abort(pair.fd, failure);
     }
-    exit(1);
+    exit((failure->class_id == DAQIRI_CLASS_OTHER_FABRIC) ?
+         DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED);
 }
 
 static void pair_name(daqiri_failure_t *failure, daqiri_class_t class_id,
@@ -98,7 +100,7 @@ static void pair_name(daqiri_failure_t *failure, daqiri_class_t class_id,
     failure->stage    = pair.failure.stage;
     failure->class_id = class_id;
     vsnprintf(failure->text, sizeof(failure->text), format, args);
-    if (pair.fd >= 0) {
+    if ((pair.fd >= 0) && (class_id != DAQIRI_CLASS_OTHER_FABRIC)) {
         pair_blame(failure);
     }
 }

@@ -2,6 +2,7 @@
 
 #include "flow_run.h"
 
+#include "daqiri.h"
 #include "where.h"
 
 #include <fcntl.h>
@@ -202,8 +203,13 @@ static int run_capture(const run_command_t *command, double time_limit,
     if ((ret != 0) || (report == NULL)) {
         run_explain_end(capture, complaint, DAQIRI_FLOW_COMPLAINT_MAX);
     }
+    if (complaint[0] != '\0') {
+        ret = ((ret != 0) && WIFEXITED(capture->status) &&
+               (WEXITSTATUS(capture->status) == DAQIRI_EXIT_APART)) ?
+              DAQIRI_EXIT_APART : -1;
+    }
     free(capture);
-    return (complaint[0] == '\0') ? 0 : -1;
+    return ret;
 }
 
 int daqiri_flow_run(const daqiri_flow_run_t *run,

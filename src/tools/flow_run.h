@@ -36,7 +36,8 @@ typedef struct daqiri_flow_run {
 /* Returns the transport's name as UCX knows it, within `transport`. */
 const char *daqiri_flow_transport_name(const char *transport);
 
-/* Returns 0 when it ended well. *report_p is what it has reported, also when it
+/* Returns 0 when it ended well, DAQIRI_EXIT_APART if the other end is on another
+ * fabric of the software device, or -1. *report_p is what it has reported, also when it
  * failed, or an empty object; `complaint` is why it failed, or what it, or a
  * library, has said beside its report; "" if nothing. */
 int daqiri_flow_run(const daqiri_flow_run_t *run,

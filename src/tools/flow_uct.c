@@ -6,8 +6,11 @@
  * that are by endpoint (rc_verbs).
  */
 
+#include "devices.h"
 #include "flow.h"
 #include "report.h"
+
+#include "dq/dq_triage.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -229,6 +232,26 @@ static void link_open_iface(flow_uct_t *uct, const flow_opts_t *opts)
 
 /* ---- being connected ---- */
 
+/* Whether the software device has the other end on its fabric. The address of the
+ * interface is left out, for it may be refused for other reasons. */
+static void link_check_fabric(flow_uct_t *uct,
+                              const daqiri_peer_frame_t *theirs)
+{
+    static const char soft[] = DAQIRI_SOFT_DEVICE ":";
+    char text[DQ_TRIAGE_MESSAGE_MAX];
+    const dq_facts_t facts = {
+        .cause   = DQ_CAUSE_OTHER_FABRIC,
+        .subject = uct->link.device
+    };
+
+    if ((strncmp(uct->link.device, soft, strlen(soft)) == 0) &&
+        !uct_iface_is_reachable(uct->iface, (const uct_device_addr_t*)
+                                theirs->flow_address.device.bytes, NULL)) {
+        flow_die_as(DAQIRI_CLASS_OTHER_FABRIC, "%s",
+                    dq_triage_unreachable(&facts, text, sizeof(text)));
+    }
+}
+
 /* What the other end has told is only looked at by UCX, and only when the
  * transport itself says that it leads somewhere. */
 static void link_check_address(flow_uct_t *uct,
@@ -244,6 +267,7 @@ static void link_check_address(flow_uct_t *uct,
         flow_die_as(DAQIRI_CLASS_PROTOCOL, "the other end has an address of "
                     "another kind of transport");
     }
+    link_check_fabric(uct, theirs);
     if (!uct_iface_is_reachable(uct->iface, (const uct_device_addr_t*)
                                 theirs->flow_address.device.bytes, iface)) {
         flow_die_as(DAQIRI_CLASS_PEER_UNREACHABLE, "this transport cannot "

@@ -2,6 +2,7 @@
 
 #include "gids.h"
 
+#include "devices.h"
 #include "dq/dq_gid.h"
 
 #include <errno.h>
@@ -31,21 +32,27 @@ static const char *gids_kind(const struct ibv_gid_entry *entry)
     }
 }
 
-static void gids_choose(daqiri_gids_t *gids, int is_eth)
+/* That of the software device is the GID of a fabric, too. */
+static void gids_choose_ib(const struct ibv_context *context,
+                           daqiri_gids_t *gids)
+{
+    int is_soft = strcmp(ibv_get_device_name(context->device),
+                         DAQIRI_SOFT_DEVICE) == 0;
+
+    if (gids->count > 0) {
+        gids->chosen = 0;
+        snprintf(gids->why, sizeof(gids->why), "InfiniBand: the port's own "
+                 "GID%s", is_soft ? "; it connects " DAQIRI_SOFT_REACH : "");
+    } else {
+        snprintf(gids->why, sizeof(gids->why), "the GID table is empty");
+    }
+}
+
+static void gids_choose_eth(daqiri_gids_t *gids)
 {
     const struct ibv_gid_entry *best = NULL;
     size_t i, equals = 0;
 
-    gids->chosen = -1;
-    if (!is_eth) {
-        if (gids->count > 0) {
-            gids->chosen = 0;
-        }
-        snprintf(gids->why, sizeof(gids->why), "%s",
-                 (gids->count > 0) ? "InfiniBand: the port's own GID" :
-                                     "the GID table is empty");
-        return;
-    }
     for (i = 0; i < gids->count; ++i) {
         if (gids_rank(&gids->entries[i]) == 0) {
             continue;
@@ -99,7 +106,11 @@ int daqiri_gids_query(struct ibv_context *context,
             gids->entries[gids->count++] = gids->entries[i];
         }
     }
-    gids_choose(gids, port->link_layer == IBV_LINK_LAYER_ETHERNET);
+    if (port->link_layer == IBV_LINK_LAYER_ETHERNET) {
+        gids_choose_eth(gids);
+    } else {
+        gids_choose_ib(context, gids);
+    }
     return 0;
 }
 

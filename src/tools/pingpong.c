@@ -180,8 +180,8 @@ static const struct argp pingpong_argp = {
     pingpong_options, pingpong_parse, NULL,
     "Sends messages to and fro between two processes over one queue pair, on "
     "raw verbs.\v"
-    "Exit status: 0; 1 when it failed, with the stage and the class; 2 for a "
-    "mistake in the options; 124 when a verb did not come back.",
+    "Exit status: 0; 1 it failed, with stage and class; 2 usage; 3 the other end "
+    "is beyond the software device; 124 a verb did not come back.",
     pingpong_children
 };
 
@@ -321,6 +321,14 @@ json_t *daqiri_pingpong_watched(const daqiri_pingpong_t *opts,
                                               pingpong_wedged(opts, &watch);
 }
 
+static int pingpong_is_apart(const json_t *report)
+{
+    const char *name = daqiri_report_find_text(report, "failure_class");
+
+    return (name != NULL) &&
+           (daqiri_class_of_name(name) == DAQIRI_CLASS_OTHER_FABRIC);
+}
+
 static int pingpong_show(const daqiri_pingpong_t *opts, const json_t *report)
 {
     int is_ok = json_is_true(json_object_get(report, "ok"));
@@ -341,8 +349,10 @@ static int pingpong_show(const daqiri_pingpong_t *opts, const json_t *report)
         fprintf(stderr, "%s: the report cannot be written: %s\n",
                 opts->speaker, strerror(error));
     }
-    return (is_ok && has && (error == 0)) ? DAQIRI_EXIT_OK :
-                                            DAQIRI_EXIT_FAILED;
+    if (is_ok && has && (error == 0)) {
+        return DAQIRI_EXIT_OK;
+    }
+    return pingpong_is_apart(report) ? DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED;
 }
 
 int daqiri_pingpong(int argc, char **argv)

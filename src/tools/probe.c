@@ -193,7 +193,7 @@ static const daqiri_column_t probe_need_columns[] = {
 };
 
 static const daqiri_column_t probe_verdict_columns[] = {
-    {"device", "device"}, {"usable", "usable"}
+    {"device", "device"}, {"reach", "connects"}, {"usable", "usable"}
 };
 
 /* What only the table has: errors where details are, one table of all needs,
@@ -330,6 +330,9 @@ int daqiri_probe(int argc, char **argv)
         port = daqiri_probe_verbs(steps, &rc, opts.timeout);
     }
     daqiri_report_text(report, "device", device);
+    daqiri_report_text(report, "reach", ((device != NULL) &&
+                       (strcmp(device, DAQIRI_SOFT_DEVICE) == 0)) ?
+                       DAQIRI_SOFT_REACH : NULL);
     daqiri_report_set(report, "limits", daqiri_probe_limits());
     daqiri_report_set(report, "ucx", json_null());
     daqiri_report_array(report, "mpi");

@@ -2,6 +2,7 @@
 
 #include "rc.h"
 
+#include "devices.h"
 #include "stop.h"
 
 #include "dq/dq_time.h"
@@ -360,6 +361,36 @@ static int rc_fail_rtr(const daqiri_rc_t *rc, const daqiri_rc_addr_t *remote,
                        128u << remote->mtu);
 }
 
+/* What is sent to another fabric is lost, and only time would tell. The subnet
+ * prefix of its GIDs says which one the software device is on. */
+static int rc_check_fabric(const daqiri_rc_t *rc,
+                           const daqiri_rc_addr_t *remote,
+                           daqiri_failure_t *failure)
+{
+    const char *device = ibv_get_device_name(rc->context->device);
+    char port[DAQIRI_DEVICE_NAME_MAX + 16], gids[2 * DAQIRI_GID_TEXT_MAX + 16];
+    char local[DAQIRI_GID_TEXT_MAX], peer[DAQIRI_GID_TEXT_MAX];
+    char text[DQ_TRIAGE_MESSAGE_MAX];
+    const dq_facts_t facts = {
+        .cause   = DQ_CAUSE_OTHER_FABRIC,
+        .subject = port,
+        .detail  = gids
+    };
+
+    if ((strcmp(device, DAQIRI_SOFT_DEVICE) != 0) ||
+        (rc->local.gid.global.subnet_prefix ==
+         remote->gid.global.subnet_prefix)) {
+        return 0;
+    }
+    snprintf(port, sizeof(port), "%.*s:%u", DAQIRI_DEVICE_NAME_MAX, device,
+             rc->port_num);
+    snprintf(gids, sizeof(gids), "GID %s, here %s",
+             daqiri_gid_text(&remote->gid, peer),
+             daqiri_gid_text(&rc->local.gid, local));
+    return daqiri_fail(failure, DAQIRI_CLASS_OTHER_FABRIC, "%s",
+                       dq_triage_unreachable(&facts, text, sizeof(text)));
+}
+
 int daqiri_rc_rtr(daqiri_rc_t *rc, const daqiri_rc_addr_t *remote,
                   daqiri_failure_t *failure)
 {
@@ -376,6 +407,9 @@ int daqiri_rc_rtr(daqiri_rc_t *rc, const daqiri_rc_addr_t *remote,
                IBV_QP_RQ_PSN;
     int ret;
 
+    if (rc_check_fabric(rc, remote, failure) != 0) {
+        return -1;
+    }
     if (!rc->opts.is_uc) {
         mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     }

@@ -85,6 +85,7 @@ int daqiri_rc_create_mr(daqiri_rc_t *rc, daqiri_failure_t *failure);
 int daqiri_rc_create_cq(daqiri_rc_t *rc, daqiri_failure_t *failure);
 int daqiri_rc_create_qp(daqiri_rc_t *rc, daqiri_failure_t *failure);
 int daqiri_rc_init(daqiri_rc_t *rc, daqiri_failure_t *failure);
+/* Refuses a peer that the software device does not reach. */
 int daqiri_rc_rtr(daqiri_rc_t *rc, const daqiri_rc_addr_t *remote,
                   daqiri_failure_t *failure);
 int daqiri_rc_rts(daqiri_rc_t *rc, daqiri_failure_t *failure);

@@ -455,8 +455,9 @@ static void serve_greet(const daqiri_serve_opts_t *opts, int listener)
     int i, count;
 
     if (opts->device != NULL) {
-        fprintf(stderr, "%s: RDMA goes over %s\n", opts->speaker,
-                opts->device);
+        fprintf(stderr, "%s: RDMA goes over %s%s\n", opts->speaker,
+                opts->device, (strcmp(opts->device, DAQIRI_SOFT_DEVICE) == 0) ?
+                ", which connects " DAQIRI_SOFT_REACH : "");
     }
     count = daqiri_net_listens_on(listener, names);
     for (i = 0; i < count; ++i) {

@@ -474,7 +474,7 @@ worker_of()
 
     need_python
     frames=('' hello:1 frame:4:0015706f73742d7265736f757263652d636f6e74726f6c
-        frame:3:00010500000000010000000100000000fe800000000000000000000000000001
+        "frame:3:00010500000000010000000100000000$(soft_gid)"
         frame:4:001365786368616e67652d72646d612d7265616479)
     # ours is the client, then the server, which waits for the client's terms, too
     for at in 0 1 2 3 4; do

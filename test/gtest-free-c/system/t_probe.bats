@@ -303,7 +303,7 @@ END
     daqiri probe -device soft -no-ucx
     [ "$status" -eq 0 ]
     [ "$(grep -c -E '^[a-z]+ +(ok|absent) ' <<<"$output")" -eq 17 ]
-    [ "${lines[-1]}" = 'usable  yes' ]
+    [ "${lines[-1]}" = 'usable    yes' ]
 }
 
 @test "Ctrl-C: what was tried is reported, the rest is not tried" {

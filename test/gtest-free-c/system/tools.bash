@@ -190,6 +190,14 @@ line()
     holds line.json "$2"
 }
 
+# soft_gid: the GID of the software device here, 32 digits: one in a frame that is
+# of another fabric would be refused.
+soft_gid()
+{
+    timeout 60 "$T_DAQIRI" interfaces -device soft -json | jq -r '.gids[0].gid' |
+        /usr/bin/python3 -c 'import ipaddress; print(ipaddress.ip_address(input()).packed.hex())'
+}
+
 need_python()
 {
     [ -x /usr/bin/python3 ] || skip 'python3 is not installed'

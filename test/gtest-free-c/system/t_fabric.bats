@@ -1,0 +1,151 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The tools on softverbs, whose other end is beyond it: each names the device's
+# limit in one sentence, at once, and has a status of its own.
+
+bats_require_minimum_version 1.5.0
+load tools.bash
+
+setup()
+{
+    tools_setup
+    need_jq
+    own_shm=(unshare -m sh -c 'mount -t tmpfs tmpfs /dev/shm && exec "$@"' sh)
+    own_pids=(unshare -p -f --mount-proc)
+}
+
+limit='softverbs0:1: the peer is on another fabric: a device in user space connects processes of one user on one host that share /dev/shm and the PID namespace'
+advice='check for an RDMA NIC or Soft-RoCE at both ends, or for another transport to go there (UCX_TLS=daqiri,tcp)'
+
+# elsewhere WAY...: from here on that is where the other end is
+elsewhere()
+{
+    [ "$(id -u)" -eq 0 ] || skip 'not root, so there is no other place'
+    "$@" true 2>/dev/null || skip "$1 $2 is not allowed here"
+    way=("$@")
+}
+
+# there ARG...: daqiri in that place, otherwise as daqiri().
+there()
+{
+    run --separate-stderr timeout 100 "${way[@]}" "$T_DAQIRI" "$@"
+    printf '%s\n' "stdout: $output" "stderr: $stderr" "status: $status"
+}
+
+# Both ends of a ping-pong say it, and know the other's GID.
+apart_by_pingpong()
+{
+    local mine='GID fd[0-9a-f:]*, here fd[0-9a-f:]*'
+
+    start server timeout 100 "$T_DAQIRI" pingpong -device soft -listen 127.0.0.1:0 -json
+    server=$pid
+    running+=("$pid")
+    listening server
+    there pingpong -device soft -addr "$addr" -json
+    [ "$status" -eq 3 ]
+    valid pingpong
+    has '.ok == false and .failure_class == "other_fabric" and .stage == "connect-rdma" and .messages == 0'
+    has '.local.gid != .remote.gid'
+    says "daqiri pingpong: failed in stage connect-rdma (other_fabric): $limit ("
+    says "$advice"
+    grep -q "($mine)" <<<"$stderr"
+    ended "$server"
+    cat server.out server.err
+    [ "$ended" -eq 3 ]
+    valid pingpong server.out
+    holds server.out '.failure_class == "other_fabric" and .stage == "connect-rdma"'
+    [ "$(grep -c -F "$limit" server.err)" -eq 1 ]
+}
+
+@test "pingpong: another /dev/shm" { elsewhere "${own_shm[@]}"; apart_by_pingpong; }
+@test "pingpong: another PID namespace" { elsewhere "${own_pids[@]}"; apart_by_pingpong; }
+
+@test "pingpong by hand: another /dev/shm" {
+    elsewhere "${own_shm[@]}"
+    mkfifo to_a
+    timeout 100 "$T_DAQIRI" pingpong -device soft -by-hand server -iters 100 -json \
+        < to_a > a.out 2> a.err 3>&- &
+    running+=("$!")
+    local a=$!
+    exec 7> to_a
+    wait_for 60 grep -q '^dq1:' a.err
+    run --separate-stderr bash -c 'grep "^dq1:" a.err | timeout 100 "$@"' - \
+        "${way[@]}" "$T_DAQIRI" pingpong -device soft -by-hand client -iters 100 -json
+    printf '%s\n' "stdout: $output" "stderr: $stderr" "status: $status"
+    [ "$status" -eq 3 ]
+    has '.failure_class == "other_fabric"'
+    says "$limit"
+    grep '^dq1:' <<<"$stderr" >&7
+    exec 7>&-
+    ended "$a"
+    [ "$ended" -eq 3 ]
+    holds a.out '.failure_class == "other_fabric"'
+    [ "$(grep -c -F "$limit" a.err)" -eq 1 ]
+}
+
+# A server here, and a sweep of both kinds from there: what needs the device is
+# asked for once, and what does not is measured.
+apart_by_sweep()
+{
+    local calm=(-device soft -duration 10ms -repeats 1 -collapse 1 -rate 100)
+
+    serve -json -device soft -timeout 20s
+    grep -q 'daqiri serve: RDMA goes over softverbs0, which connects processes of one user on one host that share /dev/shm and the PID namespace' serve.err
+    there sweep "${calm[@]}" -addr "$addr" -transports "$1,tcp" -patterns stream -sizes 64,4K -json
+    [ "$status" -eq 3 ]
+    valid sweep
+    says "daqiri sweep: $limit"
+    has '[.rows[] | select(.transport == "tcp") | .verdict == "ok"] | length == 2 and all'
+    has '[.rows[] | select(.transport != "tcp") | .verdict == "missing" and (.why | contains("the peer is on another fabric: a device in user space connects"))] | length >= 2 and all'
+    wait_for 60 said 3
+    valid_each flow < serve.out
+    # each client has a process of its own there, so the order is nobody's
+    [ "$(jq -s 'map(select(.ok == false and .failure_class == "other_fabric" and .stage == "connect")) | length' serve.out)" -eq 1 ]
+    [ "$(jq -s 'map(select(.ok and .transport == "tcp")) | length' serve.out)" -eq 2 ]
+    # nothing but what needs it
+    there drop-curve "${calm[@]}" -addr "$addr" -transports "$1" -sizes 4K -targets 25,50 -json
+    [ "$status" -eq 3 ]
+    valid drop-curve
+    says "daqiri drop-curve: $limit"
+    has '.rows[0].verdict == "missing"'
+    line 4 '.failure_class == "other_fabric"'
+    [ "$(wc -l < serve.out)" -eq 4 ]
+    there pingpong -device soft -addr "$addr"
+    [ "$status" -eq 3 ]
+    says "$limit"
+    line 5 '.test == "pingpong" and .failure_class == "other_fabric"'
+}
+
+@test "sweep, drop-curve, serve: another /dev/shm, raw verbs" { elsewhere "${own_shm[@]}"; apart_by_sweep verbs; }
+@test "sweep, drop-curve, serve: another /dev/shm, daqiri" { elsewhere "${own_shm[@]}"; apart_by_sweep daqiri; }
+@test "sweep, drop-curve, serve: another /dev/shm, rc_verbs" { elsewhere "${own_shm[@]}"; apart_by_sweep rc_verbs; }
+@test "sweep, drop-curve, serve: another PID namespace" { elsewhere "${own_pids[@]}"; apart_by_sweep daqiri,verbs; }
+
+@test "another reason to be unreachable is not taken for that" {
+    serve_with=(env UCX_DAQIRI_SEG_SIZE=4k)
+    serve -json -device soft -timeout 20s
+    daqiri sweep -device soft -duration 10ms -repeats 1 -addr "$addr" -transports daqiri -patterns stream -sizes 64 -json
+    [ "$status" -eq 1 ]
+    has '.rows[0].why | contains("another fabric") | not'
+    has '.rows[0].why | contains("this transport cannot reach the other end from here")'
+    line 1 '.ok == false and (.failure_class == "peer_unreachable" or .failure_class == "peer_failed")'
+}
+
+@test "probe and interfaces say always whom the device connects" {
+    local reach='processes of one user on one host that share /dev/shm and the PID namespace'
+
+    daqiri probe -device soft -no-ucx -json
+    [ "$status" -eq 0 ]
+    valid probe
+    has ".reach == \"$reach\""
+    has ".steps[] | select(.name == \"port\") | .detail | contains(\"it connects $reach\")"
+    daqiri probe -device soft -no-ucx
+    [ "$(grep -c "$reach" <<<"$output")" -ge 2 ]
+    daqiri interfaces -device soft -json
+    valid interfaces
+    has ".devices[0].why | endswith(\"it connects $reach\")"
+    with=(FAKE_VERBS='mlx5_0=active' LD_PRELOAD="$shims/fake_verbs.so")
+    daqiri probe -no-ucx -json
+    has '.reach == null'
+}
