@@ -7,6 +7,7 @@
  * cannot be had ends with one sentence before the command starts.
  */
 
+#include "command.h"
 #include "daqiri.h"
 #include "devices.h"
 #include "run_env.h"
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define RUN_SPEAKER "daqiri run"
@@ -116,71 +116,10 @@ static int run_parse(int argc, char **argv, run_opts_t *opts)
     return RUN_GO_ON;
 }
 
-/* 0, or the errno for which this file cannot be executed. */
-static int run_check_file(const char *path)
-{
-    struct stat st;
-
-    if (stat(path, &st) != 0) {
-        return errno;
-    }
-    if (S_ISDIR(st.st_mode)) {
-        return EISDIR;
-    }
-    return (access(path, X_OK) == 0) ? 0 : errno;
-}
-
-/* As execvp() would look for it: the first that can be executed. */
-static int run_check_path(const char *name)
-{
-    const char *folder = getenv("PATH");
-    char path[4096];
-    size_t length;
-    int found = ENOENT;
-    int ret;
-
-    if (strchr(name, '/') != NULL) {
-        return run_check_file(name);
-    }
-    folder = (folder != NULL) ? folder : "/bin:/usr/bin";
-    for (;;) {
-        length = strcspn(folder, ":");
-        snprintf(path, sizeof(path), "%.*s%s%s", (int)length, folder,
-                 (length > 0) ? "/" : "", name);
-        ret = run_check_file(path);
-        if (ret == 0) {
-            return 0;
-        }
-        if (ret == EACCES) {
-            found = EACCES;
-        }
-        if (folder[length] == '\0') {
-            return found;
-        }
-        folder += length + 1;
-    }
-}
-
-static int run_is_mpi_starter(const char *command)
-{
-    static const char *const names[] = {
-        "mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi",
-        "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra"
-    };
-    size_t i;
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
-        if (strcmp(command, names[i]) == 0) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static int run_refuse_command(const char *command, int error)
 {
     if ((error == ENOENT) || (error == ENOTDIR)) {
-        if (run_is_mpi_starter(command)) {
+        if (daqiri_command_is_starter(command)) {
             fprintf(stderr, RUN_SPEAKER ": %s was not found: this MPI is not "
                     "installed, or not in PATH (on Debian: apt-get install "
                     "openmpi-bin, or mpich)\n", command);
@@ -202,7 +141,7 @@ static int run_check_command(const run_opts_t *opts)
     if (opts->command[0] == NULL) {
         return RUN_GO_ON;
     }
-    error = run_check_path(opts->command[0]);
+    error = daqiri_command_check(opts->command[0]);
     return (error == 0) ? RUN_GO_ON :
                           run_refuse_command(opts->command[0], error);
 }
@@ -353,6 +292,30 @@ static int run_choose(const run_opts_t *opts, daqiri_run_device_t *chosen)
     return status;
 }
 
+/* What a job on several hosts will find out at its first message. Names that do
+ * not look alike may be one host, so it is only said. */
+static void run_say_hosts(const run_opts_t *opts,
+                          const daqiri_run_device_t *device)
+{
+    char names[256];
+    size_t count = daqiri_command_hosts(opts->command, names, sizeof(names));
+
+    if (!device->is_soft || (count < 2)) {
+        return;
+    }
+    fprintf(stderr, RUN_SPEAKER ": device %s:%u connects " DAQIRI_SOFT_REACH
+            ", and this job has %zu hosts (%s): ", device->name, device->port,
+            count, names);
+    if (daqiri_run_has_network(opts->tls)) {
+        fprintf(stderr, "what goes from one to another goes over the other "
+                "transports of --tls\n");
+    } else {
+        fprintf(stderr, "over it no rank reaches those of another host; an RDMA "
+                "NIC or Soft-RoCE does (--device), and tcp beside it "
+                "(--tls %s,tcp)\n", opts->tls);
+    }
+}
+
 static int run_exec(char **command)
 {
     int error;
@@ -386,6 +349,7 @@ int daqiri_run(int argc, char **argv)
         fprintf(stderr, RUN_SPEAKER ": no RDMA device: UCX_TLS=%s uses none\n",
                 opts.tls);
     }
+    run_say_hosts(&opts, &device);
 
     status = daqiri_run_env(&settings, opts.tls, &device, RUN_SPEAKER);
     if (status == 0) {

@@ -60,6 +60,11 @@ static int env_has_word(const char *list, const char *text)
     return 0;
 }
 
+int daqiri_run_has_network(const char *tls)
+{
+    return env_has_word(tls, "tcp") || env_has_word(tls, "all");
+}
+
 static int env_uses_plugin(const char *tls)
 {
     return env_has_word(tls, "daqiri");
@@ -177,7 +182,7 @@ static void env_add_devices(daqiri_settings_t *settings, const char *tls,
         return;
     }
     fprintf(stream, "%s:%u", device->name, device->port);
-    if ((env_has_word(tls, "tcp") || env_has_word(tls, "all")) &&
+    if (daqiri_run_has_network(tls) &&
         ((user == NULL) || (env_list_interfaces(user, stream) == 0))) {
         env_list_interfaces(NULL, stream);
     }

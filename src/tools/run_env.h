@@ -20,6 +20,9 @@ typedef struct daqiri_run_device {
 /* Whether any transport of this UCX_TLS list runs on an RDMA device. */
 int daqiri_run_needs_device(const char *tls);
 
+/* Whether any of them goes over the host's own network. */
+int daqiri_run_has_network(const char *tls);
+
 /* Returns 0 or, when a library is missing, an exit status after one sentence
  * on stderr with `speaker` before it. */
 int daqiri_run_env(daqiri_settings_t *settings, const char *tls,

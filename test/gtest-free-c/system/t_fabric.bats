@@ -149,3 +149,77 @@ apart_by_sweep()
     daqiri probe -no-ucx -json
     has '.reach == null'
 }
+
+# --- daqiri run, which sees the hosts of a job before it starts
+
+# several N NAMES ARG...: with these it says that the job has N hosts
+several()
+{
+    local count=$1 names=$2
+
+    shift 2
+    daqiri run --device soft "$@"
+    [ "$status" -eq 0 ]
+    says "daqiri run: device softverbs0:1 connects processes of one user on one host that share /dev/shm and the PID namespace, and this job has $count hosts ($names): "
+}
+
+one()
+{
+    daqiri run --device soft "$@"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c hosts <<<"$stderr")" -eq 0 ]
+}
+
+@test "run: a job of several hosts: a sentence before it starts" {
+    local starter
+
+    for starter in mpirun mpiexec.hydra srun; do
+        printf '#!/bin/sh\n:\n' > $starter
+        chmod +x $starter
+    done
+    printf 'n1 slots=2\nn2:3 # two\n\n# n3\nme@n1.cluster\n' > hosts
+    printf 'n1\nn1\n' > same
+    with=(PATH="$PWD:$PATH")
+    several 2 'n1, n2' mpirun --host n1,n2 true
+    several 2 'n1, n2' mpirun -np 4 -H n1:2,n2:2 true
+    several 2 'n1, n2' mpiexec.hydra -hosts n1,n2 true
+    several 2 'n1, n2' mpiexec.hydra -f hosts -n 2 true
+    several 2 'n1, n2' ./mpirun --hostfile hosts true
+    several 2 'n1, n2' mpirun -machinefile=hosts true
+    several 5 'n1, n2, n3, ...' mpirun --host n1,n2,n3,n4,n5 true
+    several 2 '10.0.0.1, 10.0.0.2' mpirun --host 10.0.0.1,10.0.0.2 true
+    several 2 'n1, n2' mpirun -np 1 --host n1 true : -np 1 --host n2 true
+    says 'over it no rank reaches those of another host; an RDMA NIC or Soft-RoCE does (--device), and tcp beside it (--tls daqiri,tcp)'
+    several 2 'n1, n2' --tls daqiri,tcp mpirun --host n1,n2 true
+    says 'what goes from one to another goes over the other transports of --tls'
+    with+=(SLURM_JOB_NUM_NODES=2 'SLURM_JOB_NODELIST=n[1-2]')
+    several 2 'n[1-2]' mpirun true
+    several 2 'n[1-2]' srun true
+    # whom the command line names go before the environment's
+    one mpirun --host n1 true
+    with=(PATH="$PWD:$PATH" HYDRA_HOST_FILE="$PWD/hosts")
+    several 2 'n1, n2' mpiexec.hydra true
+    with=(PATH="$PWD:$PATH" SLURM_STEP_NUM_NODES=2 SLURM_PROCID=0)
+    several 2 'of Slurm' true
+}
+
+@test "run: a job of one host, another device, or a command that starts none: no word of hosts" {
+    printf '#!/bin/sh\n:\n' > mpirun
+    chmod +x mpirun
+    printf 'n1\nn1.cluster\n' > same
+    with=(PATH="$PWD:$PATH")
+    one mpirun -np 2 true
+    one mpirun --host "localhost,$(hostname),127.0.0.1,::1" true
+    one mpirun --host n1,n1,n1.cluster true
+    one mpirun --hostfile same true
+    one mpirun --hostfile none true
+    # options of the program are its own
+    one mpirun true --host n1,n2
+    one true --host n1,n2
+    with+=(SLURM_JOB_NUM_NODES=2 SLURM_STEP_NUM_NODES=2 SLURM_PROCID=1)
+    one true
+    with=(PATH="$PWD:$PATH" FAKE_VERBS='mlx5_0=active' LD_PRELOAD="$shims/fake_verbs.so")
+    daqiri run mpirun --host n1,n2 true
+    [ "$status" -eq 0 ]
+    [ "$(grep -c hosts <<<"$stderr")" -eq 0 ]
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The command that `daqiri run` becomes: whether it is there, and, of one that
+ * starts the ranks of a job, on how many hosts it will do so.
+ */
+
+#ifndef DAQIRI_COMMAND_H
+#define DAQIRI_COMMAND_H
+
+#include <stddef.h>
+
+/* As execvp() would look for it: 0, or the errno for which it cannot be run. */
+int daqiri_command_check(const char *name);
+
+/* Whether it is one of an MPI's (mpirun, mpiexec, ...), by its name. */
+int daqiri_command_is_starter(const char *name);
+
+/*
+ * How many different hosts a job has, as far as the command line of an MPI's
+ * starter says it (lists of hosts, and files of them), or else the environment
+ * (those of batch systems and of the MPIs); 0 if neither does. Of a command that
+ * Slurm starts once for each rank, only the first rank's has any. Writes their
+ * names, some if there are many. Two names of one host that do not look alike are
+ * two.
+ */
+size_t daqiri_command_hosts(char *const *command, char *text, size_t size);
+
+#endif
