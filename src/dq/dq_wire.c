@@ -10,14 +10,19 @@ enum {
     DQ_WIRE_MTU_MAX = 5         /* IBV_MTU_4096                              */
 };
 
+/* What frames of all versions begin with: enough to tell whose they are. */
+typedef struct {
+    uint32_t magic;
+    uint8_t  version;
+    uint8_t  kind;
+    uint8_t  reason;
+    uint8_t  rd_atomic;
+    uint64_t dst_cookie;
+} __attribute__((packed)) dq_wire_head_t;
+
 /* A frame as it lies in the datagram. */
 typedef struct {
-    uint32_t        magic;
-    uint8_t         version;
-    uint8_t         kind;
-    uint8_t         reason;
-    uint8_t         rd_atomic;
-    uint64_t        dst_cookie;
+    dq_wire_head_t  head;
     dq_iface_addr_t src;
     dq_port_addr_t  port;
     uint32_t        epoch;
@@ -36,9 +41,10 @@ typedef struct {
 } __attribute__((packed)) dq_wire_frame_t;
 
 DQ_STATIC_ASSERT(sizeof(dq_wire_frame_t) == DQ_FRAME_BYTES, "frame size");
-DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, version) == 4,
+DQ_STATIC_ASSERT(offsetof(dq_wire_head_t, version) == 4,
                  "the version stays where every version finds it");
-DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, dst_cookie) == 8, "layout");
+DQ_STATIC_ASSERT(offsetof(dq_wire_head_t, dst_cookie) == 8, "and the cookie");
+DQ_STATIC_ASSERT(sizeof(dq_wire_head_t) == 16, "layout");
 DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, epoch) == 56, "layout");
 DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 96, "layout");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -100,12 +106,14 @@ static int dq_host_is_sane(const char *host)
 void dq_frame_pack(const dq_frame_t *frame, void *buf)
 {
     dq_wire_frame_t wire = {
-        .magic      = DQ_FRAME_MAGIC,
-        .version    = DQ_WIRE_VERSION,
-        .kind       = frame->kind,
-        .reason     = frame->reason,
-        .rd_atomic  = frame->rd_atomic,
-        .dst_cookie = frame->dst_cookie,
+        .head       = {
+            .magic      = DQ_FRAME_MAGIC,
+            .version    = DQ_WIRE_VERSION,
+            .kind       = frame->kind,
+            .reason     = frame->reason,
+            .rd_atomic  = frame->rd_atomic,
+            .dst_cookie = frame->dst_cookie,
+        },
         .src        = frame->src,
         .port       = frame->port,
         .epoch      = frame->epoch,
@@ -143,7 +151,7 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
         !dq_host_is_sane(wire->host)) {
         return 0;
     }
-    if (!dq_frame_has_qp(wire->kind)) {
+    if (!dq_frame_has_qp(wire->head.kind)) {
         return 1;
     }
     return (wire->qpn <= DQ_WIRE_QPN_MAX) && (wire->psn <= DQ_WIRE_QPN_MAX) &&
@@ -152,29 +160,56 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
 }
 
 
+/* Frames of other versions may be shorter than ours. */
+static dq_wire_status_t dq_wire_head_parse(const void *buf, size_t length)
+{
+    dq_wire_head_t head;
+
+    if (length < sizeof(head)) {
+        return DQ_WIRE_SHORT;
+    }
+    memcpy(&head, buf, sizeof(head));
+    if (head.magic != DQ_FRAME_MAGIC) {
+        return DQ_WIRE_BAD_MAGIC;
+    }
+    return (head.version == DQ_WIRE_VERSION) ? DQ_WIRE_OK
+                                             : DQ_WIRE_BAD_VERSION;
+}
+
+
+unsigned dq_frame_version(const void *buf, size_t length, uint64_t my_cookie)
+{
+    dq_wire_head_t head;
+
+    if (dq_wire_head_parse(buf, length) != DQ_WIRE_BAD_VERSION) {
+        return DQ_WIRE_VERSION;
+    }
+    memcpy(&head, buf, sizeof(head));
+    return (head.dst_cookie == my_cookie) ? head.version : DQ_WIRE_VERSION;
+}
+
+
 dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
                                 uint64_t my_cookie, dq_frame_t *frame)
 {
+    dq_wire_status_t status = dq_wire_head_parse(buf, length);
     dq_wire_frame_t wire;
 
+    if (status != DQ_WIRE_OK) {
+        return status;
+    }
     if (length < sizeof(wire)) {
         return DQ_WIRE_SHORT;
     }
 
     memcpy(&wire, buf, sizeof(wire));
-    if (wire.magic != DQ_FRAME_MAGIC) {
-        return DQ_WIRE_BAD_MAGIC;
-    }
-    if (wire.version != DQ_WIRE_VERSION) {
-        return DQ_WIRE_BAD_VERSION;
-    }
     if (wire.end != DQ_FRAME_MAGIC) {
         return DQ_WIRE_BAD_MAGIC;
     }
-    if (wire.kind >= DQ_FRAME_LAST) {
+    if (wire.head.kind >= DQ_FRAME_LAST) {
         return DQ_WIRE_BAD_KIND;
     }
-    if (wire.dst_cookie != my_cookie) {
+    if (wire.head.dst_cookie != my_cookie) {
         return DQ_WIRE_BAD_COOKIE;
     }
     if (!dq_frame_is_sane(&wire)) {
@@ -182,8 +217,8 @@ dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
     }
 
     *frame = (dq_frame_t){
-        .kind       = wire.kind,
-        .dst_cookie = wire.dst_cookie,
+        .kind       = wire.head.kind,
+        .dst_cookie = wire.head.dst_cookie,
         .src        = wire.src,
         .port       = wire.port,
         .epoch      = wire.epoch,
@@ -196,8 +231,8 @@ dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
         .done       = wire.done,
         .credits    = wire.credits,
         .promised   = wire.promised,
-        .reason     = wire.reason,
-        .rd_atomic  = wire.rd_atomic,
+        .reason     = wire.head.reason,
+        .rd_atomic  = wire.head.rd_atomic,
         .pid        = wire.pid,
     };
     memcpy(frame->host, wire.host, sizeof(frame->host));

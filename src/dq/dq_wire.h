@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    DQ_WIRE_VERSION    = 5,
+    DQ_WIRE_VERSION    = 6,
     DQ_WIRE_GRH_LEN    = 40, /* in front of every UD message (IBA 11.4.1.2)  */
     DQ_WIRE_GID_LEN    = 16,
     DQ_WIRE_HOST_LEN   = 24,
@@ -113,11 +113,38 @@ typedef struct {
     uint32_t ud_qpn;
 } __attribute__((packed)) dq_iface_addr_t;
 
-/* The same, with what has to be known before anything is sent to it. */
+/* The same, with what has to be known before anything is sent to it. Up to
+ * version 5 of the wire all of seg was the size of a segment. */
 typedef struct {
     dq_iface_addr_t who;
-    uint32_t        seg_size; /* bytes of a RECV, and of the longest SEND    */
+    uint32_t        seg; /* 24 bits: bytes of a RECV, and of the longest SEND;
+                            8 bits: DQ_WIRE_VERSION, or 0: 5 or less         */
 } __attribute__((packed)) dq_iface_info_t;
+
+enum {
+    DQ_WIRE_SEG_BITS = 24,
+    DQ_WIRE_SEG_MAX  = (1 << DQ_WIRE_SEG_BITS) - 1
+};
+
+static inline dq_iface_info_t dq_iface_info_make(const dq_iface_addr_t *who,
+                                                 uint32_t seg_size)
+{
+    DQ_ASSERT(seg_size <= DQ_WIRE_SEG_MAX);
+    return (dq_iface_info_t){
+        .who = *who,
+        .seg = seg_size | ((uint32_t)DQ_WIRE_VERSION << DQ_WIRE_SEG_BITS),
+    };
+}
+
+static inline uint32_t dq_iface_info_seg_size(const dq_iface_info_t *info)
+{
+    return info->seg & DQ_WIRE_SEG_MAX;
+}
+
+static inline unsigned dq_iface_info_version(const dq_iface_info_t *info)
+{
+    return info->seg >> DQ_WIRE_SEG_BITS;
+}
 
 /* UCP packs port and info into the address that peers exchange, in few bytes:
  * uct device address <= 31, iface address <= 63 (UCX 1.13 address.c). */
@@ -166,6 +193,10 @@ void dq_frame_pack(const dq_frame_t *frame, void *buf);
 /* @a length is what came after the GRH. *frame is written only on OK. */
 dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
                                 uint64_t my_cookie, dq_frame_t *frame);
+
+/* The version of what dq_frame_parse() has found to be BAD_VERSION, if it is for
+ * us; else DQ_WIRE_VERSION. */
+unsigned dq_frame_version(const void *buf, size_t length, uint64_t my_cookie);
 
 const char *dq_wire_status_name(dq_wire_status_t status);
 const char *dq_frame_kind_name(unsigned kind);

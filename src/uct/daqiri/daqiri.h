@@ -589,6 +589,7 @@ struct uct_daqiri_iface {
     uct_daqiri_hw_t       hw;          /* when it was opened                 */
     int                   broken;      /* dq_cause_t; atomic; async writes   */
     int                   is_seg_said; /* that a peer has other segments     */
+    int                   is_version_said; /* or another version of the wire */
     ucs_list_link_t       md_link;
     struct {
         dq_watch_bounds_t bounds;      /* ucs_time_t, as is all here         */
@@ -626,7 +627,8 @@ struct uct_daqiri_iface {
 
     /* Of lines that strangers cause, one for each cause. */
     struct {
-        uct_daqiri_quiet_t carrier, ah, qp, connect, timers, destroy; /* async */
+        uct_daqiri_quiet_t carrier, ah, qp, connect, timers, destroy,
+                           version;    /* async                              */
         uct_daqiri_quiet_t gap;        /* progress                           */
     } quiet;
 
@@ -847,6 +849,9 @@ ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
 int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
                                   const uct_device_addr_t *dev_addr,
                                   const uct_iface_addr_t *iface_addr);
+/* Can it talk to an interface with this address, or endpoint's address? Says why
+ * not, once. */
+int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr);
 
 /* ---- daqiri_ep.c ---- */
 
@@ -1319,6 +1324,10 @@ void uct_daqiri_log_rarely(uct_daqiri_quiet_t *quiet, ucs_log_level_t level,
 void uct_daqiri_log_verb_rarely(uct_daqiri_quiet_t *quiet,
                                 ucs_log_level_t level, const char *subject,
                                 const char *verb, int error);
+/* That a peer has another version of the wire; 0: 5 or less. @a more: as of
+ * uct_daqiri_may_say(), or "". */
+void uct_daqiri_log_version(const uct_daqiri_iface_t *iface, unsigned version,
+                            const char *more);
 ucs_status_t uct_daqiri_cause_status(dq_cause_t cause);
 
 /* ---- daqiri_stats.c: counters that can be read while they count ---- */

@@ -538,6 +538,21 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
 
 /* ---- What arrives ---- */
 
+/* It gets no answer, for we do not know how to say one; but somebody is told. */
+static void uct_daqiri_hs_on_other_version(uct_daqiri_iface_t *iface,
+                                           const void *payload, size_t length)
+{
+    unsigned version = dq_frame_version(payload, length,
+                                        iface->config.addr.cookie);
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    if ((version != DQ_WIRE_VERSION) &&
+        uct_daqiri_may_say(&iface->quiet.version, more)) {
+        uct_daqiri_log_version(iface, version, more);
+    }
+}
+
+
 static int uct_daqiri_hs_parse(uct_daqiri_iface_t *iface, const void *payload,
                                size_t length, dq_frame_t *frame)
 {
@@ -547,6 +562,9 @@ static int uct_daqiri_hs_parse(uct_daqiri_iface_t *iface, const void *payload,
     parsed = dq_frame_parse(payload, length, iface->config.addr.cookie, frame);
     if (parsed != DQ_WIRE_OK) {
         iface->count->frames_dropped[parsed]++;
+    }
+    if (parsed == DQ_WIRE_BAD_VERSION) {
+        uct_daqiri_hs_on_other_version(iface, payload, length);
     }
     return parsed == DQ_WIRE_OK;
 }

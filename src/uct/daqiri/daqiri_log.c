@@ -106,6 +106,19 @@ void uct_daqiri_log_verb_rarely(uct_daqiri_quiet_t *quiet,
 }
 
 
+void uct_daqiri_log_version(const uct_daqiri_iface_t *iface, unsigned version,
+                            const char *more)
+{
+    enum { ADDRESSES_SAY = 6 }; /* from this one on */
+
+    ucs_warn("daqiri: %s does not connect to a peer with version %u%s of "
+             "daqiri's wire, for here it is %u: install the same ucx-daqiri on "
+             "both sides%s", iface->config.port_name,
+             (version == 0) ? ADDRESSES_SAY - 1 : version,
+             (version == 0) ? " or less" : "", DQ_WIRE_VERSION, more);
+}
+
+
 ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
 {
     switch (cause) {

@@ -77,6 +77,9 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     if (!stub->is_stub) {
         return uct_daqiri_p2p_again(stub, &peer);
     }
+    if (!uct_daqiri_iface_is_alike(stub->iface, ep_addr)) {
+        return UCS_ERR_UNREACHABLE;
+    }
     status = uct_daqiri_conn_get(stub->iface, &port, &peer, &ep->conn);
     if (status != UCS_OK) {
         ep->conn = stub;

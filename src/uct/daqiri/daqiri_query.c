@@ -117,10 +117,8 @@ ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
                                           uct_iface_addr_t *addr)
 {
     uct_daqiri_iface_t *iface  = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-    const dq_iface_info_t info = {
-        .who      = iface->config.addr,
-        .seg_size = iface->config.seg_size,
-    };
+    const dq_iface_info_t info = dq_iface_info_make(&iface->config.addr,
+                                                    iface->config.seg_size);
 
     memcpy(addr, &info, sizeof(info));
     return UCS_OK;
@@ -130,22 +128,47 @@ ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
 /* What one side sends must fit what the other has posted. What suits a device
  * differs (SEG_SIZE=auto), so this need not be anybody's mistake. */
 static int uct_daqiri_iface_is_seg_alike(uct_daqiri_iface_t *iface,
-                                         const uct_iface_addr_t *addr)
+                                         const dq_iface_info_t *info)
 {
-    dq_iface_info_t info;
+    uint32_t seg_size = dq_iface_info_seg_size(info);
 
-    memcpy(&info, addr, sizeof(info)); /* it may lie at any address */
-    if (info.seg_size == iface->config.seg_size) {
+    if (seg_size == iface->config.seg_size) {
         return 1;
     }
     if (!iface->is_seg_said) {
         iface->is_seg_said = 1;
         ucs_warn("daqiri: %s does not connect to a peer whose segments have %u "
                  "bytes, for here they have %zu: set UCX_DAQIRI_SEG_SIZE to "
-                 "the same on both sides", iface->config.port_name,
-                 info.seg_size, iface->config.seg_size);
+                 "the same on both sides", iface->config.port_name, seg_size,
+                 iface->config.seg_size);
     }
     return 0;
+}
+
+
+static int uct_daqiri_iface_is_version_alike(uct_daqiri_iface_t *iface,
+                                             const dq_iface_info_t *info)
+{
+    unsigned version = dq_iface_info_version(info);
+
+    if (version == DQ_WIRE_VERSION) {
+        return 1;
+    }
+    if (!iface->is_version_said) {
+        iface->is_version_said = 1;
+        uct_daqiri_log_version(iface, version, "");
+    }
+    return 0;
+}
+
+
+int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr)
+{
+    dq_iface_info_t info;
+
+    memcpy(&info, addr, sizeof(info)); /* it may lie at any address */
+    return uct_daqiri_iface_is_version_alike(iface, &info) &&
+           uct_daqiri_iface_is_seg_alike(iface, &info);
 }
 
 
@@ -157,5 +180,5 @@ int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
 
     return uct_daqiri_port_reaches(iface, (const dq_port_addr_t*)dev_addr) &&
            ((iface_addr == NULL) ||
-            uct_daqiri_iface_is_seg_alike(iface, iface_addr));
+            uct_daqiri_iface_is_alike(iface, iface_addr));
 }

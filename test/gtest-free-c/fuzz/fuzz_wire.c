@@ -39,11 +39,14 @@ static void fuzz_frame(const uint8_t *data, size_t size)
     before = frame;
     status = dq_frame_parse(data, size, COOKIE, &frame);
     FUZZ_MUST(status < DQ_WIRE_LAST);
-    FUZZ_MUST((status == DQ_WIRE_SHORT) == (size < DQ_FRAME_BYTES));
+    FUZZ_MUST((status != DQ_WIRE_SHORT) || (size < DQ_FRAME_BYTES));
+    FUZZ_MUST((dq_frame_version(data, size, COOKIE) == DQ_WIRE_VERSION) ||
+              (status == DQ_WIRE_BAD_VERSION));
     if (status != DQ_WIRE_OK) {
         FUZZ_MUST(memcmp(&frame, &before, sizeof(frame)) == 0);
         return;
     }
+    FUZZ_MUST(size >= DQ_FRAME_BYTES);
 
     FUZZ_MUST((frame.kind < DQ_FRAME_LAST) && (frame.dst_cookie == COOKIE));
     FUZZ_MUST((frame.epoch != 0) && (frame.src.ud_qpn <= 0xffffff));

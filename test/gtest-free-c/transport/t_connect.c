@@ -4,6 +4,7 @@
  * there are, and although the peer computes; and how they part.
  */
 #include "t_uct.h"
+#include "dq/dq_wire.h"
 
 #include <string.h>
 
@@ -54,6 +55,56 @@ START_TEST(test_other_segments)
                                   "have 4084: set UCX_DAQIRI_SEG_SIZE"), 1);
     ck_assert_uint_eq(t_log_count("segments have 4084 bytes, for here they "
                                   "have 8180: set UCX_DAQIRI_SEG_SIZE"), 1);
+}
+END_TEST
+
+
+/* An address as a version gives it: 0 for what all before 6 do. */
+static void make_version(t_address_t *address, unsigned version)
+{
+    dq_iface_info_t info;
+
+    memcpy(&info, address->iface, sizeof(info));
+    info.seg = (info.seg & DQ_WIRE_SEG_MAX) | (version << DQ_WIRE_SEG_BITS);
+    memcpy(address->iface, &info, sizeof(info));
+}
+
+
+static const struct {
+    unsigned   version;
+    const char *words;
+} versions[] = {
+    {0, "does not connect to a peer with version 5 or less of daqiri's wire, "
+        "for here it is 6: install the same ucx-daqiri on both sides"},
+    {7, "does not connect to a peer with version 7 of daqiri's wire, for here "
+        "it is 6: install the same ucx-daqiri on both sides"},
+};
+
+
+/* No frame of either would mean anything to the other: said at once. */
+START_TEST(test_other_version)
+{
+    t_end_t *end, *other;
+    t_link_t *link;
+    unsigned i;
+
+    t_only_daqiri("tells its peers its version");
+    end   = t_end_open("");
+    other = t_end_open("");
+    ck_assert(reaches(end, other));
+
+    make_version(&other->address, versions[_i].version);
+    t_expect_log(versions[_i].words);
+    for (i = 0; i < 3; i++) {
+        ck_assert(!reaches(end, other));
+    }
+    link = t_link_make(end, 1);
+    ck_assert_int_eq(uct_ep_connect_to_ep(
+                             link->ep,
+                             (const uct_device_addr_t*)other->address.dev,
+                             (const uct_ep_addr_t*)other->address.iface),
+                     UCS_ERR_UNREACHABLE);
+    ck_assert_uint_eq(t_log_count(versions[_i].words), 1);
 }
 END_TEST
 
@@ -738,6 +789,8 @@ static Suite *suite_connect(void)
     TCase *team  = t_uct_case("two processes");
 
     tcase_add_test(meet, test_other_segments);
+    tcase_add_loop_test(meet, test_other_version, 0,
+                        sizeof(versions) / sizeof(versions[0]));
     tcase_add_test(meet, test_many_endpoints_one_connection);
     tcase_add_test(meet, test_to_oneself);
     tcase_add_test(meet, test_endpoints_come_and_go);

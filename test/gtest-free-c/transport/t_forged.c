@@ -557,6 +557,57 @@ START_TEST(test_noise)
 END_TEST
 
 
+/* ---- Of another version of the wire ---- */
+
+enum {
+    OLD_VERSION = 5,
+    OLD_BYTES   = 124, /* of a frame                                         */
+    AT_VERSION  = 4,
+    OLD_FRAMES  = 200
+};
+
+
+/* What an old process would say. Of the layout only the head is looked at. */
+static void forger_say_old(uint64_t cookie)
+{
+    uint8_t *bytes   = &forger.memory[SLOT * RECVS];
+    dq_frame_t frame = forger_frame(DQ_FRAME_REQ);
+
+    frame.dst_cookie = cookie;
+    dq_frame_pack(&frame, bytes);
+    bytes[AT_VERSION] = OLD_VERSION;
+    forger_send(OLD_BYTES);
+}
+
+
+/* It is said, with its number, once a second; but not of a stranger without the
+ * cookie. */
+START_TEST(test_other_version)
+{
+    static const char words[] = "does not connect to a peer with version 5 of "
+                                "daqiri's wire, for here it is 6";
+    unsigned i;
+
+    pair_open();
+    for (i = 0; i < OLD_FRAMES; i++) {
+        forger_say_old(forger.victim.cookie ^ 1);
+    }
+    forger_settle(FORGER + 1);
+    ck_assert_uint_eq(t_log_count(words), 0);
+
+    t_expect_log(words);
+    for (i = 0; i < OLD_FRAMES; i++) {
+        forger_say_old(forger.victim.cookie);
+    }
+    T_WAIT(t_log_count(words) > 0);
+    pair_close(0, 0);
+    ck_assert_uint_lt(t_log_count(words), OLD_FRAMES);
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_version"),
+                      2 * OLD_FRAMES);
+}
+END_TEST
+
+
 /* ---- Datagrams longer than any frame ---- */
 
 /* Around what a slot of the receiver's has behind the GRH, and the MTU. */
@@ -939,6 +990,7 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_of_old_epochs);
     tcase_add_test(tcase, test_of_other_interfaces);
     tcase_add_test(tcase, test_noise);
+    tcase_add_test(tcase, test_other_version);
     tcase_add_test(tcase, test_longer_than_a_frame);
     tcase_add_loop_test(tcase, test_address_wins, 0, PLACES);
     tcase_add_test(tcase, test_address_wins_at_once);

@@ -175,7 +175,7 @@ static const struct {
     uint8_t  bytes[8];
 } layout[] = {
     {AT_MAGIC, 4, {'d', 'q', 'r', 'i'}},
-    {AT_VERSION, 1, {5}},
+    {AT_VERSION, 1, {6}},
     {AT_KIND, 1, {DQ_FRAME_REP}},
     {AT_REASON, 1, {0x13}},
     {AT_RD_ATOMIC, 1, {0x10}},
@@ -431,7 +431,8 @@ START_TEST(test_every_kind_and_version)
 END_TEST
 
 
-/* A frame of another version is told apart although all else differs. */
+/* A frame of another version is told apart although all else differs, its length
+ * too; but for the cookie, which says whether it is for us. */
 START_TEST(test_version_comes_first)
 {
     dq_frame_t frame = sample_frame(DQ_FRAME_REQ);
@@ -440,8 +441,75 @@ START_TEST(test_version_comes_first)
 
     pack(&frame, bytes);
     memset(bytes + AT_KIND, 0xee, sizeof(bytes) - AT_KIND);
-    bytes[AT_VERSION] = DQ_WIRE_VERSION + 1;
-    T_NEED_EQ(parse(bytes, sizeof(bytes), &back), DQ_WIRE_BAD_VERSION);
+    bytes[AT_VERSION] = DQ_WIRE_VERSION - 1;
+    for (t_at = 0; t_at <= DQ_FRAME_BYTES; t_at++) {
+        T_NEED_EQ(parse(bytes, t_at, &back),
+                  (t_at < AT_COOKIE + 8) ? DQ_WIRE_SHORT : DQ_WIRE_BAD_VERSION);
+    }
+}
+END_TEST
+
+
+static unsigned version_of(const uint8_t *bytes, size_t length)
+{
+    uint8_t *copy = malloc(length);
+    unsigned version;
+
+    T_NEED((copy != NULL) || (length == 0));
+    if (length > 0) {
+        memcpy(copy, bytes, length);
+    }
+    version = dq_frame_version(copy, length, COOKIE);
+    free(copy);
+    return version;
+}
+
+
+START_TEST(test_whose_version)
+{
+    dq_frame_t frame = sample_frame(DQ_FRAME_REQ);
+    uint8_t bytes[DQ_FRAME_BYTES];
+    unsigned length;
+
+    for (t_at = 0; t_at < 256; t_at++) {
+        pack(&frame, bytes);
+        bytes[AT_VERSION] = t_at;
+        for (length = 0; length <= sizeof(bytes); length++) {
+            T_NEED_EQ(version_of(bytes, length),
+                      (length < AT_COOKIE + 8) ? DQ_WIRE_VERSION : t_at);
+        }
+        bytes[AT_COOKIE] ^= 1;
+        T_NEED_EQ(version_of(bytes, sizeof(bytes)), DQ_WIRE_VERSION);
+        bytes[AT_COOKIE] ^= 1;
+        bytes[AT_MAGIC]  ^= 1;
+        T_NEED_EQ(version_of(bytes, sizeof(bytes)), DQ_WIRE_VERSION);
+    }
+}
+END_TEST
+
+
+/* ---- The address that UCP carries ---- */
+
+START_TEST(test_iface_info)
+{
+    static const uint32_t sizes[] = {256, 12292, 16452, 1 << 20,
+                                     DQ_WIRE_SEG_MAX};
+    const dq_iface_addr_t who     = sample_frame(DQ_FRAME_REQ).src;
+    dq_iface_info_t info;
+    uint8_t bytes[sizeof(info)];
+    unsigned i;
+
+    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        info = dq_iface_info_make(&who, sizes[i]);
+        ck_assert_mem_eq(&info.who, &who, sizeof(who));
+        ck_assert_uint_eq(dq_iface_info_seg_size(&info), sizes[i]);
+        ck_assert_uint_eq(dq_iface_info_version(&info), DQ_WIRE_VERSION);
+        memcpy(bytes, &info, sizeof(bytes));
+        ck_assert_uint_eq(bytes[23], DQ_WIRE_VERSION);
+    }
+    info.seg = 16452; /* as all versions before 6 have it */
+    ck_assert_uint_eq(dq_iface_info_seg_size(&info), 16452);
+    ck_assert_uint_eq(dq_iface_info_version(&info), 0);
 }
 END_TEST
 
@@ -548,6 +616,7 @@ static Suite *suite_wire(void)
 {
     Suite *suite    = suite_create("wire");
     TCase *frames   = tcase_create("frames");
+    TCase *address  = tcase_create("address");
     TCase *messages = tcase_create("messages");
 
     tcase_set_timeout(frames, T_TIMEOUT);
@@ -561,7 +630,11 @@ static Suite *suite_wire(void)
     tcase_add_test(frames, test_every_kind_and_version);
     tcase_add_test(frames, test_host);
     tcase_add_test(frames, test_version_comes_first);
+    tcase_add_test(frames, test_whose_version);
     suite_add_tcase(suite, frames);
+
+    tcase_add_test(address, test_iface_info);
+    suite_add_tcase(suite, address);
 
     tcase_set_timeout(messages, T_TIMEOUT);
     tcase_add_test(messages, test_msg_layout);
