@@ -171,6 +171,17 @@ static int dq_conn_is_mine(const dq_conn_t *conn, uint32_t epoch)
 }
 
 
+/* Which attempt of ours can a peer have lost? With an end that is UP it has been
+ * connected to the current one. Any other may be ahead of it. */
+static int dq_conn_is_known(const dq_conn_t *conn, uint32_t epoch)
+{
+    if (conn->state == DQ_CONN_UP) {
+        return epoch == conn->epoch;
+    }
+    return (epoch == 0) || dq_conn_is_mine(conn, epoch);
+}
+
+
 static dq_conn_event_t dq_conn_classify_req(const dq_conn_t *conn,
                                             const dq_frame_t *frame)
 {
@@ -184,8 +195,7 @@ static dq_conn_event_t dq_conn_classify_req(const dq_conn_t *conn,
     if ((conn->peer_first != 0) && (frame->first != conn->peer_first)) {
         return DQ_EV_FORGOT;
     }
-    if ((frame->peer_epoch != 0) &&
-        !dq_conn_is_mine(conn, frame->peer_epoch)) {
+    if (!dq_conn_is_known(conn, frame->peer_epoch)) {
         return DQ_EV_UNKNOWN;
     }
     /* who names our current attempt has answered it already, and lost the QP:
@@ -195,6 +205,13 @@ static dq_conn_event_t dq_conn_classify_req(const dq_conn_t *conn,
         return DQ_EV_REQ_CROSS;
     }
     return DQ_EV_REQ;
+}
+
+
+int dq_conn_is_forged(const dq_conn_t *conn, const dq_frame_t *frame)
+{
+    return (conn->epoch != 0) && (frame->peer_epoch == conn->epoch) &&
+           (frame->peer_mark != conn->mark);
 }
 
 
@@ -223,6 +240,9 @@ int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame)
 dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
                                  const dq_frame_t *frame)
 {
+    if (dq_conn_is_forged(conn, frame)) {
+        return DQ_EV_STALE;
+    }
     switch (frame->kind) {
     case DQ_FRAME_REQ:
         return dq_conn_classify_req(conn, frame);
@@ -248,12 +268,14 @@ uint32_t dq_conn_step(dq_conn_t *conn, dq_conn_event_t event,
     if (cell.actions & DQ_ACT_QP_CREATE) {
         conn->epoch      = next_epoch;
         conn->first      = (conn->first == 0) ? next_epoch : conn->first;
+        conn->mark       = 0;
         conn->peer_epoch = 0;
     }
     if ((cell.actions & DQ_ACT_QP_CONNECT) && (frame != NULL)) {
         conn->peer_epoch = frame->epoch;
         conn->peer_last  = frame->epoch;
         conn->peer_first = frame->first;
+        conn->peer_mark  = frame->mark;
     }
     conn->state = cell.next;
     return cell.actions;

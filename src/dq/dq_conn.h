@@ -25,6 +25,11 @@
  * An epoch names one attempt of one end. Frames of an older attempt, or that
  * answer one, are STALE and change nothing.
  *
+ * Epochs are counted, so anybody can guess one. Each attempt has a mark besides,
+ * which is drawn, and told to the peer alone. A frame that names our current
+ * attempt must have its mark, or it is STALE, whatever it is: so who takes us to
+ * UP has heard our REQ or REP.
+ *
  * A connection outlives its QP. When that dies, or the peer says in a new REQ
  * that its own has died, the old one is drained (LOST): only then it is final
  * how much it has delivered, and the next REQ or REP may say so. A REQ that
@@ -102,9 +107,15 @@ typedef struct {
                                    connected to; 0 if it is to none          */
     uint32_t        peer_last;  /* the last one that was not 0               */
     uint32_t        peer_first; /* the peer's first attempt, once we know it */
+    uint64_t        mark;       /* of our current attempt; the caller draws it
+                                   with DQ_ACT_QP_CREATE                     */
+    uint64_t        peer_mark;  /* of peer_last                              */
 } dq_conn_t;
 
 void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid);
+
+/* Does it name our current attempt, without its mark? */
+int dq_conn_is_forged(const dq_conn_t *conn, const dq_frame_t *frame);
 
 /* Is this GONE about the connection that we hold, not about one before it? */
 int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame);

@@ -36,6 +36,8 @@ typedef struct {
     uint16_t        credits;
     uint16_t        promised;
     uint32_t        pid;
+    uint64_t        mark;
+    uint64_t        peer_mark;
     char            host[DQ_WIRE_HOST_LEN];
     uint32_t        end; /* the magic again: a cut frame has none            */
 } __attribute__((packed)) dq_wire_frame_t;
@@ -46,7 +48,8 @@ DQ_STATIC_ASSERT(offsetof(dq_wire_head_t, version) == 4,
 DQ_STATIC_ASSERT(offsetof(dq_wire_head_t, dst_cookie) == 8, "and the cookie");
 DQ_STATIC_ASSERT(sizeof(dq_wire_head_t) == 16, "layout");
 DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, epoch) == 56, "layout");
-DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 96, "layout");
+DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, mark) == 96, "layout");
+DQ_STATIC_ASSERT(offsetof(dq_wire_frame_t, host) == 112, "layout");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "dq_wire.c packs structures as they lie: write the swaps first"
 #endif
@@ -127,6 +130,8 @@ void dq_frame_pack(const dq_frame_t *frame, void *buf)
         .credits    = frame->credits,
         .promised   = frame->promised,
         .pid        = frame->pid,
+        .mark       = frame->mark,
+        .peer_mark  = frame->peer_mark,
         .end        = DQ_FRAME_MAGIC,
     };
 
@@ -141,7 +146,8 @@ static int dq_frame_has_qp(unsigned kind)
 }
 
 
-/* Ranges of what the fields mean; the epoch 0 stands for "none". */
+/* Ranges of what the fields mean; the epoch 0 stands for "none", as does the
+ * mark. */
 static int dq_frame_is_sane(const dq_wire_frame_t *wire)
 {
     if ((wire->epoch == 0) ||
@@ -155,7 +161,8 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
         return 1;
     }
     return (wire->qpn <= DQ_WIRE_QPN_MAX) && (wire->psn <= DQ_WIRE_QPN_MAX) &&
-           (wire->first != 0) && (wire->credits >= DQ_WINDOW_MIN) &&
+           (wire->first != 0) && (wire->mark != 0) &&
+           (wire->credits >= DQ_WINDOW_MIN) &&
            (wire->promised <= wire->credits);
 }
 
@@ -234,6 +241,8 @@ dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
         .reason     = wire.head.reason,
         .rd_atomic  = wire.head.rd_atomic,
         .pid        = wire.pid,
+        .mark       = wire.mark,
+        .peer_mark  = wire.peer_mark,
     };
     memcpy(frame->host, wire.host, sizeof(frame->host));
     return DQ_WIRE_OK;
@@ -250,6 +259,7 @@ const char *dq_wire_status_name(dq_wire_status_t status)
         [DQ_WIRE_BAD_KIND]    = "bad_kind",
         [DQ_WIRE_BAD_FIELD]   = "bad_field",
         [DQ_WIRE_BAD_COOKIE]  = "bad_cookie",
+        [DQ_WIRE_BAD_MARK]    = "bad_mark",
     };
 
     return (status < DQ_WIRE_LAST) ? names[status] : "?";

@@ -34,6 +34,7 @@ typedef enum {
     DQ_WIRE_BAD_FIELD,   /* a value out of its range                         */
     DQ_WIRE_BAD_COOKIE,  /* meant for an interface that is not this one, or
                             from one that is not where the peer is           */
+    DQ_WIRE_BAD_MARK,    /* names an attempt, and does not know its mark     */
     DQ_WIRE_LAST
 } dq_wire_status_t;
 
@@ -176,12 +177,16 @@ typedef struct {
     uint8_t         rd_atomic;  /* READs that the sender's QP can answer at
                                    once (IBA 9.7.4)                          */
     uint32_t        pid;        /* of the sender, for messages to people     */
+    uint64_t        mark;       /* of the sender's attempt: drawn, and told to
+                                   nobody else; not 0 in a REQ or REP        */
+    uint64_t        peer_mark;  /* of the attempt that peer_epoch names: shows
+                                   that the sender has heard of it           */
     char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise:
                                    printable ASCII, as dq_wire_host() makes
                                    it                                        */
 } dq_frame_t;
 
-enum { DQ_FRAME_BYTES = 124 }; /* what a packed frame takes                  */
+enum { DQ_FRAME_BYTES = 140 }; /* what a packed frame takes                  */
 
 /* The name of this host as a frame may have it: cut, and question marks for what
  * a terminal could take for a command. */

@@ -300,7 +300,8 @@ enum {
     /* progress -> async */
     UCT_DAQIRI_CMD_OPEN  = UCS_BIT(0),
     UCT_DAQIRI_CMD_FAIL  = UCS_BIT(1), /* the QP died                        */
-    UCT_DAQIRI_CMD_READY = UCS_BIT(2), /* data came: as good as an RTU       */
+    UCT_DAQIRI_CMD_READY = UCS_BIT(2), /* data came: as good as an RTU, if
+                                          somebody here wants it             */
     UCT_DAQIRI_CMD_REAP  = UCS_BIT(3), /* let go of it                       */
     UCT_DAQIRI_CMD_LOSE  = UCS_BIT(4), /* the QP died, a new one may do      */
     UCT_DAQIRI_CMD_DRAINED = UCS_BIT(5), /* and is done with: conn->resume   */
@@ -628,7 +629,7 @@ struct uct_daqiri_iface {
     /* Of lines that strangers cause, one for each cause. */
     struct {
         uct_daqiri_quiet_t carrier, ah, qp, connect, timers, destroy,
-                           version;    /* async                              */
+                           version, draw; /* async                           */
         uct_daqiri_quiet_t gap;        /* progress                           */
     } quiet;
 
@@ -834,6 +835,10 @@ UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,
                            const uct_iface_config_t*);
 UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_iface_t, uct_iface_t);
 
+/* Bytes that nobody can guess. Says so if there are none. Async; and the thread
+ * that opens the interface, before it starts. */
+ucs_status_t uct_daqiri_draw(uct_daqiri_iface_t *iface, void *bytes,
+                             size_t length);
 unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface);
 ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                     uct_completion_t *comp);

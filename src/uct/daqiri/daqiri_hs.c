@@ -112,7 +112,9 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
 
     frame.epoch      = conn->hs.machine.epoch;
     frame.first      = conn->hs.machine.first;
+    frame.mark       = conn->hs.machine.mark;
     frame.peer_epoch = conn->hs.machine.peer_epoch;
+    frame.peer_mark  = conn->hs.machine.peer_mark;
     frame.psn        = conn->hs.psn;
     frame.credits    = conn->hs.window;
     frame.delivered  = conn->hs.resume.delivered;
@@ -224,6 +226,7 @@ static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
     }
     frame            = uct_daqiri_hs_frame(conn, kind);
     frame.peer_epoch = request->epoch;
+    frame.peer_mark  = request->mark;
     (void)uct_daqiri_hs_post(conn, &frame);
 }
 
@@ -248,6 +251,7 @@ static void uct_daqiri_hs_refuse_stranger(uct_daqiri_iface_t *iface,
     frame.epoch      = uct_daqiri_hs_epoch(iface);
     frame.first      = frame.epoch;
     frame.peer_epoch = request->epoch;
+    frame.peer_mark  = request->mark;
     (void)uct_daqiri_ud_send_once(iface, ah, request->src.ud_qpn, &frame);
 }
 
@@ -271,7 +275,7 @@ void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
 /* ---- Whose first word has been answered, and no more ---- */
 
 /* Anybody can say a REQ in any name. That the answer arrives where it says is
- * shown by the RTU, or by data. */
+ * shown by the mark of our REP, which the RTU must have. */
 static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
 {
     conn->iface->cm.unproven -= conn->hs.is_unproven;
@@ -497,6 +501,19 @@ static void uct_daqiri_hs_call(uct_daqiri_conn_t *conn)
 }
 
 
+/*
+ * Who sends data has heard our REP, if it is the peer. But data shows no mark: to
+ * get a packet into our QP takes its number, which devices count, and the PSN that
+ * the REQ itself has named. So of a conn that only a REQ has asked for, it says
+ * nothing. The REP is said again until the RTU comes.
+ */
+static int uct_daqiri_hs_heeds_data(const uct_daqiri_conn_t *conn)
+{
+    return (conn->hs.machine.state == DQ_CONN_REP_SENT) &&
+           !conn->hs.is_unproven;
+}
+
+
 void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
 {
     if (commands & UCT_DAQIRI_CMD_REAP) {
@@ -510,8 +527,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         uct_daqiri_hs_prove(conn); /* it is wanted here */
         uct_daqiri_hs_open(conn, DQ_EV_OPEN);
     }
-    if ((commands & UCT_DAQIRI_CMD_READY) &&
-        (conn->hs.machine.state == DQ_CONN_REP_SENT)) {
+    if ((commands & UCT_DAQIRI_CMD_READY) && uct_daqiri_hs_heeds_data(conn)) {
         uct_daqiri_hs_step(conn, DQ_EV_RTU, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_LOSE) {
@@ -582,6 +598,10 @@ static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
     if (!uct_daqiri_conn_is_at(conn, &frame->port, &frame->src)) {
         /* who the peer is, the sender does not know: so it is not the peer */
         iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
+        return NULL;
+    }
+    if (dq_conn_is_forged(&conn->hs.machine, frame)) {
+        iface->count->frames_dropped[DQ_WIRE_BAD_MARK]++;
         return NULL;
     }
     __atomic_fetch_add(&conn->mute.heard, 1, __ATOMIC_RELAXED);

@@ -133,23 +133,37 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
 }
 
 
-/* The cookie tells peers from strangers, so it must not follow from what every
- * peer is told. So few bytes come whole, or not at all. */
-static ucs_status_t uct_daqiri_iface_draw_cookie(uct_daqiri_iface_t *iface)
+/* So few bytes come whole, or not at all. */
+ucs_status_t uct_daqiri_draw(uct_daqiri_iface_t *iface, void *bytes,
+                             size_t length)
 {
-    uint64_t drawn;
     ssize_t ret;
 
     do {
-        ret = getrandom(&drawn, sizeof(drawn), 0);
+        ret = getrandom(bytes, length, 0);
     } while ((ret < 0) && (errno == EINTR));
-    if (ret != sizeof(drawn)) {
-        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME, "getrandom",
-                            (ret < 0) ? errno : EIO);
+    if (ret != (ssize_t)length) {
+        uct_daqiri_log_verb_rarely(&iface->quiet.draw, UCS_LOG_LEVEL_ERROR,
+                                   UCT_DAQIRI_NAME, "getrandom",
+                                   (ret < 0) ? errno : EIO);
         return UCS_ERR_IO_ERROR;
     }
-    iface->config.addr.cookie = drawn; /* of a packed struct: no pointer */
     return UCS_OK;
+}
+
+
+/* The cookie tells peers from strangers, so it must not follow from what every
+ * peer is told. */
+static ucs_status_t uct_daqiri_iface_draw_cookie(uct_daqiri_iface_t *iface)
+{
+    uint64_t drawn;
+    ucs_status_t status;
+
+    status = uct_daqiri_draw(iface, &drawn, sizeof(drawn));
+    if (status == UCS_OK) {
+        iface->config.addr.cookie = drawn; /* of a packed struct: no pointer */
+    }
+    return status;
 }
 
 

@@ -191,6 +191,24 @@ struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
 }
 
 
+/* What only the peer is to know of this attempt. 0 would be no mark. */
+static ucs_status_t uct_daqiri_link_draw(uct_daqiri_conn_t *conn)
+{
+    struct {
+        uint64_t mark, psn;
+    } drawn;
+    ucs_status_t status;
+
+    status = uct_daqiri_draw(conn->iface, &drawn, sizeof(drawn));
+    if (status != UCS_OK) {
+        return status;
+    }
+    conn->hs.machine.mark = (drawn.mark != 0) ? drawn.mark : 1;
+    conn->hs.psn          = drawn.psn & UCS_MASK(24);
+    return UCS_OK;
+}
+
+
 ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
@@ -201,6 +219,10 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
     if ((status != UCS_OK) && (status != UCS_ERR_UNREACHABLE)) {
         return status;
     }
+    status = uct_daqiri_link_draw(conn);
+    if (status != UCS_OK) {
+        return status;
+    }
 
     status = uct_daqiri_qp_create(iface, is_another ? UCS_LOG_LEVEL_DEBUG
                                                     : UCS_LOG_LEVEL_ERROR,
@@ -208,8 +230,7 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
     if (status != UCS_OK) {
         return is_another ? status : UCS_ERR_IO_ERROR;
     }
-    conn->hs.psn = ucs_generate_uuid((uintptr_t)conn) & UCS_MASK(24);
-    status       = uct_daqiri_link_enter_qpn(conn);
+    status = uct_daqiri_link_enter_qpn(conn);
     if (status != UCS_OK) {
         return status;
     }

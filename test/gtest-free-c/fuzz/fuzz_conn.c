@@ -6,11 +6,13 @@
  *   - a QP is made when there is none, and connected once, to a frame's;
  *   - who is UP has a connected QP; who is DEAD stays so;
  *   - the timer runs while an answer is awaited, and only then;
- *   - a frame of an attempt that is over, or that answers one, moves nothing.
+ *   - a frame of an attempt that is over, or that answers one, moves nothing;
+ *     nor does one that names the current attempt and does not know its mark.
  *
  * Each step takes four bytes: what; kind and whether the next action fails; the
  * epochs, three bits each, counted from our own and from the peer's last one,
- * so that what fits is as frequent as what does not.
+ * so that what fits is as frequent as what does not, and a bit for a mark that is
+ * wrong.
  */
 #include "fuzz.h"
 
@@ -31,6 +33,13 @@ static void fuzz_step(fuzz_side_t *side, dq_conn_event_t event,
                       const dq_frame_t *frame);
 
 
+/* What is drawn for an attempt, of either end. */
+static uint64_t fuzz_mark(uint32_t epoch)
+{
+    return (UINT64_C(1) << 40) + epoch;
+}
+
+
 /* What the caller does. Non-zero: it could not. */
 static int fuzz_act(fuzz_side_t *side, uint32_t action,
                     const dq_frame_t *frame)
@@ -41,11 +50,14 @@ static int fuzz_act(fuzz_side_t *side, uint32_t action,
         return 0;
     case DQ_ACT_QP_CREATE:
         FUZZ_MUST(!side->has_qp && (side->conn.epoch != 0));
-        side->has_qp = !side->may_fail;
+        FUZZ_MUST(side->conn.mark == 0);
+        side->conn.mark = fuzz_mark(side->conn.epoch);
+        side->has_qp    = !side->may_fail;
         return side->may_fail;
     case DQ_ACT_QP_CONNECT:
         FUZZ_MUST(side->has_qp && !side->is_connected && (frame != NULL));
         FUZZ_MUST(side->conn.peer_epoch == frame->epoch);
+        FUZZ_MUST(side->conn.peer_mark == frame->mark);
         side->is_connected = !side->may_fail;
         return side->may_fail;
     case DQ_ACT_SEND_REQ:
@@ -121,6 +133,10 @@ static int fuzz_is_over(const dq_conn_t *conn, const dq_frame_t *frame)
     int is_older = (conn->peer_last != 0) &&
                    dq_epoch_is_newer(conn->peer_last, frame->epoch);
 
+    if ((conn->epoch != 0) && (frame->peer_epoch == conn->epoch) &&
+        (frame->peer_mark != fuzz_mark(conn->epoch))) {
+        return 1;
+    }
     if (frame->kind == DQ_FRAME_REQ) {
         return is_older;
     }
@@ -151,6 +167,8 @@ static void fuzz_arrive(fuzz_side_t *side, const uint8_t *bytes)
     if ((frame.first == 0) && (frame.kind <= DQ_FRAME_REP)) {
         frame.first = 1;
     }
+    frame.mark      = fuzz_mark(frame.epoch);
+    frame.peer_mark = fuzz_mark(frame.peer_epoch) ^ ((bytes[3] >> 3) & 1);
     event = dq_conn_classify(&side->conn, &frame);
     FUZZ_MUST(event < DQ_EV_LAST);
     is_over = fuzz_is_over(&before, &frame);
@@ -160,7 +178,8 @@ static void fuzz_arrive(fuzz_side_t *side, const uint8_t *bytes)
         FUZZ_MUST((side->conn.state == before.state) &&
                   (side->conn.epoch == before.epoch) &&
                   (side->conn.peer_epoch == before.peer_epoch) &&
-                  (side->conn.peer_last == before.peer_last));
+                  (side->conn.peer_last == before.peer_last) &&
+                  (side->conn.peer_mark == before.peer_mark));
     }
 }
 

@@ -2,7 +2,8 @@
 /*
  * Messages and frames: whatever arrives, nothing behind its end is read; what
  * is taken is within the ranges that dq_wire.h promises, and packs to the very
- * bytes that it came as.
+ * bytes that it came as. An input is also tried as one of our version, so that
+ * those that are kept do not end with it.
  */
 #include "fuzz.h"
 
@@ -11,6 +12,8 @@
 #include <string.h>
 
 #define COOKIE UINT64_C(0x1122334455667788)
+
+enum { AT_VERSION = 4 };
 
 
 static void fuzz_message(const uint8_t *data, size_t size)
@@ -54,6 +57,7 @@ static void fuzz_frame(const uint8_t *data, size_t size)
     if ((frame.kind == DQ_FRAME_REQ) || (frame.kind == DQ_FRAME_REP)) {
         FUZZ_MUST((frame.qpn <= 0xffffff) && (frame.psn <= 0xffffff));
         FUZZ_MUST((frame.first != 0) && (frame.credits >= DQ_WINDOW_MIN));
+        FUZZ_MUST(frame.mark != 0);
         FUZZ_MUST(frame.promised <= frame.credits);
     }
     dq_frame_pack(&frame, packed);
@@ -73,6 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     fuzz_message(exact, size);
     fuzz_frame(exact, size);
+    if (size > AT_VERSION) {
+        exact[AT_VERSION] = DQ_WIRE_VERSION;
+        fuzz_frame(exact, size);
+    }
     free(exact);
     return 0;
 }

@@ -22,17 +22,18 @@
 
 enum {
     SLOT  = 256,
-    RECVS = 4,
+    RECVS = 64,
     MTU   = 4096 /* bytes; what the longest datagram has                     */
 };
 
-#define QKEY  0x64717269u /* daqiri_ud.c */
+#define QKEY   0x64717269u /* daqiri_ud.c */
 #define FORGER UINT64_C(0xf0f0f0f0f0f0f0f0)
+#define MARK   UINT64_C(0xe0e0e0e000000000) /* of its attempts, and their number */
 
 static struct {
     struct ibv_context *context;
     struct ibv_pd      *pd;
-    struct ibv_cq      *cq;
+    struct ibv_cq      *cq, *sent; /* of RECVs, and of sends                 */
     struct ibv_qp      *qp;
     struct ibv_mr      *mr;
     struct ibv_ah      *ah;
@@ -42,14 +43,14 @@ static struct {
 } forger;
 
 
-/* ---- Where cookies come from ---- */
+/* ---- Where cookies and marks come from ---- */
 
 enum { DRAWS = 100 };
 
 static struct {
     unsigned failures; /* of the plugin's next calls                         */
     int      error;
-    uint64_t drawn;    /* what it has got last                               */
+    uint64_t drawn;    /* what it has got first since this was 0             */
 } kernel;
 
 
@@ -77,8 +78,8 @@ ssize_t getrandom(void *buffer, size_t length, unsigned flags)
     }
     *(void**)&real = dlsym(RTLD_NEXT, "getrandom");
     ret            = real(buffer, length, flags);
-    if (is_plugins) {
-        ck_assert_int_eq(ret, sizeof(kernel.drawn));
+    if (is_plugins && (kernel.drawn == 0)) {
+        ck_assert_int_ge(ret, sizeof(kernel.drawn));
         memcpy(&kernel.drawn, buffer, sizeof(kernel.drawn));
     }
     return ret;
@@ -90,7 +91,8 @@ static dq_iface_addr_t address_drawn(const char *options)
     dq_iface_addr_t addr;
     t_end_t *end;
 
-    end = t_end_open(options);
+    kernel.drawn = 0;
+    end          = t_end_open(options);
     memcpy(&addr, end->address.iface, sizeof(addr));
     t_end_close(end);
     return addr;
@@ -152,6 +154,36 @@ END_TEST
 enum { NO_RTR = 1, OTHER_TIMERS, NO_INIT_YET };
 
 static int device_does; /* one of these, or 0; atomic                        */
+static int rc_qps;      /* that there are; atomic                            */
+
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+    struct ibv_qp *(*real)(struct ibv_pd*, struct ibv_qp_init_attr*);
+    struct ibv_qp *qp;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_create_qp");
+    qp             = real(pd, init);
+    if ((qp != NULL) && (qp->qp_type == IBV_QPT_RC)) {
+        __atomic_fetch_add(&rc_qps, 1, __ATOMIC_RELAXED);
+    }
+    return qp;
+}
+
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    int is_rc = qp->qp_type == IBV_QPT_RC;
+    int (*real)(struct ibv_qp*);
+    int ret;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_destroy_qp");
+    ret            = real(qp);
+    if ((ret == 0) && is_rc) {
+        __atomic_fetch_sub(&rc_qps, 1, __ATOMIC_RELAXED);
+    }
+    return ret;
+}
 
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
@@ -245,9 +277,11 @@ static void forger_open(const t_end_t *victim, const t_end_t *peer)
     ibv_free_device_list(devices);
     ck_assert_ptr_nonnull(forger.context);
     forger.pd = ibv_alloc_pd(forger.context);
-    forger.cq = ibv_create_cq(forger.context, RECVS + 1, NULL, NULL, 0);
-    ck_assert(forger.pd != NULL && forger.cq != NULL);
-    init.send_cq = init.recv_cq = forger.cq;
+    forger.cq   = ibv_create_cq(forger.context, RECVS, NULL, NULL, 0);
+    forger.sent = ibv_create_cq(forger.context, 1, NULL, NULL, 0);
+    ck_assert(forger.pd != NULL && forger.cq != NULL && forger.sent != NULL);
+    init.recv_cq = forger.cq;
+    init.send_cq = forger.sent;
     forger.qp    = ibv_create_qp(forger.pd, &init);
     forger.mr    = ibv_reg_mr(forger.pd, forger.memory, sizeof(forger.memory),
                               IBV_ACCESS_LOCAL_WRITE);
@@ -269,19 +303,26 @@ static void forger_close(void)
     ck_assert_int_eq(ibv_destroy_qp(forger.qp), 0);
     ck_assert_int_eq(ibv_dereg_mr(forger.mr), 0);
     ck_assert_int_eq(ibv_destroy_cq(forger.cq), 0);
+    ck_assert_int_eq(ibv_destroy_cq(forger.sent), 0);
     ck_assert_int_eq(ibv_dealloc_pd(forger.pd), 0);
     ck_assert_int_eq(ibv_close_device(forger.context), 0);
 }
 
 
-/* One completion; the ends work meanwhile. */
-static struct ibv_wc forger_wait(void)
+/* One completion of this CQ; the ends work meanwhile. */
+static struct ibv_wc forger_wait_for(struct ibv_cq *cq)
 {
     struct ibv_wc wc;
 
-    T_WAIT(ibv_poll_cq(forger.cq, 1, &wc) == 1);
+    T_WAIT(ibv_poll_cq(cq, 1, &wc) == 1);
     ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
     return wc;
+}
+
+
+static struct ibv_wc forger_wait(void)
+{
+    return forger_wait_for(forger.cq);
 }
 
 
@@ -304,7 +345,7 @@ static void forger_send(size_t length)
     wr.wr.ud.remote_qpn  = forger.victim.ud_qpn;
     wr.wr.ud.remote_qkey = QKEY;
     ck_assert_int_eq(ibv_post_send(forger.qp, &wr, &bad_wr), 0);
-    ck_assert_int_eq(forger_wait().opcode, IBV_WC_SEND);
+    ck_assert_int_eq(forger_wait_for(forger.sent).opcode, IBV_WC_SEND);
 }
 
 
@@ -326,6 +367,7 @@ static dq_frame_t forger_frame(dq_frame_kind_t kind)
         .credits    = 64,
         .promised   = 64,
         .rd_atomic  = 1,
+        .mark       = MARK,
         .host       = "nowhere",
     };
 }
@@ -338,27 +380,48 @@ static void forger_say(const dq_frame_t *frame)
 }
 
 
+/* Where answers to it arrive at the forger. */
+static dq_iface_addr_t forger_address(uint64_t uuid)
+{
+    return (dq_iface_addr_t){.uuid   = uuid,
+                             .cookie = FORGER,
+                             .ud_qpn = forger.qp->qp_num};
+}
+
+
+/* The next answer to a frame with this mark; there may be others before it. */
+static dq_frame_t forger_hear(uint64_t mark)
+{
+    dq_frame_t answer;
+    struct ibv_wc wc;
+
+    do {
+        wc = forger_wait();
+        ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
+        ck_assert_int_eq(dq_frame_parse(&forger.memory[SLOT * wc.wr_id +
+                                                       DQ_WIRE_GRH_LEN],
+                                        wc.byte_len - DQ_WIRE_GRH_LEN, FORGER,
+                                        &answer), DQ_WIRE_OK);
+        forger_post_recv(wc.wr_id);
+        ck_assert_uint_eq(answer.src.uuid, forger.victim.uuid);
+    } while (answer.peer_mark != mark);
+    return answer;
+}
+
+
 /* A REQ that goes on with a connection that nobody knows: refused. */
 static void forger_settle(uint64_t uuid)
 {
+    static uint64_t turn;
     dq_frame_t frame = forger_frame(DQ_FRAME_REQ), answer;
-    struct ibv_wc wc;
 
-    frame.src = (dq_iface_addr_t){.uuid   = uuid,
-                                  .cookie = FORGER,
-                                  .ud_qpn = forger.qp->qp_num};
+    frame.src        = forger_address(uuid);
+    frame.mark       = ~MARK - ++turn;
     frame.peer_epoch = 77;
     forger_say(&frame);
-    wc = forger_wait();
-    ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
-    ck_assert_int_eq(dq_frame_parse(&forger.memory[SLOT * wc.wr_id +
-                                                   DQ_WIRE_GRH_LEN],
-                                    wc.byte_len - DQ_WIRE_GRH_LEN, FORGER,
-                                    &answer), DQ_WIRE_OK);
+    answer = forger_hear(frame.mark);
     ck_assert_int_eq(answer.kind, DQ_FRAME_REFUSE);
     ck_assert_uint_eq(answer.peer_epoch, frame.epoch); /* so it is heeded */
-    ck_assert_uint_eq(answer.src.uuid, forger.victim.uuid);
-    forger_post_recv(wc.wr_id);
 }
 
 
@@ -744,6 +807,7 @@ enum {
     BEGINNERS = 8,
     CROWD     = 400,
     CROWD_MAX = 64, /* daqiri_hs.c */
+    HEARERS   = 3 * CROWD_MAX,
     GUESSES   = 9
 };
 
@@ -763,17 +827,59 @@ START_TEST(test_strangers)
 END_TEST
 
 
-/* A stranger's first word; it has been looked at. */
-static void stranger_says(unsigned index)
+/* A stranger's first word; it has been looked at. Non-zero: there is a connection
+ * for it. Nobody is where it says, unless it listens. */
+static int stranger_asks(unsigned index, int is_listening)
 {
-    uint64_t before  = t_live_sum("conns") + t_live_sum("frames_crowded");
+    uint64_t conns   = t_live_sum("conns");
+    uint64_t crowded = t_live_sum("frames_crowded");
     dq_frame_t frame = forger_frame(DQ_FRAME_REQ);
 
-    frame.src.uuid   = FORGER + index;
-    frame.src.ud_qpn = 0xffffff; /* nobody is there */
+    frame.src        = forger_address(FORGER + index);
+    frame.mark       = MARK + index;
     frame.peer_epoch = 0;
+    if (!is_listening) {
+        frame.src.ud_qpn = 0xffffff;
+    }
     forger_say(&frame);
-    T_WAIT(t_live_sum("conns") + t_live_sum("frames_crowded") > before);
+    T_WAIT((t_live_sum("conns") > conns) ||
+           (t_live_sum("frames_crowded") > crowded));
+    return t_live_sum("conns") > conns;
+}
+
+
+static void stranger_says(unsigned index)
+{
+    (void)stranger_asks(index, 0);
+}
+
+
+/* What it says to the REP: that it is ready, and the mark that it has heard. */
+static void stranger_answers(unsigned index, const dq_frame_t *rep,
+                             uint64_t mark)
+{
+    dq_frame_t frame = forger_frame(DQ_FRAME_RTU);
+
+    frame.src        = forger_address(FORGER + index);
+    frame.mark       = MARK + index;
+    frame.peer_epoch = rep->epoch;
+    frame.peer_mark  = mark;
+    forger_say(&frame);
+}
+
+
+/* And that it goes, so that there is room for others. */
+static void stranger_goes(unsigned index, const dq_frame_t *rep)
+{
+    uint64_t over    = t_live_sum("conns_over");
+    dq_frame_t frame = forger_frame(DQ_FRAME_GONE);
+
+    frame.src        = forger_address(FORGER + index);
+    frame.mark       = MARK + index;
+    frame.peer_epoch = rep->epoch;
+    frame.peer_mark  = rep->mark;
+    forger_say(&frame);
+    T_WAIT(t_live_sum("conns_over") > over);
 }
 
 
@@ -807,22 +913,198 @@ START_TEST(test_crowd)
 END_TEST
 
 
+/* To have a place for longer takes more than a guess: all that is in an RTU but
+ * the mark, which only those have whom the REP has reached. */
+START_TEST(test_crowd_that_guesses)
+{
+    static const uint64_t guesses[] = {0, 1, UINT64_C(1) << 63};
+    unsigned i, k, answered = 0;
+    dq_frame_t rep;
+
+    pair_open();
+    for (i = 1; i <= CROWD; i++) {
+        if (!stranger_asks(i, 1)) {
+            continue;
+        }
+        rep = forger_hear(MARK + i);
+        answered++;
+        ck_assert_int_eq(rep.kind, DQ_FRAME_REP);
+        stranger_answers(i, &rep, 0);
+        for (k = 0; k < sizeof(guesses) / sizeof(guesses[0]); k++) {
+            stranger_answers(i, &rep, rep.mark ^ guesses[k] ^ 2);
+        }
+        stranger_answers(i, &rep, rep.peer_mark);
+        stranger_answers(i, &rep, forger.victim.cookie);
+    }
+    ck_assert_uint_eq(answered, CROWD_MAX);
+    ck_assert_uint_eq(t_live_sum("conns"), 2 + CROWD_MAX);
+    ck_assert_uint_eq(t_live_sum("conns_up"), 2);
+    ck_assert_int_eq(__atomic_load_n(&rc_qps, __ATOMIC_RELAXED), 2 + CROWD_MAX);
+    pair_end();
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_mark"), 6 * CROWD_MAX);
+    ck_assert_uint_eq(t_stats_sum("frames_crowded"), CROWD - CROWD_MAX);
+}
+END_TEST
+
+
+/* Who has heard is a peer like any other, however many they are. */
+START_TEST(test_crowd_that_hears)
+{
+    dq_frame_t rep;
+    unsigned i;
+
+    pair_open();
+    for (i = 1; i <= HEARERS; i++) {
+        ck_assert(stranger_asks(i, 1));
+        rep = forger_hear(MARK + i);
+        stranger_answers(i, &rep, rep.mark);
+        T_WAIT(t_live_sum("conns_up") == 2 + i);
+    }
+    ck_assert_uint_eq(t_live_sum("conns"), 2 + HEARERS);
+    pair.conns += HEARERS;
+    pair_end();
+    ck_assert_uint_eq(t_stats_sum("frames_crowded"), 0);
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_mark"), 0);
+}
+END_TEST
+
+
+/* ---- Data that comes before the RTU ---- */
+
+typedef struct {
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+} stream_qp_t;
+
+
+static void qp_open(stream_qp_t *rc)
+{
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_RC,
+        .cap     = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+                    .max_recv_sge = 1},
+    };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+    rc->cq       = ibv_create_cq(forger.context, 2, NULL, NULL, 0);
+    init.send_cq = init.recv_cq = rc->cq;
+    rc->qp       = ibv_create_qp(forger.pd, &init);
+    ck_assert(rc->cq != NULL && rc->qp != NULL);
+    ck_assert_int_eq(ibv_modify_qp(rc->qp, &attr, IBV_QP_STATE |
+                                   IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                   IBV_QP_ACCESS_FLAGS), 0);
+}
+
+
+static void qp_connect(stream_qp_t *rc, const dq_frame_t *rep)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state    = IBV_QPS_RTR,
+        .path_mtu    = IBV_MTU_1024,
+        .dest_qp_num = rep->qpn,
+        .rq_psn      = rep->psn,
+        .ah_attr     = {.port_num = 1, .dlid = forger.port.lid,
+                        .is_global = forger.port.is_eth},
+    };
+
+    memcpy(attr.ah_attr.grh.dgid.raw, forger.port.gid, sizeof(forger.port.gid));
+    ck_assert_int_eq(ibv_modify_qp(rc->qp, &attr, IBV_QP_STATE | IBV_QP_AV |
+                                   IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                   IBV_QP_MIN_RNR_TIMER), 0);
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTS,
+        .sq_psn   = forger_frame(DQ_FRAME_REQ).psn,
+        .timeout  = 14,
+    };
+    ck_assert_int_eq(ibv_modify_qp(rc->qp, &attr, IBV_QP_STATE |
+                                   IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+                                   IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                   IBV_QP_MAX_QP_RD_ATOMIC), 0);
+}
+
+
+/* What is no message, but arrives. */
+static void qp_send(stream_qp_t *rc)
+{
+    struct ibv_send_wr *bad_wr;
+    struct ibv_sge sge = {
+        .addr   = (uintptr_t)&forger.memory[SLOT * RECVS],
+        .length = sizeof(dq_msg_hdr_t),
+        .lkey   = forger.mr->lkey,
+    };
+    struct ibv_send_wr wr = {
+        .sg_list    = &sge,
+        .num_sge    = 1,
+        .opcode     = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+
+    memset(&forger.memory[SLOT * RECVS], 0, sizeof(dq_msg_hdr_t));
+    ck_assert_int_eq(ibv_post_send(rc->qp, &wr, &bad_wr), 0);
+    (void)forger_wait_for(rc->cq);
+}
+
+
+static void qp_close(stream_qp_t *rc)
+{
+    ck_assert_int_eq(ibv_destroy_qp(rc->qp), 0);
+    ck_assert_int_eq(ibv_destroy_cq(rc->cq), 0);
+}
+
+
+/* It takes the number of a queue pair and no mark, so it gives nobody a place. The
+ * RTU does, when it comes. */
+START_TEST(test_crowd_that_sends)
+{
+    dq_frame_t frame, rep;
+    stream_qp_t rc;
+    unsigned i;
+
+    pair_open();
+    t_expect_bad_messages();
+    qp_open(&rc);
+    frame            = forger_frame(DQ_FRAME_REQ);
+    frame.src        = forger_address(FORGER);
+    frame.peer_epoch = 0;
+    frame.qpn        = rc.qp->qp_num;
+    forger_say(&frame);
+    rep = forger_hear(frame.mark);
+    for (i = 1; i < CROWD_MAX; i++) {
+        ck_assert(stranger_asks(i, 0));
+    }
+
+    qp_connect(&rc, &rep);
+    qp_send(&rc);
+    T_WAIT(t_live_sum("rx_dropped_bad_kind") == 1);
+    for (i = 0; i < 10; i++) {
+        forger_settle(FORGER - 1); /* the handshake's thread has its turn */
+    }
+    ck_assert_uint_eq(t_live_sum("conns_up"), 2);
+    ck_assert(!stranger_asks(CROWD_MAX, 0));
+
+    stranger_answers(0, &rep, rep.mark);
+    T_WAIT(t_live_sum("conns_up") == 3);
+    ck_assert(stranger_asks(CROWD_MAX, 0));
+    stranger_goes(0, &rep);
+    qp_close(&rc);
+    pair.conns++;
+    pair_end();
+}
+END_TEST
+
+
 /* Who begins a connection and says no more is given up. What it has got goes
  * back: the queue pair, RECVs, the memory. */
 START_TEST(test_beginners)
 {
-    dq_frame_t frame;
     unsigned i;
 
     pair_open_with("CONN_TIMEOUT=3s");
     for (i = 1; i <= BEGINNERS; i++) {
-        frame            = forger_frame(DQ_FRAME_REQ);
-        frame.src.uuid   = FORGER + i;
-        frame.src.ud_qpn = 0xffffff; /* nobody is there */
-        frame.peer_epoch = 0;
-        forger_say(&frame);
+        stranger_says(i);
     }
-    T_WAIT(t_live_sum("conns") == 2 + BEGINNERS);
+    ck_assert_uint_eq(t_live_sum("conns"), 2 + BEGINNERS);
     T_WAIT(t_live_sum("conns_over") == BEGINNERS);
     pair_end();
 }
@@ -996,6 +1278,9 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_address_wins_at_once);
     tcase_add_test(tcase, test_strangers);
     tcase_add_test(tcase, test_crowd);
+    tcase_add_test(tcase, test_crowd_that_guesses);
+    tcase_add_test(tcase, test_crowd_that_hears);
+    tcase_add_test(tcase, test_crowd_that_sends);
     tcase_add_test(tcase, test_beginners);
     tcase_add_test(tcase, test_in_our_own_name);
     tcase_add_test(tcase, test_in_our_own_name_to_ourselves);

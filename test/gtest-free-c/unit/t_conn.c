@@ -16,6 +16,9 @@
 #define PEER 500u
 #define SOON 510u
 
+#define MARK      UINT64_C(0xf000000000000001)
+#define PEER_MARK UINT64_C(0x7000000000000001)
+
 
 /* One line: where the machine is, what comes, which event that is. */
 typedef struct {
@@ -113,7 +116,8 @@ static const line_t lines[] = {
     /* a REQ after a loss names an attempt of ours, which we must know: from
      * the first (MINE) to the current (NEXT) */
     /* 38 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, NEXT, DQ_EV_REQ},
-    /* 39 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, MINE, DQ_EV_REQ},
+    /* 39 */ {DQ_CONN_REP_SENT, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_REQ},
     /* 40 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, OLD,
               DQ_EV_UNKNOWN},
     /* 41 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, NEXT + 1,
@@ -187,34 +191,91 @@ static const line_t lines[] = {
               DQ_EV_GONE, PEER},
     /* 71 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_GONE, SOON, 0, DQ_EV_GONE,
               PEER},
+
+    /* a peer of an end that is UP was connected to that attempt, and to no
+     * other; else it may be behind */
+    /* 72 */ {DQ_CONN_UP, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_UNKNOWN},
+    /* 73 */ {DQ_CONN_UP, 0, MINE, PEER, DQ_FRAME_REQ, SOON, 0,
+              DQ_EV_UNKNOWN},
+    /* 74 */ {DQ_CONN_REP_SENT, 0, MINE, PEER, DQ_FRAME_REQ, SOON, 0,
+              DQ_EV_REQ},
+    /* 75 */ {DQ_CONN_LOST, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, MINE,
+              DQ_EV_REQ},
+    /* 76 */ {DQ_CONN_LOST, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, NEXT + 1,
+              DQ_EV_UNKNOWN},
+    /* 77 */ {DQ_CONN_LOST, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, OLD,
+              DQ_EV_UNKNOWN},
 };
+
+
+static dq_conn_t conn_of(const line_t *line)
+{
+    return (dq_conn_t){
+        .state      = line->state,
+        .yields     = line->yields,
+        .epoch      = line->epoch,
+        .first      = (line->epoch != 0) ? MINE : 0,
+        .peer_epoch = line->peer_epoch,
+        .peer_last  = (line->peer_last != 0) ? line->peer_last
+                                             : line->peer_epoch,
+        .peer_first = ((line->peer_epoch != 0) || (line->peer_last != 0))
+                              ? FIRST : 0,
+        .mark       = (line->epoch != 0) ? MARK : 0,
+        .peer_mark  = PEER_MARK,
+    };
+}
+
+
+static dq_frame_t frame_of(const line_t *line, uint64_t peer_mark)
+{
+    return (dq_frame_t){
+        .kind       = line->kind,
+        .epoch      = line->frame_epoch,
+        .first      = (line->frame_first != 0) ? line->frame_first : FIRST,
+        .peer_epoch = line->frame_peer,
+        .mark       = PEER_MARK,
+        .peer_mark  = peer_mark,
+    };
+}
 
 
 START_TEST(test_classify)
 {
     const line_t *line = &lines[_i];
-    dq_conn_t conn     = {.state      = line->state,
-                          .yields     = line->yields,
-                          .epoch      = line->epoch,
-                          .first      = (line->epoch != 0) ? MINE : 0,
-                          .peer_epoch = line->peer_epoch,
-                          .peer_last  = (line->peer_last != 0)
-                                                ? line->peer_last
-                                                : line->peer_epoch,
-                          .peer_first = ((line->peer_epoch != 0) ||
-                                         (line->peer_last != 0)) ? FIRST : 0};
+    dq_conn_t conn     = conn_of(line);
     dq_conn_t before   = conn;
-    dq_frame_t frame   = {.kind       = line->kind,
-                          .epoch      = line->frame_epoch,
-                          .first      = (line->frame_first != 0)
-                                                ? line->frame_first : FIRST,
-                          .peer_epoch = line->frame_peer};
+    dq_frame_t frame   = frame_of(line, MARK);
 
     ck_assert_msg(dq_conn_classify(&conn, &frame) == line->event,
                   "line %d: %s, expected %s", _i + 1,
                   dq_conn_event_name(dq_conn_classify(&conn, &frame)),
                   dq_conn_event_name(line->event));
     ck_assert_mem_eq(&conn, &before, sizeof(conn));
+}
+END_TEST
+
+
+/* Who does not know the mark of our current attempt says nothing about it, and of
+ * others what anybody may say. */
+START_TEST(test_wrong_mark)
+{
+    static const uint64_t wrong[] = {0, MARK ^ 1, MARK ^ (UINT64_C(1) << 63),
+                                     PEER_MARK, ~MARK};
+    const line_t *line = &lines[_i];
+    dq_conn_t conn     = conn_of(line);
+    int names_it       = (line->epoch != 0) &&
+                         (line->frame_peer == line->epoch);
+    dq_frame_t frame   = frame_of(line, MARK);
+    unsigned i;
+
+    ck_assert(!dq_conn_is_forged(&conn, &frame));
+    for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        frame = frame_of(line, wrong[i]);
+        ck_assert_int_eq(dq_conn_is_forged(&conn, &frame), names_it);
+        ck_assert_int_eq(dq_conn_classify(&conn, &frame),
+                         names_it ? DQ_EV_STALE : line->event);
+    }
 }
 END_TEST
 
@@ -287,7 +348,7 @@ END_TEST
 /* A step is the cell, and the epochs: ours with a QP, the peer's with its. */
 START_TEST(test_step_is_the_cell)
 {
-    dq_frame_t frame = {.epoch = PEER, .first = FIRST};
+    dq_frame_t frame = {.epoch = PEER, .first = FIRST, .mark = PEER_MARK};
     dq_conn_cell_t cell;
     dq_conn_t conn;
     uint32_t actions;
@@ -297,7 +358,8 @@ START_TEST(test_step_is_the_cell)
         for (event = 0; event < DQ_EV_LAST; event++) {
             conn     = (dq_conn_t){.state = state, .epoch = 7, .first = 6,
                                    .peer_epoch = 8, .peer_last = 9,
-                                   .peer_first = 5};
+                                   .peer_first = 5, .mark = MARK,
+                                   .peer_mark = 4};
             cell     = dq_conn_cell((dq_conn_state_t)state,
                                     (dq_conn_event_t)event);
             actions  = dq_conn_step(&conn, (dq_conn_event_t)event, &frame,
@@ -312,6 +374,8 @@ START_TEST(test_step_is_the_cell)
                               connects ? PEER : is_new ? 0 : 8);
             ck_assert_uint_eq(conn.peer_last, connects ? PEER : 9);
             ck_assert_uint_eq(conn.peer_first, connects ? FIRST : 5);
+            ck_assert_uint_eq(conn.peer_mark, connects ? PEER_MARK : 4);
+            ck_assert_uint_eq(conn.mark, is_new ? 0 : MARK);
         }
     }
 
@@ -359,6 +423,8 @@ static Suite *suite_conn(void)
 
     tcase_set_timeout(edges, T_TIMEOUT);
     tcase_add_loop_test(edges, test_classify, 0,
+                        sizeof(lines) / sizeof(lines[0]));
+    tcase_add_loop_test(edges, test_wrong_mark, 0,
                         sizeof(lines) / sizeof(lines[0]));
     tcase_add_test(edges, test_init);
     tcase_add_test(edges, test_newer);

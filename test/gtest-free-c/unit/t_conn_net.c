@@ -15,6 +15,8 @@
  *     is gone;
  *   - a GONE ends no connection but that of its sender: not one that both ends
  *     hold since;
+ *   - who names an attempt of the peer knows its mark; and in the walks, nothing
+ *     that a stranger says, who knows none, brings an end up;
  *   - what arrives is the next message, never one again and never a later one;
  *   - once the network behaves again, all ends UP/UP on one pair, or with
  *     nobody waiting and nobody UP; and if nothing but the network and QPs
@@ -98,6 +100,13 @@ static uint32_t epoch_of(unsigned side, uint32_t attempt)
     uint32_t epoch = first_epoch[side] + attempt;
 
     return (epoch < first_epoch[side]) ? epoch + 1 : epoch; /* 0 is "none"   */
+}
+
+
+/* What an end has drawn for an attempt. */
+static uint64_t mark_of(uint32_t epoch)
+{
+    return (UINT64_C(1) << 40) + epoch;
 }
 
 
@@ -198,16 +207,21 @@ static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
 }
 
 
+/* Who names an attempt of the peer knows its mark. */
 static void outbox_put(outbox_t *outbox, const side_t *side,
-                       dq_frame_kind_t kind, uint32_t peer_epoch)
+                       dq_frame_kind_t kind, uint32_t peer_epoch,
+                       uint64_t peer_mark)
 {
     T_NEED(outbox->count < OUTBOX);
+    T_NEED((peer_epoch == 0) || (peer_mark == mark_of(peer_epoch)));
     outbox->frame[outbox->count++] = (dq_frame_t){
         .kind       = kind,
         /* a machine that never made an attempt refuses under any number */
         .epoch      = (side->conn.epoch != 0) ? side->conn.epoch : 77,
         .first      = side->conn.first,
         .peer_epoch = peer_epoch,
+        .mark       = side->conn.mark,
+        .peer_mark  = peer_mark,
         .delivered  = side->taken,
     };
 }
@@ -244,6 +258,10 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
     actions = dq_conn_step(&side->conn, event, frame,
                            epoch_of(s, side->attempts + 1));
     check_actions(before, side->conn.state, actions, event, frame);
+    if (actions & DQ_ACT_QP_CREATE) {
+        T_NEED_EQ(side->conn.mark, 0);
+        side->conn.mark = mark_of(side->conn.epoch);
+    }
 
     missed = actions & side->missing;
     if (missed) { /* then what comes after it is not done */
@@ -252,19 +270,48 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
     }
     side_count(side, actions, frame);
     if (actions & DQ_ACT_SEND_REQ) {
-        outbox_put(outbox, side, DQ_FRAME_REQ, side->conn.peer_last);
+        outbox_put(outbox, side, DQ_FRAME_REQ, side->conn.peer_last,
+                   side->conn.peer_mark);
     }
     if (actions & DQ_ACT_SEND_REP) {
-        outbox_put(outbox, side, DQ_FRAME_REP, side->conn.peer_epoch);
+        outbox_put(outbox, side, DQ_FRAME_REP, side->conn.peer_epoch,
+                   side->conn.peer_mark);
     }
     if (actions & DQ_ACT_SEND_RTU) {
-        outbox_put(outbox, side, DQ_FRAME_RTU, side->conn.peer_epoch);
+        outbox_put(outbox, side, DQ_FRAME_RTU, side->conn.peer_epoch,
+                   side->conn.peer_mark);
     }
     if (actions & DQ_ACT_REFUSE) {
-        outbox_put(outbox, side, DQ_FRAME_REFUSE, frame->epoch);
+        outbox_put(outbox, side, DQ_FRAME_REFUSE, frame->epoch, frame->mark);
     }
     if (missed) {
         side_step(net, s, DQ_EV_MISS, NULL, outbox);
+    }
+}
+
+
+/* Whatever is said by who has not heard of our attempts, in the name of the peer's:
+ * nothing of it brings us up. */
+static void side_hears_stranger(const net_t *net, unsigned s)
+{
+    const side_t *side = &net->side[s];
+    const side_t *peer = &net->side[1 - s];
+    dq_frame_t frame   = {.first = peer->conn.first,
+                          .mark  = peer->conn.mark};
+    dq_conn_event_t event;
+    unsigned kind, i, k;
+
+    for (kind = 0; kind < DQ_FRAME_LAST; kind++) {
+        for (i = 0; i < 3; i++) {
+            for (k = 0; k < 3; k++) {
+                frame.kind       = kind;
+                frame.epoch      = epoch_of(1 - s, peer->attempts + i);
+                frame.peer_epoch = epoch_of(s, side->attempts + k - 1);
+                event            = dq_conn_classify(&side->conn, &frame);
+                T_NEED(!(dq_conn_cell(side->conn.state, event).actions &
+                         DQ_ACT_TELL_UP));
+            }
+        }
     }
 }
 
@@ -336,7 +383,8 @@ static int side_miss(side_t *side, uint32_t action)
 static void side_say_gone(const side_t *side, outbox_t *outbox)
 {
     if (is_alive(side)) {
-        outbox_put(outbox, side, DQ_FRAME_GONE, side->conn.peer_epoch);
+        outbox_put(outbox, side, DQ_FRAME_GONE, side->conn.peer_epoch,
+                   side->conn.peer_mark);
     }
 }
 
@@ -575,6 +623,8 @@ static dq_frame_t frame_of_number(const net_t *net, unsigned from,
         .delivered  = net->side[from].told[epoch],
     };
 
+    frame.mark      = mark_of(frame.epoch);
+    frame.peer_mark = mark_of(frame.peer_epoch);
     return frame;
 }
 
@@ -825,6 +875,7 @@ START_TEST(test_walk)
         }
         walk_send(&walk, s, &outbox);
         net_check(&walk.net);
+        side_hears_stranger(&walk.net, s);
         ups += is_up(&walk.net);
         if (t_rng_once_in(&rng, 20)) {
             net_settles(&walk.net);

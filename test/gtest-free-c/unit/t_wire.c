@@ -38,8 +38,10 @@ enum {
     AT_CREDITS    = 88,
     AT_PROMISED   = 90,
     AT_PID        = 92,
-    AT_HOST       = 96,
-    AT_END        = 120
+    AT_MARK       = 96,
+    AT_PEER_MARK  = 104,
+    AT_HOST       = 112,
+    AT_END        = 136
 };
 
 #define COOKIE UINT64_C(0x1122334455667788)
@@ -68,6 +70,8 @@ static dq_frame_t sample_frame(dq_frame_kind_t kind)
         .reason     = 0x13,
         .rd_atomic  = 0x10,
         .pid        = 0x14151617,
+        .mark       = UINT64_C(0x3132333435363738),
+        .peer_mark  = UINT64_C(0x4142434445464748),
         .host       = "a-host",
     };
 }
@@ -87,6 +91,7 @@ static void random_frame(dq_frame_t *frame, t_rng_t *rng)
     frame->qpn        &= 0xffffff;
     frame->psn        &= 0xffffff;
     frame->first      |= 1;
+    frame->mark       |= 1;
     frame->credits     = t_rng_range(rng, DQ_WINDOW_MIN, DQ_WIRE_MAX_CREDIT);
     frame->promised    = t_rng_range(rng, 0, frame->credits);
     for (i = 0; i < DQ_WIRE_HOST_LEN; i++) {
@@ -109,6 +114,7 @@ static int is_same_frame(const dq_frame_t *a, const dq_frame_t *b)
            (a->promised == b->promised) &&
            (a->reason == b->reason) &&
            (a->rd_atomic == b->rd_atomic) && (a->pid == b->pid) &&
+           (a->mark == b->mark) && (a->peer_mark == b->peer_mark) &&
            (memcmp(a->host, b->host, sizeof(a->host)) == 0);
 }
 
@@ -126,6 +132,7 @@ static int is_in_range(const dq_frame_t *frame)
            (!has_qp ||
             ((frame->qpn <= 0xffffff) && (frame->psn <= 0xffffff) &&
              (frame->credits >= DQ_WINDOW_MIN) && (frame->first != 0) &&
+             (frame->mark != 0) &&
              (frame->promised <= frame->credits)));
 }
 
@@ -199,6 +206,8 @@ static const struct {
     {AT_CREDITS, 2, {0x12, 0x11}},
     {AT_PROMISED, 2, {1, 0}},
     {AT_PID, 4, {0x17, 0x16, 0x15, 0x14}},
+    {AT_MARK, 8, {0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31}},
+    {AT_PEER_MARK, 8, {0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41}},
     {AT_HOST, 8, "a-host\0"},
     {AT_END, 4, {'d', 'q', 'r', 'i'}},
 };
@@ -352,6 +361,9 @@ static const struct {
     {AT_CREDITS, 2, DQ_WINDOW_MIN - 1, DQ_WIRE_BAD_FIELD, DQ_WIRE_OK},
     {AT_CREDITS, 2, DQ_WINDOW_MIN, DQ_WIRE_OK, DQ_WIRE_OK},
     {AT_CREDITS, 2, DQ_WIRE_MAX_CREDIT, DQ_WIRE_OK, DQ_WIRE_OK},
+    {AT_MARK, 8, 0, DQ_WIRE_BAD_FIELD, DQ_WIRE_OK},
+    {AT_MARK, 8, UINT64_C(1) << 63, DQ_WIRE_OK, DQ_WIRE_OK},
+    {AT_PEER_MARK, 8, 0, DQ_WIRE_OK, DQ_WIRE_OK},
     {AT_HOST, 8, 0, DQ_WIRE_OK, DQ_WIRE_OK},
 };
 
