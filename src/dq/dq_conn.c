@@ -38,6 +38,7 @@ static const struct {
         [DQ_EV_FORGOT]    = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_IDLE, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_AGAIN]     = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_GONE]      = {1, DQ_CONN_IDLE, DUP},
@@ -58,6 +59,7 @@ static const struct {
         [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_REQ_SENT, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_UP, CONNECT | RTU | NO_TIMER | UP},
+        [DQ_EV_AGAIN]     = {1, DQ_CONN_REQ_SENT, REQ},
         [DQ_EV_RTU]       = {1, DQ_CONN_REQ_SENT, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -78,6 +80,7 @@ static const struct {
         [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_REP_SENT, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_REP_SENT, DUP},
+        [DQ_EV_AGAIN]     = {1, DQ_CONN_REP_SENT, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_UP, NO_TIMER | UP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -98,6 +101,7 @@ static const struct {
         [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_UP, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_UP, RTU | DUP},
+        [DQ_EV_AGAIN]     = {1, DQ_CONN_UP, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_UP, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -118,6 +122,7 @@ static const struct {
         [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_LOST, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_AGAIN]     = {1, DQ_CONN_LOST, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_LOST, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -139,6 +144,7 @@ static const struct {
         [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, REFUSE},
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_DEAD, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_DEAD, REFUSE},
+        [DQ_EV_AGAIN]     = {1, DQ_CONN_DEAD, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_DEAD, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DUP},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DUP},
@@ -237,6 +243,15 @@ int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame)
 }
 
 
+/* Who has the mark already waits for the timer. */
+static int dq_conn_is_asked_again(const dq_conn_t *conn,
+                                  const dq_frame_t *frame)
+{
+    return dq_conn_is_answer(conn, frame) && (conn->peer_last == 0) &&
+           (conn->peer_mark != frame->mark);
+}
+
+
 dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
                                  const dq_frame_t *frame)
 {
@@ -254,6 +269,9 @@ dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
         return dq_conn_is_answer(conn, frame) ? DQ_EV_REP : DQ_EV_STALE;
     case DQ_FRAME_RTU:
         return dq_conn_is_answer(conn, frame) ? DQ_EV_RTU : DQ_EV_STALE;
+    case DQ_FRAME_AGAIN:
+        return dq_conn_is_asked_again(conn, frame) ? DQ_EV_AGAIN
+                                                   : DQ_EV_STALE;
     default:
         return DQ_EV_STALE;
     }
@@ -276,6 +294,9 @@ uint32_t dq_conn_step(dq_conn_t *conn, dq_conn_event_t event,
         conn->peer_last  = frame->epoch;
         conn->peer_first = frame->first;
         conn->peer_mark  = frame->mark;
+    }
+    if ((event == DQ_EV_AGAIN) && (frame != NULL)) {
+        conn->peer_mark = frame->mark;
     }
     conn->state = cell.next;
     return cell.actions;
@@ -317,6 +338,7 @@ const char *dq_conn_event_name(dq_conn_event_t event)
         [DQ_EV_FORGOT]    = "FORGOT",
         [DQ_EV_UNKNOWN]   = "UNKNOWN",
         [DQ_EV_REP]       = "REP",
+        [DQ_EV_AGAIN]     = "AGAIN",
         [DQ_EV_RTU]       = "RTU",
         [DQ_EV_REFUSE]    = "REFUSE",
         [DQ_EV_GONE]      = "GONE",

@@ -30,6 +30,9 @@
  * attempt must have its mark, or it is STALE, whatever it is: so who takes us to
  * UP has heard our REQ or REP.
  *
+ * A first REQ shows nothing of the kind. An interface to which too many say one
+ * keeps nothing of another, and answers AGAIN, with a mark that the REQ is to have.
+ *
  * A connection outlives its QP. When that dies, or the peer says in a new REQ
  * that its own has died, the old one is drained (LOST): only then it is final
  * how much it has delivered, and the next REQ or REP may say so. A REQ that
@@ -66,6 +69,7 @@ typedef enum {
     DQ_EV_FORGOT,    /* a REQ of a peer that begins anew what we still hold  */
     DQ_EV_UNKNOWN,   /* a REQ after the loss of a QP that we know nothing of */
     DQ_EV_REP,       /* an answer to our REQ                                 */
+    DQ_EV_AGAIN,     /* the peer wants our first REQ with a mark             */
     DQ_EV_RTU,       /* the peer's QP is ready; or data came on ours         */
     DQ_EV_REFUSE,    /* the peer will not                                    */
     DQ_EV_GONE,      /* the peer has ended it                                */
@@ -109,7 +113,7 @@ typedef struct {
     uint32_t        peer_first; /* the peer's first attempt, once we know it */
     uint64_t        mark;       /* of our current attempt; the caller draws it
                                    with DQ_ACT_QP_CREATE                     */
-    uint64_t        peer_mark;  /* of peer_last                              */
+    uint64_t        peer_mark;  /* of peer_last; before, that of an AGAIN    */
 } dq_conn_t;
 
 void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid);

@@ -146,6 +146,13 @@ static int dq_frame_has_qp(unsigned kind)
 }
 
 
+/* Is it of use only with a mark? */
+static int dq_frame_has_mark(unsigned kind)
+{
+    return dq_frame_has_qp(kind) || (kind == DQ_FRAME_AGAIN);
+}
+
+
 /* Ranges of what the fields mean; the epoch 0 stands for "none", as does the
  * mark. */
 static int dq_frame_is_sane(const dq_wire_frame_t *wire)
@@ -154,6 +161,7 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
         (wire->src.ud_qpn > DQ_WIRE_QPN_MAX) ||
         (wire->port.is_eth > 1) || (wire->port.mtu < DQ_WIRE_MTU_MIN) ||
         (wire->port.mtu > DQ_WIRE_MTU_MAX) ||
+        (dq_frame_has_mark(wire->head.kind) && (wire->mark == 0)) ||
         !dq_host_is_sane(wire->host)) {
         return 0;
     }
@@ -161,8 +169,7 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
         return 1;
     }
     return (wire->qpn <= DQ_WIRE_QPN_MAX) && (wire->psn <= DQ_WIRE_QPN_MAX) &&
-           (wire->first != 0) && (wire->mark != 0) &&
-           (wire->credits >= DQ_WINDOW_MIN) &&
+           (wire->first != 0) && (wire->credits >= DQ_WINDOW_MIN) &&
            (wire->promised <= wire->credits);
 }
 
@@ -275,6 +282,7 @@ const char *dq_frame_kind_name(unsigned kind)
         [DQ_FRAME_REFUSE] = "REFUSE",
         [DQ_FRAME_GONE]   = "GONE",
         [DQ_FRAME_HEARD]  = "HEARD",
+        [DQ_FRAME_AGAIN]  = "AGAIN",
     };
 
     return (kind < DQ_FRAME_LAST) ? names[kind] : "?";

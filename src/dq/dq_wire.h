@@ -96,6 +96,8 @@ typedef enum {
     DQ_FRAME_REFUSE, /* I cannot, and asking again will not help             */
     DQ_FRAME_GONE,   /* it is over here: nothing you send will arrive        */
     DQ_FRAME_HEARD,  /* that it is over for you, I know                      */
+    DQ_FRAME_AGAIN,  /* too many ask: say your first REQ once more, with my mark,
+                        so that I know that you hear me                      */
     DQ_FRAME_LAST
 } dq_frame_kind_t;
 
@@ -178,9 +180,11 @@ typedef struct {
                                    once (IBA 9.7.4)                          */
     uint32_t        pid;        /* of the sender, for messages to people     */
     uint64_t        mark;       /* of the sender's attempt: drawn, and told to
-                                   nobody else; not 0 in a REQ or REP        */
+                                   nobody else; of AGAIN, of its interface;
+                                   not 0 in those or in a REQ or REP         */
     uint64_t        peer_mark;  /* of the attempt that peer_epoch names: shows
-                                   that the sender has heard of it           */
+                                   that the sender has heard of it; in a first
+                                   REQ, that of an AGAIN, or 0               */
     char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise:
                                    printable ASCII, as dq_wire_host() makes
                                    it                                        */

@@ -654,6 +654,8 @@ struct uct_daqiri_iface {
         dq_gid_row_t    gid;           /* as it was when it was taken        */
         dq_port_addr_t  port_addr;
         dq_iface_addr_t addr;
+        uint64_t        ticket;        /* shows that one hears us: only an
+                                          AGAIN tells it                     */
         char            host[DQ_WIRE_HOST_LEN];
         char            port_name[IBV_SYSFS_NAME_MAX + 8];
         char            gid_text[DQ_GID_TEXT_MAX];

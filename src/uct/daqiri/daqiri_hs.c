@@ -18,7 +18,8 @@ enum {
     UCT_DAQIRI_HS_REFUSED_MS = 1000,
     UCT_DAQIRI_UNPROVEN_MAX  = 64 /* a peer proves itself within one round trip,
                                      so few are under way at once; each has a QP
-                                     and its slots, for CONN_TIMEOUT          */
+                                     and its slots, for CONN_TIMEOUT. More take
+                                     a round trip before that                 */
 };
 
 
@@ -231,25 +232,23 @@ static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
 }
 
 
-/*
- * A peer that wants to go on with a connection that is not known here, or no
- * longer: nothing is kept of it but a datagram under way, so that no number of
- * strangers costs memory. It asks again if that is lost, or cannot go now.
- */
-static void uct_daqiri_hs_refuse_stranger(uct_daqiri_iface_t *iface,
+/* Nothing is kept of somebody but a datagram under way, so that no number of
+ * strangers costs memory. He asks again if that is lost, or cannot go now. */
+static void uct_daqiri_hs_answer_stranger(uct_daqiri_iface_t *iface,
+                                          dq_frame_kind_t kind,
                                           const dq_frame_t *request)
 {
-    dq_frame_t frame = uct_daqiri_hs_frame_to(iface, DQ_FRAME_REFUSE,
+    dq_frame_t frame = uct_daqiri_hs_frame_to(iface, kind,
                                               request->src.cookie);
     struct ibv_ah *ah;
 
-    iface->count->frames_unknown++;
     ah = uct_daqiri_link_address_once(iface, &request->port);
     if (ah == NULL) {
         return;
     }
     frame.epoch      = uct_daqiri_hs_epoch(iface);
     frame.first      = frame.epoch;
+    frame.mark       = (kind == DQ_FRAME_AGAIN) ? iface->config.ticket : 0;
     frame.peer_epoch = request->epoch;
     frame.peer_mark  = request->mark;
     (void)uct_daqiri_ud_send_once(iface, ah, request->src.ud_qpn, &frame);
@@ -283,14 +282,20 @@ static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
 }
 
 
-/* NULL: too many, or no memory. The peer asks again. */
+/*
+ * NULL: too many, or no memory. The peer asks again, and at once if there are too
+ * many: an AGAIN tells him the interface's mark, and who has that hears us. So the
+ * places are not missing to peers who come while others only pretend to be there.
+ */
 static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
                                                 const dq_frame_t *request)
 {
+    int is_unproven = request->peer_mark != iface->config.ticket;
     uct_daqiri_conn_t *conn;
 
-    if (iface->cm.unproven >= UCT_DAQIRI_UNPROVEN_MAX) {
+    if (is_unproven && (iface->cm.unproven >= UCT_DAQIRI_UNPROVEN_MAX)) {
         iface->count->frames_crowded++;
+        uct_daqiri_hs_answer_stranger(iface, DQ_FRAME_AGAIN, request);
         return NULL;
     }
     if (uct_daqiri_cm_get(iface, &request->port, &request->src, &conn) !=
@@ -298,8 +303,8 @@ static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
         return NULL;
     }
     /* or an endpoint was faster: then its CMD_OPEN is still to come */
-    conn->hs.is_unproven = 1;
-    iface->cm.unproven++;
+    conn->hs.is_unproven = is_unproven;
+    iface->cm.unproven  += is_unproven;
     return conn;
 }
 
@@ -650,7 +655,9 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
     if ((conn == NULL) && (frame.kind == DQ_FRAME_REQ) &&
         (frame.src.uuid != iface->config.addr.uuid)) {
         if (frame.peer_epoch != 0) {
-            uct_daqiri_hs_refuse_stranger(iface, &frame);
+            /* what it wants to go on with is not known here, or no longer */
+            iface->count->frames_unknown++;
+            uct_daqiri_hs_answer_stranger(iface, DQ_FRAME_REFUSE, &frame);
             return;
         }
         conn = uct_daqiri_hs_take_up(iface, &frame);

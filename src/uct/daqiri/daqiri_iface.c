@@ -153,15 +153,18 @@ ucs_status_t uct_daqiri_draw(uct_daqiri_iface_t *iface, void *bytes,
 
 
 /* The cookie tells peers from strangers, so it must not follow from what every
- * peer is told. */
-static ucs_status_t uct_daqiri_iface_draw_cookie(uct_daqiri_iface_t *iface)
+ * peer is told. 0 would be no ticket. */
+static ucs_status_t uct_daqiri_iface_draw_secrets(uct_daqiri_iface_t *iface)
 {
-    uint64_t drawn;
+    struct {
+        uint64_t cookie, ticket;
+    } drawn;
     ucs_status_t status;
 
     status = uct_daqiri_draw(iface, &drawn, sizeof(drawn));
     if (status == UCS_OK) {
-        iface->config.addr.cookie = drawn; /* of a packed struct: no pointer */
+        iface->config.addr.cookie = drawn.cookie;
+        iface->config.ticket      = (drawn.ticket != 0) ? drawn.ticket : 1;
     }
     return status;
 }
@@ -588,7 +591,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     self->event.epoll_fd = -1;
     self->event.news_fd  = -1;
     uct_daqiri_iface_configure(self, config, params);
-    status = uct_daqiri_iface_draw_cookie(self);
+    status = uct_daqiri_iface_draw_secrets(self);
     if (status != UCS_OK) {
         return status;
     }

@@ -174,6 +174,8 @@ static void fuzz_arrive(fuzz_side_t *side, const uint8_t *bytes)
     is_over = fuzz_is_over(&before, &frame);
     FUZZ_MUST(!is_over || (event == DQ_EV_STALE));
     fuzz_step(side, event, &frame);
+    FUZZ_MUST((event != DQ_EV_AGAIN) ||
+              ((before.peer_last == 0) && (before.peer_mark != frame.mark)));
     if (is_over) {
         FUZZ_MUST((side->conn.state == before.state) &&
                   (side->conn.epoch == before.epoch) &&

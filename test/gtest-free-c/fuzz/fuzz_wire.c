@@ -54,10 +54,12 @@ static void fuzz_frame(const uint8_t *data, size_t size)
     FUZZ_MUST((frame.kind < DQ_FRAME_LAST) && (frame.dst_cookie == COOKIE));
     FUZZ_MUST((frame.epoch != 0) && (frame.src.ud_qpn <= 0xffffff));
     FUZZ_MUST(memchr(frame.host, '\0', sizeof(frame.host)) != NULL);
+    FUZZ_MUST((frame.mark != 0) ||
+              ((frame.kind != DQ_FRAME_REQ) && (frame.kind != DQ_FRAME_REP) &&
+               (frame.kind != DQ_FRAME_AGAIN)));
     if ((frame.kind == DQ_FRAME_REQ) || (frame.kind == DQ_FRAME_REP)) {
         FUZZ_MUST((frame.qpn <= 0xffffff) && (frame.psn <= 0xffffff));
         FUZZ_MUST((frame.first != 0) && (frame.credits >= DQ_WINDOW_MIN));
-        FUZZ_MUST(frame.mark != 0);
         FUZZ_MUST(frame.promised <= frame.credits);
     }
     dq_frame_pack(&frame, packed);

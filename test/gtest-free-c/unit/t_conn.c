@@ -30,6 +30,7 @@ typedef struct {
     dq_conn_event_t event;
     uint32_t        peer_last;   /* 0: as peer_epoch                         */
     uint32_t        frame_first; /* 0: the one we know of                    */
+    uint64_t        frame_mark;  /* 0: the one we know of                    */
 } line_t;
 
 static const line_t lines[] = {
@@ -206,6 +207,21 @@ static const line_t lines[] = {
               DQ_EV_UNKNOWN},
     /* 77 */ {DQ_CONN_LOST, 0, NEXT, PEER, DQ_FRAME_REQ, SOON, OLD,
               DQ_EV_UNKNOWN},
+
+    /* our first REQ is wanted with a mark; once for each mark */
+    /* 78 */ {DQ_CONN_REQ_SENT, 0, MINE, 0, DQ_FRAME_AGAIN, PEER, MINE,
+              DQ_EV_AGAIN, 0, 0, PEER_MARK + 1},
+    /* 79 */ {DQ_CONN_REQ_SENT, 1, MINE, 0, DQ_FRAME_AGAIN, PEER, MINE,
+              DQ_EV_STALE, 0, 0, PEER_MARK},
+    /* 80 */ {DQ_CONN_REQ_SENT, 1, MINE, 0, DQ_FRAME_AGAIN, PEER, OLD,
+              DQ_EV_STALE, 0, 0, PEER_MARK + 1},
+    /* another was connected, so this one is no first */
+    /* 81 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_AGAIN, SOON, NEXT,
+              DQ_EV_STALE, PEER, 0, PEER_MARK + 1},
+    /* 82 */ {DQ_CONN_REP_SENT, 1, MINE, PEER, DQ_FRAME_AGAIN, PEER, MINE,
+              DQ_EV_STALE, 0, 0, PEER_MARK + 1},
+    /* 83 */ {DQ_CONN_IDLE, 1, 0, 0, DQ_FRAME_AGAIN, PEER, 0, DQ_EV_STALE, 0,
+              0, PEER_MARK + 1},
 };
 
 
@@ -234,7 +250,7 @@ static dq_frame_t frame_of(const line_t *line, uint64_t peer_mark)
         .epoch      = line->frame_epoch,
         .first      = (line->frame_first != 0) ? line->frame_first : FIRST,
         .peer_epoch = line->frame_peer,
-        .mark       = PEER_MARK,
+        .mark       = (line->frame_mark != 0) ? line->frame_mark : PEER_MARK,
         .peer_mark  = peer_mark,
     };
 }
@@ -374,7 +390,9 @@ START_TEST(test_step_is_the_cell)
                               connects ? PEER : is_new ? 0 : 8);
             ck_assert_uint_eq(conn.peer_last, connects ? PEER : 9);
             ck_assert_uint_eq(conn.peer_first, connects ? FIRST : 5);
-            ck_assert_uint_eq(conn.peer_mark, connects ? PEER_MARK : 4);
+            ck_assert_uint_eq(conn.peer_mark,
+                              (connects || (event == DQ_EV_AGAIN)) ? PEER_MARK
+                                                                   : 4);
             ck_assert_uint_eq(conn.mark, is_new ? 0 : MARK);
         }
     }

@@ -8,8 +8,8 @@
  * Either end, or both, may open; send; give up; lose its QP, so that a new one
  * does or so that none does; miss a QP that could not be made, or not be
  * connected, where another one can; fail a verb; forget the connection, with a
- * GONE or without a word, and begin again; close for good. In every state that
- * can be reached this way:
+ * GONE or without a word, and begin again; close for good; and put off who asks,
+ * with an AGAIN. In every state that can be reached this way:
  *   - two ends that are UP are UP on the same pair of attempts;
  *   - who is UP may send: the QP that it sends to is connected to its own, or
  *     is gone;
@@ -107,6 +107,13 @@ static uint32_t epoch_of(unsigned side, uint32_t attempt)
 static uint64_t mark_of(uint32_t epoch)
 {
     return (UINT64_C(1) << 40) + epoch;
+}
+
+
+/* And for its AGAINs. */
+static uint64_t ticket_of(unsigned side)
+{
+    return (UINT64_C(1) << 50) + side;
 }
 
 
@@ -330,6 +337,24 @@ static void side_receive(net_t *net, unsigned s, const dq_frame_t *frame,
     T_NEED((event != DQ_EV_GONE) || (side->conn.state == DQ_CONN_DEAD) ||
            !(is_linked(peer, side) && is_alive(peer)));
     side_step(net, s, event, frame, outbox);
+}
+
+
+/* An end that nobody has ever asked, and of whom too many ask, may answer a first
+ * REQ with an AGAIN, once; and is then as it was. Says if it could. */
+static int side_puts_off(const net_t *net, unsigned s, const dq_frame_t *frame,
+                         outbox_t *outbox)
+{
+    const side_t *side = &net->side[s];
+
+    if (side->closed || (side->conn.state != DQ_CONN_IDLE) ||
+        (frame->kind != DQ_FRAME_REQ) || (frame->peer_epoch != 0) ||
+        (frame->peer_mark == ticket_of(s))) {
+        return 0;
+    }
+    outbox_put(outbox, side, DQ_FRAME_AGAIN, frame->epoch, frame->mark);
+    outbox->frame[outbox->count - 1].mark = ticket_of(s);
+    return 1;
 }
 
 
@@ -600,12 +625,24 @@ static unsigned attempt_of(unsigned s, uint32_t epoch)
 }
 
 
-enum { NUMBERS = (DQ_FRAME_GONE + 1) * 16 };
+/* A first REQ has one of two marks. */
+static const dq_frame_kind_t kinds[] = {
+    DQ_FRAME_REQ, DQ_FRAME_REQ, DQ_FRAME_REP, DQ_FRAME_RTU, DQ_FRAME_REFUSE,
+    DQ_FRAME_GONE, DQ_FRAME_AGAIN
+};
+
+enum { NUMBERS = sizeof(kinds) / sizeof(kinds[0]) * 16 };
 
 
 static unsigned frame_number(unsigned from, const dq_frame_t *frame)
 {
-    return frame->kind * 16u + attempt_of(from, frame->epoch) * 4 +
+    int is_marked = (frame->kind == DQ_FRAME_REQ) && (frame->peer_epoch == 0) &&
+                    (frame->peer_mark != 0);
+    unsigned i;
+
+    for (i = is_marked; kinds[i] != frame->kind; i++) {
+    }
+    return i * 16 + attempt_of(from, frame->epoch) * 4 +
            attempt_of(1 - from, frame->peer_epoch);
 }
 
@@ -616,15 +653,19 @@ static dq_frame_t frame_of_number(const net_t *net, unsigned from,
     unsigned epoch   = (number % 16) / 4;
     unsigned peer    = number % 4;
     dq_frame_t frame = {
-        .kind       = DQ_FRAME_REQ + number / 16,
+        .kind       = kinds[number / 16],
         .epoch      = (epoch == 0) ? 77 : epoch_of(from, epoch),
         .peer_epoch = (peer == 0) ? 0 : epoch_of(1 - from, peer),
         .first      = net->side[from].first[epoch],
         .delivered  = net->side[from].told[epoch],
     };
 
-    frame.mark      = mark_of(frame.epoch);
+    frame.mark      = (frame.kind == DQ_FRAME_AGAIN) ? ticket_of(from)
+                                                     : mark_of(frame.epoch);
     frame.peer_mark = mark_of(frame.peer_epoch);
+    if ((frame.kind == DQ_FRAME_REQ) && (frame.peer_epoch == 0)) {
+        frame.peer_mark = (number < 16) ? 0 : ticket_of(1 - from);
+    }
     return frame;
 }
 
@@ -686,11 +727,12 @@ static void search_arrive(search_t *search, net_t *net, unsigned s,
 
 
 /* How often each side may begin again after an attempt, lose its QP, and miss
- * one. */
+ * one; and whether it puts off who asks, which makes four states of one. */
 typedef struct {
     uint32_t restarts[SIDES];
     uint32_t losses[SIDES];
     uint32_t misses[SIDES];
+    int      puts_off;
 } bounds_t;
 
 
@@ -741,6 +783,12 @@ static void search_expand(search_t *search, const net_t *from,
                 frame        = frame_of_number(from, 1 - s, number);
                 side_receive(&net, s, &frame, &outbox);
                 search_arrive(search, &net, s, &outbox);
+                outbox.count = 0;
+                net          = *from;
+                if (bounds->puts_off &&
+                    side_puts_off(&net, s, &frame, &outbox)) {
+                    search_arrive(search, &net, s, &outbox);
+                }
             }
         }
     }
@@ -786,6 +834,10 @@ static const bounds_t searches[] = {
     {{0, 0}, {1, 0}, {1, 0}}, {{0, 0}, {1, 0}, {0, 1}},
     {{0, 0}, {0, 1}, {1, 0}}, {{0, 0}, {0, 1}, {0, 1}},
     {{1, 0}, {0, 0}, {0, 1}}, {{0, 1}, {0, 0}, {1, 0}},
+    {{0, 0}, {0, 0}, {0, 0}, 1}, {{1, 0}, {0, 0}, {0, 0}, 1},
+    {{0, 1}, {0, 0}, {0, 0}, 1}, {{0, 0}, {1, 0}, {0, 0}, 1},
+    {{0, 0}, {0, 1}, {0, 0}, 1}, {{0, 0}, {0, 0}, {1, 0}, 1},
+    {{0, 0}, {0, 0}, {0, 1}, 1},
 };
 
 
@@ -794,10 +846,10 @@ START_TEST(test_search)
     const bounds_t *bounds = &searches[_i];
     uint32_t count         = search_all(bounds);
 
-    printf("restarts %u and %u, losses %u and %u, misses %u and %u: %u "
+    printf("restarts %u and %u, losses %u and %u, misses %u and %u%s: %u "
            "states\n", bounds->restarts[0], bounds->restarts[1],
            bounds->losses[0], bounds->losses[1], bounds->misses[0],
-           bounds->misses[1], count);
+           bounds->misses[1], bounds->puts_off ? ", puts off" : "", count);
     ck_assert_uint_gt(count, 100);
 }
 END_TEST
@@ -869,7 +921,10 @@ START_TEST(test_walk)
         outbox.count = 0;
         frame        = walk_pick(&walk, 1 - s, &rng);
         if ((frame != NULL) && !t_rng_once_in(&rng, 4)) {
-            side_receive(&walk.net, s, frame, &outbox);
+            if (!t_rng_once_in(&rng, 3) ||
+                !side_puts_off(&walk.net, s, frame, &outbox)) {
+                side_receive(&walk.net, s, frame, &outbox);
+            }
         } else {
             side_do(&walk.net, s, walk_deed(&rng), &outbox);
         }

@@ -129,10 +129,11 @@ static int is_in_range(const dq_frame_t *frame)
            (frame->port.mtu >= 1) && (frame->port.mtu <= 5) &&
            (frame->epoch != 0) &&
            (strnlen(frame->host, DQ_WIRE_HOST_LEN) < DQ_WIRE_HOST_LEN) &&
+           ((frame->mark != 0) ||
+            (!has_qp && (frame->kind != DQ_FRAME_AGAIN))) &&
            (!has_qp ||
             ((frame->qpn <= 0xffffff) && (frame->psn <= 0xffffff) &&
              (frame->credits >= DQ_WINDOW_MIN) && (frame->first != 0) &&
-             (frame->mark != 0) &&
              (frame->promised <= frame->credits)));
 }
 
@@ -361,7 +362,6 @@ static const struct {
     {AT_CREDITS, 2, DQ_WINDOW_MIN - 1, DQ_WIRE_BAD_FIELD, DQ_WIRE_OK},
     {AT_CREDITS, 2, DQ_WINDOW_MIN, DQ_WIRE_OK, DQ_WIRE_OK},
     {AT_CREDITS, 2, DQ_WIRE_MAX_CREDIT, DQ_WIRE_OK, DQ_WIRE_OK},
-    {AT_MARK, 8, 0, DQ_WIRE_BAD_FIELD, DQ_WIRE_OK},
     {AT_MARK, 8, UINT64_C(1) << 63, DQ_WIRE_OK, DQ_WIRE_OK},
     {AT_PEER_MARK, 8, 0, DQ_WIRE_OK, DQ_WIRE_OK},
     {AT_HOST, 8, 0, DQ_WIRE_OK, DQ_WIRE_OK},
@@ -382,6 +382,12 @@ START_TEST(test_fields)
         T_NEED_EQ(parse(bytes, sizeof(bytes), &back),
                   has_qp ? fields[t_at].with_qp : fields[t_at].without);
     }
+
+    pack(&frame, bytes);
+    memset(bytes + AT_MARK, 0, 8);
+    T_NEED_EQ(parse(bytes, sizeof(bytes), &back),
+              (has_qp || (_i == DQ_FRAME_AGAIN)) ? DQ_WIRE_BAD_FIELD
+                                                 : DQ_WIRE_OK);
 
     pack(&frame, bytes);
     memset(bytes + AT_HOST, 'x', DQ_WIRE_HOST_LEN);
