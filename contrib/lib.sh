@@ -16,7 +16,7 @@ esac
 # Everything a build writes is below here; git ignores it.
 build_root=${DAQIRI_BUILD_ROOT:-$top/build}
 
-# UCX's source tree is kept between checkouts: it is 7 MB and never changes.
+# What takes long to fetch or to make is kept between checkouts.
 if [ -n "${XDG_CACHE_HOME:-}" ]; then
     cache_root=$XDG_CACHE_HOME/ucx-daqiri
 elif [ -n "${HOME:-}" ]; then

@@ -142,8 +142,9 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
         "an endpoint was destroyed while its sends were still under way",
         "check that the program flushes an endpoint before it destroys it"},
     [DQ_CAUSE_UCX_VERSION] = {DQ_CLASS_CONFIG, 0,
-        "the plugin was built for another UCX and stays out of this job",
-        "build daqiri against the UCX that this job loads (./configure, make)"},
+        "the plugin does not know this UCX and stays out of the job",
+        "check which UCX the job loads (daqiri probe), and for a newer daqiri; "
+        "DAQIRI_UCX_ANY=1 tries it all the same, and may crash the job"},
     [DQ_CAUSE_TWICE] = {DQ_CLASS_CONFIG, 0,
         "a daqiri plugin is loaded already and this copy stays out of its way",
         "check LD_PRELOAD and UCX_MODULE_DIR: the plugin is in both, or twice "

@@ -65,7 +65,7 @@ typedef enum {
     DQ_CAUSE_PEER_GONE,      /* the peer ended the connection, in order      */
     DQ_CAUSE_PEER_FORGOT,    /* the peer opened anew what was open           */
     DQ_CAUSE_LEFT,           /* an endpoint was destroyed with sends under way */
-    DQ_CAUSE_UCX_VERSION,    /* a UCX that this was not built for            */
+    DQ_CAUSE_UCX_VERSION,    /* a UCX that the plugin does not know          */
     DQ_CAUSE_TWICE,          /* two copies of the plugin in one process      */
     DQ_CAUSE_DEVICE_GONE,    /* the device answers no verb any more          */
     DQ_CAUSE_GIVEN_UP,       /* UCX invalidated an endpoint                  */

@@ -84,7 +84,8 @@ static int probe_uct_load(probe_uct_t *uct, json_t *report)
                              dlerror());
         return -1;
     }
-    uct->query_components = probe_symbol(uct_library, "uct_query_components",
+    /* not of that library alone: a plugin that is preloaded stands in front */
+    uct->query_components = probe_symbol(RTLD_DEFAULT, "uct_query_components",
                                          &missing);
     uct->release_component_list = probe_symbol(
             uct_library, "uct_release_component_list", &missing);

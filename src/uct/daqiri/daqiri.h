@@ -33,17 +33,27 @@
 #include "dq/dq_watch.h"
 #include "dq/dq_wire.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <ucs/datastruct/khash.h>
+#include <unistd.h>
 
 #define UCT_DAQIRI_NAME "daqiri"
 
 /* What an idle program does all the time, and one in a ping-pong. The linker puts
- * these next to each other, and none, of 2 KiB at most, lies across the end of a
- * page: to leave a page costs a look-up where the processor is emulated, which
- * made of an idle progress call three (QEMU 7.2; docs/bench.md). */
-#define UCT_DAQIRI_POLLED __attribute__((hot, aligned(2048)))
+ * these next to each other; the first begins a page, and the others, of which the
+ * first leaves 3 KiB, lie within it: to leave a page costs a look-up where the
+ * processor is emulated, which made of an idle progress call three (QEMU 7.2;
+ * docs/bench.md). */
+#define UCT_DAQIRI_POLLED_FIRST __attribute__((hot, aligned(4096)))
+#define UCT_DAQIRI_POLLED       __attribute__((hot, aligned(1024)))
 
 enum {
     UCT_DAQIRI_BATCH_MAX   = 64,
@@ -79,10 +89,20 @@ typedef struct uct_daqiri_early uct_daqiri_early_t; /* daqiri_early.h */
 
 /* ---- Memory domain: one RDMA device ---- */
 
+/* Of the registration cache. */
 typedef struct {
-    uct_md_config_t        super;
-    int                    reg_cache; /* ucs_on_off_auto_value_t             */
-    uct_md_rcache_config_t rcache;
+    unsigned      event_priority;
+    ucs_time_t    overhead; /* or UCS_TIME_AUTO                              */
+    unsigned      alignment;
+    unsigned long max_regions;
+    size_t        max_size, max_unreleased;
+    int           purge_on_fork;
+} uct_daqiri_rcache_config_t;
+
+typedef struct {
+    uct_md_config_t            super;
+    int                        reg_cache; /* ucs_on_off_auto_value_t         */
+    uct_daqiri_rcache_config_t rcache;
 } uct_daqiri_md_config_t;
 
 /* A memory handle. A packed key is the rkey. */
@@ -95,6 +115,8 @@ typedef struct {
  * for every verbs device, seconds, and seconds for each byte. */
 #define UCT_DAQIRI_REG_COST      16.0e-6
 #define UCT_DAQIRI_REG_COST_BYTE 0.06e-9
+/* With the cache, seconds: what UCX takes for it. */
+#define UCT_DAQIRI_REG_COST_CACHED 180e-9
 /* With the cache, on a device in user space, seconds. UCP weighs it against a
  * copy at 5.8 GB/s; within one host a copy is faster, and zcopy one as well.
  * This makes it change over where the two take the same time, near 4 KiB
@@ -111,6 +133,7 @@ typedef struct {
     struct ibv_device_attr attr;
     ucs_rcache_t           *rcache; /* or NULL                               */
     ucs_linear_func_t      reg_cost;
+    size_t                 reg_align; /* of what the cache registers         */
     pthread_mutex_t        ifaces_lock;
     ucs_list_link_t        ifaces;  /* that are open; the lock               */
 } uct_daqiri_md_t;
@@ -146,8 +169,8 @@ typedef struct {
     ucs_time_t         latency;      /* or UCS_TIME_AUTO                     */
 } uct_daqiri_iface_config_t;
 
-extern ucs_config_field_t uct_daqiri_md_config_table[];
-extern ucs_config_field_t uct_daqiri_iface_config_table[];
+extern const uct_daqiri_option_t uct_daqiri_md_options[];
+extern const uct_daqiri_option_t uct_daqiri_iface_options[];
 
 /* UCS_OK, or UCS_ERR_INVALID_PARAM after saying which option, and its range. */
 ucs_status_t
@@ -720,8 +743,6 @@ static inline void uct_daqiri_conn_leave_qp(uct_daqiri_conn_t *conn)
 
 /* ---- daqiri_component.c ---- */
 
-extern uct_component_t uct_daqiri_component;
-
 /* True if the user named this transport, so that its absence needs a word. */
 int uct_daqiri_is_asked_for(void);
 
@@ -859,6 +880,12 @@ int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
 /* Can it talk to an interface with this address, or endpoint's address? Says why
  * not, once. */
 int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr);
+/* Is the peer at the port that the interface has? */
+int uct_daqiri_iface_is_same_device(const uct_iface_h tl_iface,
+                                    const uct_device_addr_t *dev_addr);
+/* Does the endpoint lead there? Either address may be NULL. */
+int uct_daqiri_ep_is_connected(const uct_ep_h tl_ep, const void *dev_addr,
+                               const void *iface_addr);
 
 /* ---- daqiri_ep.c ---- */
 

@@ -1,98 +1,121 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registration with UCX when the plugin is loaded, unless that would crash
- * the process: into another version of UCX, or beside another copy of itself.
- * Then one sentence, and the job goes on without daqiri.
+ * How the plugin gets into UCX, unless that would crash the process: into a UCX
+ * that it does not know, or beside another copy of itself. Then one sentence, and
+ * the job goes on without daqiri.
+ *
+ * It is loaded by LD_PRELOAD, or by UCX itself as a module (from 1.22 on), or by a
+ * program. It is linked with no UCX: one that came along with it could be another
+ * than the one that the job uses. So there are three ways in, and the first that
+ * leads to a UCX counts:
+ *
+ *   at load      the UCX that all objects of the process see: the program is
+ *                linked with it
+ *   as a module  UCX calls ucs_module_global_init() of what it has loaded
+ *   preloaded    ours is the first uct_query_components(), so a UCX that is loaded
+ *                later by a part of the program, and seen by that part alone, calls
+ *                it when it wants to know which transports there are
  *
  * UCX never unlinks a component: hence -z nodelete in the Makefile.
  */
 #include "daqiri.h"
 
-extern uct_tl_t uct_daqiri_tl;
+#include <pthread.h>
 
-uct_component_t uct_daqiri_component = {
-    .query_md_resources = uct_daqiri_query_md_resources,
-    .md_open            = uct_daqiri_md_open,
-    .cm_open            = ucs_empty_function_return_unsupported,
-    .rkey_unpack        = uct_daqiri_rkey_unpack,
-    .rkey_ptr           = ucs_empty_function_return_unsupported,
-    .rkey_release       = ucs_empty_function_return_success,
-    .name               = UCT_DAQIRI_NAME,
-    .md_config          = {
-        .name   = "daqiri memory domain",
-        .prefix = "DAQIRI_MD_",
-        .table  = uct_daqiri_md_config_table,
-        .size   = sizeof(uct_daqiri_md_config_t),
-    },
-    .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
-    .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
-            &uct_daqiri_component),
-    .flags              = 0,
-    .md_vfs_init        = (uct_component_md_vfs_init_func_t)
-            ucs_empty_function,
-};
+#define UCT_DAQIRI_EXPORTED __attribute__((visibility("default")))
 
-UCT_TL_DEFINE_ENTRY(&uct_daqiri_component, daqiri, uct_daqiri_query_devices,
-                    uct_daqiri_iface_t, "DAQIRI_",
-                    uct_daqiri_iface_config_table, uct_daqiri_iface_config_t);
+static struct {
+    pthread_mutex_t lock;
+    const void      *libuct; /* the first that was tried, or NULL            */
+} uct_daqiri_joined = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+
+static int uct_daqiri_is_in(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return (value != NULL) && (strstr(value, UCT_DAQIRI_NAME) != NULL);
+}
 
 
 int uct_daqiri_is_asked_for(void)
 {
-    const char *tls = getenv("UCX_TLS");
-
-    return (tls != NULL) && (strstr(tls, UCT_DAQIRI_NAME) != NULL);
+    return uct_daqiri_is_in("UCX_TLS");
 }
 
 
-/* Before UCX's log may be trusted: what it is made of may be another. */
+/* Before UCX's log may be trusted: what it is made of may be another. Whoever only
+ * has the plugin among UCX's modules need not hear of it. */
 static void uct_daqiri_stay_out(const dq_facts_t *facts)
 {
     char message[DQ_TRIAGE_MESSAGE_MAX];
 
-    fprintf(stderr, "%s\n",
-            dq_triage_message(facts, message, sizeof(message)));
+    if (uct_daqiri_is_asked_for() || uct_daqiri_is_in("LD_PRELOAD")) {
+        fprintf(stderr, "%s\n",
+                dq_triage_message(facts, message, sizeof(message)));
+    }
 }
 
 
-static int uct_daqiri_is_right_ucx(void)
+static void uct_daqiri_join_first(const void *libuct)
 {
-    char detail[128];
-    const dq_facts_t facts = {
+    char detail[256];
+    dq_facts_t facts = {
         .cause   = DQ_CAUSE_UCX_VERSION,
         .subject = UCT_DAQIRI_NAME,
         .detail  = detail,
     };
 
-    if (uct_daqiri_compat_fits(detail, sizeof(detail))) {
-        return 1;
+    if (!uct_daqiri_ucx_find(libuct, detail, sizeof(detail))) {
+        uct_daqiri_stay_out(&facts);
+    } else if (uct_daqiri_ucx_is_taken()) {
+        facts.cause  = DQ_CAUSE_TWICE;
+        facts.detail = NULL;
+        uct_daqiri_stay_out(&facts);
+    } else if (!uct_daqiri_ucx_register()) {
+        snprintf(detail, sizeof(detail), "%s", strerror(ENOMEM));
+        uct_daqiri_stay_out(&facts);
     }
-    uct_daqiri_stay_out(&facts);
-    return 0;
 }
 
 
-static int uct_daqiri_is_alone(void)
+/* What we have of UCX is of one. A process may have two: a second goes without. */
+static void uct_daqiri_join(const void *libuct)
 {
-    const dq_facts_t facts = {
-        .cause   = DQ_CAUSE_TWICE,
-        .subject = UCT_DAQIRI_NAME,
-    };
-    uct_component_t *component;
-
-    ucs_list_for_each(component, &uct_components_list, list) {
-        if (strcmp(component->name, UCT_DAQIRI_NAME) == 0) {
-            uct_daqiri_stay_out(&facts);
-            return 0;
-        }
+    if (libuct == NULL) {
+        return;
     }
-    return 1;
+    pthread_mutex_lock(&uct_daqiri_joined.lock);
+    if (uct_daqiri_joined.libuct == NULL) {
+        uct_daqiri_joined.libuct = libuct;
+        uct_daqiri_join_first(libuct);
+    }
+    pthread_mutex_unlock(&uct_daqiri_joined.lock);
 }
 
 
 UCS_STATIC_INIT {
-    if (uct_daqiri_is_right_ucx() && uct_daqiri_is_alone()) {
-        uct_component_register(&uct_daqiri_component);
-        uct_tl_register(&uct_daqiri_component, &uct_daqiri_tl);
-    }
+    uct_daqiri_join(uct_daqiri_ucx_global());
+}
+
+
+UCT_DAQIRI_EXPORTED ucs_status_t ucs_module_global_init(void);
+
+UCT_DAQIRI_EXPORTED ucs_status_t ucs_module_global_init(void)
+{
+    uct_daqiri_join(uct_daqiri_ucx_of(__builtin_return_address(0)));
+    return UCS_OK;
+}
+
+
+UCT_DAQIRI_EXPORTED ucs_status_t
+uct_query_components(uct_component_h **components_p, unsigned *num_components_p)
+{
+    const void *libuct = uct_daqiri_ucx_of(__builtin_return_address(0));
+    __typeof__(uct_query_components) *theirs;
+
+    uct_daqiri_join(libuct);
+    theirs = uct_daqiri_ucx_symbol(libuct, "uct_query_components");
+    return (theirs == NULL) ? UCS_ERR_UNSUPPORTED
+                            : theirs(components_p, num_components_p);
 }

@@ -7,167 +7,194 @@
 
 #include <limits.h>
 
-#define FIELD(_name) offsetof(uct_daqiri_iface_config_t, _name)
+#define FIELD(_name)  offsetof(uct_daqiri_iface_config_t, _name)
+#define RCACHE(_name) offsetof(uct_daqiri_md_config_t, rcache._name)
 
-ucs_config_field_t uct_daqiri_md_config_table[] = {
+const uct_daqiri_option_t uct_daqiri_md_options[] = {
     {"", "", NULL, offsetof(uct_daqiri_md_config_t, super),
-     UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+     UCT_DAQIRI_OPTION_MD},
 
     {"REG_CACHE", "auto",
      "Keep memory registered for the next time (on, off, auto). Needs UCX's\n"
      "memory hooks; \"auto\" does without where they cannot work.",
-     offsetof(uct_daqiri_md_config_t, reg_cache), UCS_CONFIG_TYPE_ON_OFF_AUTO},
+     offsetof(uct_daqiri_md_config_t, reg_cache), UCT_DAQIRI_OPTION_ON_OFF_AUTO},
+
+    {"RCACHE_MEM_PRIO", "1000",
+     "Of the registration cache among those whom UCX tells that memory goes\n"
+     "away.",
+     RCACHE(event_priority), UCT_DAQIRI_OPTION_UINT},
+
+    {"RCACHE_OVERHEAD", "auto",
+     "How long UCP is to believe that a look into the registration cache takes.",
+     RCACHE(overhead), UCT_DAQIRI_OPTION_TIME_UNITS},
 
     /* No more than the cache's own grain, as UCX's verbs transports have it: of
      * buffers that adjoin, rounded to cache lines, each would be registered once
      * more with all of those before it. */
-    {"", "RCACHE_ADDR_ALIGN=16", NULL,
-     offsetof(uct_daqiri_md_config_t, rcache),
-     UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
+    {"RCACHE_ADDR_ALIGN", "16",
+     "What is registered begins and ends at multiples of this: a power of 2 from\n"
+     "16 to the size of a page.",
+     RCACHE(alignment), UCT_DAQIRI_OPTION_UINT},
+
+    {"RCACHE_MAX_REGIONS", "inf",
+     "How many pieces of memory may stay registered.",
+     RCACHE(max_regions), UCT_DAQIRI_OPTION_ULUNITS},
+
+    {"RCACHE_MAX_SIZE", "inf",
+     "How much memory may stay registered.",
+     RCACHE(max_size), UCT_DAQIRI_OPTION_MEMUNITS},
+
+    {"RCACHE_MAX_UNRELEASED", "512M",
+     "How much memory that is to be given up may wait for that.",
+     RCACHE(max_unreleased), UCT_DAQIRI_OPTION_MEMUNITS},
+
+    {"RCACHE_PURGE_ON_FORK", "y",
+     "Forget what is registered in a process that is forked.",
+     RCACHE(purge_on_fork), UCT_DAQIRI_OPTION_BOOL},
 
     {NULL}
 };
 
-ucs_config_field_t uct_daqiri_iface_config_table[] = {
-    {"", "", NULL, FIELD(super), UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+const uct_daqiri_option_t uct_daqiri_iface_options[] = {
+    {"", "", NULL, FIELD(super), UCT_DAQIRI_OPTION_IFACE},
 
     {"SQ_DEPTH", "256",
      "Work requests that a QP's send queue holds (4 to 32768).",
-     FIELD(sq_depth), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(sq_depth), UCT_DAQIRI_OPTION_UINT},
 
     {"CQ_LEN", "4096",
      "Completion queue entries for sends, shared by all QPs of an interface\n"
      "(4 to 4194304). When they run out, sends wait.",
-     FIELD(cq_len), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(cq_len), UCT_DAQIRI_OPTION_UINT},
 
     {"SIGNAL_EVERY", "64",
      "Ask the device for a completion once in this many work requests\n"
      "(1 to 32768; cut to a quarter of SQ_DEPTH).",
-     FIELD(signal_every), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(signal_every), UCT_DAQIRI_OPTION_UINT},
 
     {"RX_BUFFERS", "16384",
      "Receive buffers that an interface may have (64 to 1048576). They are\n"
      "made as connections come; this and SEG_SIZE are the memory limit.",
-     FIELD(rx_buffers), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(rx_buffers), UCT_DAQIRI_OPTION_UINT},
 
     {"RX_WINDOW", "256",
      "Messages that a peer may send before it hears from us (4 to 32768).\n"
      "A receive buffer stands behind each of them. One peer gets at most a\n"
      "64th of the RX_BUFFERS that are left.",
-     FIELD(rx_window), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(rx_window), UCT_DAQIRI_OPTION_UINT},
 
     {"TX_BUFFERS", "4096",
      "Send buffers that an interface may have (64 to 1048576), made on\n"
      "demand.",
-     FIELD(tx_buffers), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(tx_buffers), UCT_DAQIRI_OPTION_UINT},
 
     {"TX_CHAIN", "auto",
      "Post send requests that are ready at the same time in one chain, with\n"
      "one doorbell. \"auto\": on devices that the kernel emulates, where the\n"
      "doorbell is a system call.",
-     FIELD(tx_chain), UCS_CONFIG_TYPE_ON_OFF_AUTO},
+     FIELD(tx_chain), UCT_DAQIRI_OPTION_ON_OFF_AUTO},
 
     {"TX_HOLD", "10ms",
      "How long a message waits for the doorbell, if it follows another to the\n"
      "same peer and the program does not progress (1us to 60s; it may become\n"
      "twice that). Of TX_CHAIN.",
-     FIELD(tx_hold), UCS_CONFIG_TYPE_TIME},
+     FIELD(tx_hold), UCT_DAQIRI_OPTION_TIME},
 
     {"SEG_SIZE", "auto",
      "Bytes in a send or receive buffer (256 to 1m), the same on both sides of a\n"
      "connection; rounded down so that a message holds a multiple of 16. \"auto\":\n"
      "12288 on devices that the kernel emulates, 16448 on others.",
-     FIELD(seg_size), UCS_CONFIG_TYPE_MEMUNITS},
+     FIELD(seg_size), UCT_DAQIRI_OPTION_MEMUNITS},
 
     {"MAX_INLINE", "128",
      "Bytes to send inline, our 4 bytes of header included (0 to 4096).\n"
      "The device may give more, or less.",
-     FIELD(max_inline), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(max_inline), UCT_DAQIRI_OPTION_UINT},
 
     {"MAX_SGE", "6",
      "Scatter/gather entries in a work request (2 to 32); cut to what the\n"
      "device has.",
-     FIELD(max_sge), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(max_sge), UCT_DAQIRI_OPTION_UINT},
 
     {"POLL_BATCH", "16",
      "Completions to take from a queue at once (1 to 64).",
-     FIELD(poll_batch), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(poll_batch), UCT_DAQIRI_OPTION_UINT},
 
     {"RNR_TIMEOUT", "0.64ms",
      "How long a peer waits before it tries again, when its message found no\n"
      "receive buffer (0.01ms to 655.36ms). Credits keep this from happening.",
-     FIELD(rnr_timeout), UCS_CONFIG_TYPE_TIME},
+     FIELD(rnr_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"TIMEOUT", "500ms",
      "How long to wait for an acknowledgement before sending again (8.192us\n"
      "to 8000s; rounded up to 4.096us times a power of two).",
-     FIELD(ack_timeout), UCS_CONFIG_TYPE_TIME},
+     FIELD(ack_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"RETRY_COUNT", "6",
      "How often to send again before the QP fails (0 to 6; some devices take\n"
      "7 for \"for ever\").",
-     FIELD(retry_count), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(retry_count), UCT_DAQIRI_OPTION_UINT},
 
     {"CONN_TIMEOUT", "60s",
      "How long to try to connect before an endpoint fails (10ms to 3600s).",
-     FIELD(conn_timeout), UCS_CONFIG_TYPE_TIME},
+     FIELD(conn_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"CONN_RETRY", "20ms",
      "How long to wait for an answer before asking again, at first; then twice\n"
      "as long each time, up to a second (1ms to 1s).",
-     FIELD(conn_retry), UCS_CONFIG_TYPE_TIME},
+     FIELD(conn_retry), UCT_DAQIRI_OPTION_TIME},
 
     {"RECOVERY", "y",
      "Go on over another queue pair when one dies and nothing is lost by it.",
-     FIELD(recovery), UCS_CONFIG_TYPE_BOOL},
+     FIELD(recovery), UCT_DAQIRI_OPTION_BOOL},
 
     {"RECOVERY_TIMEOUT", "30s",
      "How long to try that before an endpoint fails (10ms to 3600s).",
-     FIELD(recovery_timeout), UCS_CONFIG_TYPE_TIME},
+     FIELD(recovery_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"SQ_STALL_TIMEOUT", "30s",
      "Say so when a peer has taken nothing for this long although something\n"
      "was to be sent (10ms to 3600s, or 0 for never).",
-     FIELD(stall_timeout), UCS_CONFIG_TYPE_TIME},
+     FIELD(stall_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"STUCK_TIMEOUT", "120s",
      "Give up a queue pair when one of its requests has neither completed nor\n"
      "failed for this long (10ms to 3600s, or 0 for never). Less than a device\n"
      "may take for its retries, four times TIMEOUT for each, gives up queue\n"
      "pairs that would have gone on.",
-     FIELD(stuck_timeout), UCS_CONFIG_TYPE_TIME},
+     FIELD(stuck_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"KEEPALIVE", "0",
      "Ask a peer's device whether it is there when nothing has come or gone\n"
      "for this long, and call its process when that has said nothing for this\n"
      "long: if it does not answer for as long again, 1s at least, although its\n"
      "device does, it is lost (10ms to 3600s, or 0 for never).",
-     FIELD(keepalive), UCS_CONFIG_TYPE_TIME},
+     FIELD(keepalive), UCT_DAQIRI_OPTION_TIME},
 
     {"STATS", "y",
      "Count in a file in /dev/shm, which \"daqiri stats\" reads while the\n"
      "program runs.",
-     FIELD(stats), UCS_CONFIG_TYPE_BOOL},
+     FIELD(stats), UCT_DAQIRI_OPTION_BOOL},
 
     {"GID_INDEX", "auto",
      "Index in the port's GID table, or \"auto\": RoCE v2 before v1, IPv4\n"
      "before IPv6 before link-local; 0 on InfiniBand.",
-     FIELD(gid_index), UCT_DAQIRI_CONFIG_GID},
+     FIELD(gid_index), UCT_DAQIRI_OPTION_GID},
 
     {"TRAFFIC_CLASS", "0",
      "Traffic class of RoCE packets (0 to 255).",
-     FIELD(traffic_class), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(traffic_class), UCT_DAQIRI_OPTION_UINT},
 
     {"SL", "0",
      "Service level (0 to 15).",
-     FIELD(service_level), UCT_DAQIRI_CONFIG_UINT},
+     FIELD(service_level), UCT_DAQIRI_OPTION_UINT},
 
     {"LATENCY", "auto",
      "How long UCP is to believe that a short message takes one way (0 to 1s):\n"
      "the larger, the later it changes over to rendezvous. \"auto\": by the\n"
      "generation of the link; in user space by what a READ costs, which is\n"
      "timed when the first interface is opened.",
-     FIELD(latency), UCS_CONFIG_TYPE_TIME_UNITS},
+     FIELD(latency), UCT_DAQIRI_OPTION_TIME_UNITS},
 
     {NULL}
 };

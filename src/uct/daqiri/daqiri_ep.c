@@ -240,7 +240,7 @@ uct_daqiri_ep_is_plain(const uct_daqiri_conn_t *conn,
 
 /* Most short messages are plain: this is what they cost, and all else is asked
  * before the first store (docs/bench.md). */
-UCT_DAQIRI_POLLED ucs_status_t
+UCT_DAQIRI_POLLED_FIRST ucs_status_t
 uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                        const void *payload, unsigned length)
 {

@@ -544,7 +544,6 @@ static void uct_daqiri_iface_close(uct_daqiri_iface_t *self)
 
 /* ---- The class ---- */
 
-#ifdef ENABLE_STATS
 /* A node of UCX's statistics without a parent cannot be made, once they are on. */
 static ucs_stats_node_t *
 uct_daqiri_iface_stats(const uct_iface_params_t *params)
@@ -552,7 +551,6 @@ uct_daqiri_iface_stats(const uct_iface_params_t *params)
     return (params->field_mask & UCT_IFACE_PARAM_FIELD_STATS_ROOT)
                    ? params->stats_root : NULL;
 }
-#endif
 
 
 static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
@@ -574,10 +572,14 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     }
 
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_daqiri_iface_ops,
-                              &uct_daqiri_iface_internal_ops, md, worker,
-                              params, tl_config
-                              UCS_STATS_ARG(uct_daqiri_iface_stats(params))
-                              UCS_STATS_ARG(UCT_DAQIRI_NAME));
+                              uct_daqiri_iface_internal_ops, md, worker,
+                              params, tl_config, uct_daqiri_iface_stats(params),
+                              UCT_DAQIRI_NAME);
+    if (!uct_daqiri_ucx_is_sound(&self->super, md, worker)) {
+        ucs_error("daqiri: this UCX keeps an interface in another way than the "
+                  "version that it says it is");
+        return UCS_ERR_UNSUPPORTED;
+    }
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));

@@ -99,7 +99,7 @@ ucs_status_t uct_daqiri_md_open(uct_component_t *component,
         return UCS_ERR_NO_MEMORY;
     }
 
-    md->super.ops       = &uct_daqiri_md_ops;
+    md->super.ops       = uct_daqiri_md_ops;
     md->super.component = component;
     ucs_list_head_init(&md->ifaces);
     pthread_mutex_init(&md->ifaces_lock, NULL);

@@ -47,9 +47,6 @@ uct_daqiri_progress_invoke(uct_daqiri_iface_t *iface, uint8_t am_id, void *data,
     const uct_am_handler_t *handler = &iface->super.am[am_id];
 
     DQ_ASSERT(am_id < UCT_AM_ID_MAX);
-    UCS_STATS_UPDATE_COUNTER(iface->super.stats, UCT_IFACE_STAT_RX_AM, 1);
-    UCS_STATS_UPDATE_COUNTER(iface->super.stats, UCT_IFACE_STAT_RX_AM_BYTES,
-                             length);
     return handler->cb(handler->arg, data, length, flags);
 }
 
@@ -69,8 +66,6 @@ uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
     }
     iface->count->am_rx++;
     iface->count->am_rx_bytes += length;
-    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, data,
-                       length, "RX: AM");
     status = uct_daqiri_progress_invoke(iface, am_id, data, length, flags);
     if (ucs_likely(status == UCS_OK)) {
         uct_daqiri_rx_release(iface, index);

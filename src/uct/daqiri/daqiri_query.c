@@ -18,7 +18,8 @@ static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
                       UCT_IFACE_FLAG_EP_CHECK |
                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
                       UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
-                      UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
+                      UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM |
+                      UCT_DAQIRI_IFACE_INTER_NODE;
 
     attr->cap.am.max_short       = iface->config.max_short;
     attr->cap.am.max_bcopy       = max;
@@ -181,4 +182,36 @@ int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
     return uct_daqiri_port_reaches(iface, (const dq_port_addr_t*)dev_addr) &&
            ((iface_addr == NULL) ||
             uct_daqiri_iface_is_alike(iface, iface_addr));
+}
+
+
+int uct_daqiri_iface_is_same_device(const uct_iface_h tl_iface,
+                                    const uct_device_addr_t *dev_addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    return memcmp(&iface->config.port_addr, dev_addr,
+                  sizeof(iface->config.port_addr)) == 0;
+}
+
+
+int uct_daqiri_ep_is_connected(const uct_ep_h tl_ep, const void *dev_addr,
+                               const void *iface_addr)
+{
+    const uct_daqiri_conn_t *conn = ucs_derived_of(tl_ep,
+                                                   uct_daqiri_ep_t)->conn;
+    dq_iface_info_t info;
+
+    if (conn->is_stub || ((dev_addr == NULL) && (iface_addr == NULL))) {
+        return 0;
+    }
+    if ((dev_addr != NULL) && (memcmp(&conn->peer_port, dev_addr,
+                                      sizeof(conn->peer_port)) != 0)) {
+        return 0;
+    }
+    if (iface_addr == NULL) {
+        return 1;
+    }
+    memcpy(&info, iface_addr, sizeof(info)); /* it may lie at any address */
+    return conn->peer_iface.uuid == info.who.uuid;
 }

@@ -13,9 +13,6 @@
  */
 #include "daqiri.h"
 
-#include <ucs/vfs/base/vfs_cb.h>
-#include <ucs/vfs/base/vfs_obj.h>
-
 DQ_STATIC_ASSERT(sizeof(unsigned long) == sizeof(uint64_t),
                  "is how a counter is shown");
 

@@ -120,11 +120,49 @@ refused()
     [[ $output == *'No such device'* ]]
 }
 
-@test "a UCX of another version: daqiri stays out, the program goes on" {
+# stays_out SENTENCE: that sentence, once, and the program goes on without daqiri
+stays_out()
+{
     with_objects "$other_ucx" "$T_PLUGIN" -- \
         ucx_perftest -x self -d memory0 -t am_lat -l -n 200
     [ "$status" -eq 0 ]
-    says 'daqiri: the plugin was built for another UCX and stays out of this job (built for UCX 1.13, loaded into UCX 1.99.7)'
+    says "daqiri: the plugin does not know this UCX and stays out of the job ($1)"
+    [ "$(grep -c daqiri: <<< "$output")" -eq 1 ]
+}
+
+@test "a UCX that is newer, older, or another altogether" {
+    for version in 1.24.0 1.99.7 1.12.1 2.0.0 2.18.0; do
+        T_UCX_VERSION_IS=$version stays_out "this is UCX $version"
+    done
+}
+
+@test "a UCX that is not what it says it is" {
+    [[ $(pkg-config --modversion ucx) == 1.13.* ]] || skip 'needs UCX 1.13'
+    T_UCX_VERSION_IS=1.14.1 stays_out 'this is UCX 1.14.1, but it has no uct_md_query_v2, which came with 1.14'
+    T_UCX_HAS=uct_base_rkey_compare stays_out 'this is UCX 1.13.1, but it has uct_base_rkey_compare, which came with 1.16'
+}
+
+@test "a UCX that is not whole" {
+    T_UCX_LACKS=ucs_rcache_create stays_out "this is UCX $T_UCX_VERSION, but it has no ucs_rcache_create"
+    T_UCX_LACKS=uct_base_ep_t_class stays_out "this is UCX $T_UCX_VERSION, but its interfaces and endpoints have other sizes"
+}
+
+@test "a UCX that nothing tells the version of" {
+    T_UCX_LACKS=ucp_get_version with_objects "$other_ucx" "$T_PLUGIN" -- \
+        ucx_perftest -x self -d memory0 -t am_lat -l -n 200
+    [ "$status" -eq 0 ]
+    [[ $output == *'stays out of the job (nothing tells the version of '*'libuct.so.0: there is no libucp that belongs to it)'* ]]
+}
+
+@test "a UCX that is newer, and the user wants it all the same" {
+    T_UCX_VERSION_IS=1.99.7 DAQIRI_UCX_ANY=no stays_out 'this is UCX 1.99.7'
+    T_UCX_VERSION_IS=1.12.0 DAQIRI_UCX_ANY=1 stays_out 'this is UCX 1.12.0'
+    # the version that we know, under a number that its functions do not bear out
+    T_UCX_HAS=uct_ep_outstanding_purge stays_out "this is UCX $T_UCX_VERSION, but it has uct_ep_outstanding_purge, which came with 1.23"
+    T_UCX_HAS=uct_ep_outstanding_purge DAQIRI_UCX_ANY=1 with_objects \
+        "$other_ucx" "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"
+    [ "$status" -eq 0 ]
+    [[ $output != *'stays out'* ]]
 }
 
 @test "two copies: the second stays out, the first works" {

@@ -275,7 +275,7 @@ END
 }
 
 @test "UCX of another version: why the plugin stays away" {
-    with=(LD_PRELOAD="$shims/other_ucx.so")
+    with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_VERSION_IS=1.99.7)
     daqiri probe -device soft -no-mpi -json
     [ "$status" -eq 1 ]
     has '.ucx.result == "failed" and .ucx.is_loaded == false and (.ucx.error | test("daqiri"))'

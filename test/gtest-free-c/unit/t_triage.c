@@ -216,10 +216,11 @@ static const golden_t golden[] = {
      "  tried for 3000 ms to go on over another queue pair "
      "(UCX_DAQIRI_RECOVERY_TIMEOUT)"},
 
-    {{.cause = DQ_CAUSE_UCX_VERSION, .detail = "1.18.1 instead of 1.13.1"},
-     "the plugin was built for another UCX and stays out of this job "
-     "(1.18.1 instead of 1.13.1); class: configuration\n"
-     "  build daqiri against the UCX that this job loads (./configure, make)"},
+    {{.cause = DQ_CAUSE_UCX_VERSION, .detail = "this is UCX 1.99.0"},
+     "the plugin does not know this UCX and stays out of the job "
+     "(this is UCX 1.99.0); class: configuration\n"
+     "  check which UCX the job loads (daqiri probe), and for a newer daqiri; "
+     "DAQIRI_UCX_ANY=1 tries it all the same, and may crash the job"},
 };
 
 

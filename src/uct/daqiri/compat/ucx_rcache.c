@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The registration cache. Up to UCX 1.13 it is the memory domain's business;
- * it hears of memory that goes away through UCX's memory hooks. Where those
- * are off or cannot work (UCX_MEM_EVENTS=n) there is no cache.
+ * The registration cache. It hears of memory that goes away through UCX's memory
+ * hooks. Where those are off or cannot work (UCX_MEM_EVENTS=n) there is no cache.
+ *
+ * UCX has had options of its own for it, which changed their names and places; so
+ * ours are ours, under the names that they had first.
  */
 #include "../daqiri.h"
 
+#include <sys/mman.h>
 #include <ucm/api/ucm.h>
 
 /* At least, or half of what the device has: buffers of a few interfaces. */
@@ -30,11 +33,11 @@ static ucs_status_t uct_daqiri_rcache_reg(void *context, ucs_rcache_t *rcache,
                                    UCT_MD_MEM_FLAG_HIDE_ERRORS);
 
     (void)rcache;
-    if (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) {
+    if (rcache_flags & UCT_DAQIRI_RCACHE_HIDE_ERRORS) {
         flags |= UCT_MD_MEM_FLAG_HIDE_ERRORS;
     }
-    return uct_daqiri_mem_map(context, (void*)super->super.start,
-                              super->super.end - super->super.start, flags,
+    return uct_daqiri_mem_map(context, (void*)super->start,
+                              super->end - super->start, flags,
                               &region->mem);
 }
 
@@ -62,20 +65,32 @@ static void uct_daqiri_rcache_dump(void *context, ucs_rcache_t *rcache,
 }
 
 
-static const ucs_rcache_ops_t uct_daqiri_rcache_ops = {
-    .mem_reg     = uct_daqiri_rcache_reg,
-    .mem_dereg   = uct_daqiri_rcache_dereg,
-    .dump_region = uct_daqiri_rcache_dump,
+/* Where two regions become one: ours always have all access, so there is nothing
+ * to do. In the versions without `merge' this stands where `dump_region' is. */
+static void uct_daqiri_rcache_merge(void)
+{
+}
+
+
+/* `merge' came within a version number, and no symbol tells: 1.17.0 has three
+ * functions, the last of its branch four. */
+static void *const uct_daqiri_rcache_ops[] = {
+    uct_daqiri_rcache_reg,
+    uct_daqiri_rcache_dereg,
+    uct_daqiri_rcache_merge,
+    uct_daqiri_rcache_dump,
 };
 
 
+/* To look into the cache, seconds. */
 static double uct_daqiri_rcache_cost(const uct_daqiri_md_t *md,
-                                     const uct_md_rcache_config_t *config)
+                                     const uct_daqiri_rcache_config_t *config)
 {
-    return ((config->overhead == UCS_TIME_AUTO) &&
-            uct_daqiri_port_is_in_user_space(md->context->device))
-                   ? UCT_DAQIRI_REG_COST_SOFT
-                   : uct_md_rcache_overhead(config);
+    if (config->overhead != UCS_TIME_AUTO) {
+        return ucs_time_to_sec(config->overhead);
+    }
+    return uct_daqiri_port_is_in_user_space(md->context->device)
+                   ? UCT_DAQIRI_REG_COST_SOFT : UCT_DAQIRI_REG_COST_CACHED;
 }
 
 
@@ -95,29 +110,45 @@ static unsigned long uct_daqiri_rcache_regions(const uct_daqiri_md_t *md,
 }
 
 
+static void
+uct_daqiri_rcache_params(uct_daqiri_md_t *md, void *params,
+                         const uct_daqiri_rcache_config_t *config)
+{
+    UCT_DAQIRI_UCX_PUT(params, CACHE_REGION_SIZE, size_t,
+                       sizeof(uct_daqiri_region_t));
+    UCT_DAQIRI_UCX_PUT(params, CACHE_ALIGN, size_t, config->alignment);
+    UCT_DAQIRI_UCX_PUT(params, CACHE_MAX_ALIGN, size_t, ucs_get_page_size());
+    UCT_DAQIRI_UCX_PUT(params, CACHE_EVENTS, int, UCM_EVENT_VM_UNMAPPED);
+    UCT_DAQIRI_UCX_PUT(params, CACHE_PRIORITY, int, config->event_priority);
+    UCT_DAQIRI_UCX_PUT(params, CACHE_OPS, const void*, uct_daqiri_rcache_ops);
+    UCT_DAQIRI_UCX_PUT(params, CACHE_CONTEXT, void*, md);
+    UCT_DAQIRI_UCX_PUT(params, CACHE_FLAGS, int,
+                       config->purge_on_fork ? UCT_DAQIRI_RCACHE_PURGE_ON_FORK
+                                             : 0);
+    UCT_DAQIRI_UCX_PUT(params, CACHE_MAX_REGIONS, unsigned long,
+                       uct_daqiri_rcache_regions(md, config->max_regions));
+    UCT_DAQIRI_UCX_PUT(params, CACHE_MAX_SIZE, size_t, config->max_size);
+    UCT_DAQIRI_UCX_PUT(params, CACHE_MAX_UNRELEASED, size_t,
+                       config->max_unreleased);
+}
+
+
 void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
                             const uct_daqiri_md_config_t *config)
 {
-    const char *name = ibv_get_device_name(md->context->device);
-    ucs_rcache_params_t params;
+    const char *name     = ibv_get_device_name(md->context->device);
+    uint64_t params[32]  = {0}; /* more than any version has                 */
     ucs_status_t status;
 
     md->reg_cost = ucs_linear_func_make(UCT_DAQIRI_REG_COST,
                                         UCT_DAQIRI_REG_COST_BYTE);
+    md->reg_align = config->rcache.alignment;
     if (config->reg_cache == UCS_CONFIG_OFF) {
         return;
     }
 
-    uct_md_set_rcache_params(&params, &config->rcache);
-    params.max_regions        = uct_daqiri_rcache_regions(md,
-                                                          params.max_regions);
-    params.region_struct_size = sizeof(uct_daqiri_region_t);
-    params.max_alignment      = ucs_get_page_size();
-    params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
-    params.context            = md;
-    params.ops                = &uct_daqiri_rcache_ops;
-    status = ucs_rcache_create(&params, name, UCS_STATS_RVAL(NULL),
-                               &md->rcache);
+    uct_daqiri_rcache_params(md, params, &config->rcache);
+    status = ucs_rcache_create(params, name, NULL, &md->rcache);
     if (status == UCS_OK) {
         md->reg_cost = ucs_linear_func_make(
                 uct_daqiri_rcache_cost(md, &config->rcache), 0);
@@ -139,6 +170,31 @@ void uct_daqiri_rcache_close(uct_daqiri_md_t *md)
 }
 
 
+typedef ucs_status_t (*uct_daqiri_rcache_get_13_t)(
+        ucs_rcache_t *cache, void *address, size_t length, int prot, void *arg,
+        ucs_rcache_region_t **region_p);
+typedef ucs_status_t (*uct_daqiri_rcache_get_17_t)(
+        ucs_rcache_t *cache, void *address, size_t length, size_t alignment,
+        int prot, void *arg, ucs_rcache_region_t **region_p);
+
+
+/* From 1.17 on the alignment goes with the call. */
+static ucs_status_t uct_daqiri_rcache_find(uct_daqiri_md_t *md, void *address,
+                                           size_t length, unsigned *uct_flags,
+                                           ucs_rcache_region_t **region_p)
+{
+    const int prot = PROT_READ | PROT_WRITE;
+
+    if (uct_daqiri_ucx_is_since(17)) {
+        return ((uct_daqiri_rcache_get_17_t)uct_daqiri_ucx.ucs_rcache_get)(
+                md->rcache, address, length, md->reg_align, prot, uct_flags,
+                region_p);
+    }
+    return ((uct_daqiri_rcache_get_13_t)uct_daqiri_ucx.ucs_rcache_get)(
+            md->rcache, address, length, prot, uct_flags, region_p);
+}
+
+
 ucs_status_t uct_daqiri_rcache_get(uct_daqiri_md_t *md, void *address,
                                    size_t length, unsigned uct_flags,
                                    uct_daqiri_mem_t **mem_p)
@@ -146,8 +202,7 @@ ucs_status_t uct_daqiri_rcache_get(uct_daqiri_md_t *md, void *address,
     ucs_rcache_region_t *super;
     ucs_status_t status;
 
-    status = ucs_rcache_get(md->rcache, address, length,
-                            PROT_READ | PROT_WRITE, &uct_flags, &super);
+    status = uct_daqiri_rcache_find(md, address, length, &uct_flags, &super);
     if (status == UCS_OK) {
         *mem_p = &ucs_derived_of(super, uct_daqiri_region_t)->mem;
     }

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From our description of options to UCX's: name, preset, help, offset, and a
+ * parser, which is functions and an argument. Where the argument is, and whether
+ * one function more stands in front of it, depends on the version.
+ */
+#include "../daqiri.h"
+
+/* As UCX has had it in all versions, up to the functions that follow. */
+typedef struct {
+    const char *name, *preset, *help;
+    size_t     offset;
+    void       *read, *write, *clone, *release, *print_help;
+} uct_daqiri_ucx_field_t;
+
+DQ_STATIC_ASSERT(sizeof(uct_daqiri_ucx_field_t) == 72, "the same in all UCX");
+
+/* Of each kind. The text is for `ucx_info -c -f`. */
+typedef struct {
+    void *read, *write, *clone;
+    const void *arg;
+} uct_daqiri_ucx_parser_t;
+
+
+static uct_daqiri_ucx_parser_t
+uct_daqiri_ucx_parser(uct_daqiri_option_kind_t kind)
+{
+    const uct_daqiri_ucx_t *ucx             = &uct_daqiri_ucx;
+    const uct_daqiri_ucx_parser_t parsers[] = {
+        [UCT_DAQIRI_OPTION_IFACE]       = {ucx->ucs_config_sscanf_table, NULL,
+                                           ucx->ucs_config_clone_table,
+                                           ucx->uct_iface_config_table},
+        [UCT_DAQIRI_OPTION_MD]          = {ucx->ucs_config_sscanf_table, NULL,
+                                           ucx->ucs_config_clone_table,
+                                           ucx->uct_md_config_table},
+        [UCT_DAQIRI_OPTION_UINT]        = {uct_daqiri_config_read_uint,
+                                           ucx->ucs_config_sprintf_uint,
+                                           ucx->ucs_config_clone_uint,
+                                           "unsigned integer"},
+        [UCT_DAQIRI_OPTION_GID]         = {uct_daqiri_config_read_gid,
+                                           uct_daqiri_config_write_gid,
+                                           ucx->ucs_config_clone_int,
+                                           "<index> or \"auto\""},
+        [UCT_DAQIRI_OPTION_BOOL]        = {ucx->ucs_config_sscanf_bool,
+                                           ucx->ucs_config_sprintf_bool,
+                                           ucx->ucs_config_clone_int,
+                                           "<y|n>"},
+        [UCT_DAQIRI_OPTION_ON_OFF_AUTO] = {ucx->ucs_config_sscanf_on_off_auto,
+                                           ucx->ucs_config_sprintf_on_off_auto,
+                                           ucx->ucs_config_clone_int,
+                                           "<on|off|auto>"},
+        [UCT_DAQIRI_OPTION_TIME]        = {ucx->ucs_config_sscanf_time,
+                                           ucx->ucs_config_sprintf_time,
+                                           ucx->ucs_config_clone_double,
+                                           "time value: <number>[s|us|ms|ns]"},
+        [UCT_DAQIRI_OPTION_TIME_UNITS]  = {ucx->ucs_config_sscanf_time_units,
+                                           ucx->ucs_config_sprintf_time_units,
+                                           ucx->ucs_config_clone_ulong,
+                                           "time value: <number>[s|us|ms|ns], "
+                                           "\"inf\", or \"auto\""},
+        [UCT_DAQIRI_OPTION_MEMUNITS]    = {ucx->ucs_config_sscanf_memunits,
+                                           ucx->ucs_config_sprintf_memunits,
+                                           ucx->ucs_config_clone_ulong,
+                                           "memory units: <number>[b|kb|mb|gb],"
+                                           " \"inf\", or \"auto\""},
+        [UCT_DAQIRI_OPTION_ULUNITS]     = {ucx->ucs_config_sscanf_ulunits,
+                                           ucx->ucs_config_sprintf_ulunits,
+                                           ucx->ucs_config_clone_ulong,
+                                           "unsigned long: <number>, \"inf\", "
+                                           "or \"auto\""},
+    };
+
+    DQ_STATIC_ASSERT(ucs_static_array_size(parsers) == UCT_DAQIRI_OPTION_LAST,
+                     "each kind has a parser");
+    return parsers[kind];
+}
+
+
+static void uct_daqiri_ucx_option(void *base, const uct_daqiri_option_t *option)
+{
+    int is_table                         = option->kind <= UCT_DAQIRI_OPTION_MD;
+    const uct_daqiri_ucx_parser_t parser = uct_daqiri_ucx_parser(option->kind);
+    uct_daqiri_ucx_field_t *field        = base;
+
+    *field = (uct_daqiri_ucx_field_t){
+        .name       = option->name,
+        .preset     = option->preset,
+        .help       = option->help,
+        .offset     = option->offset,
+        .read       = parser.read,
+        .write      = parser.write,
+        .clone      = parser.clone,
+        .release    = is_table ? uct_daqiri_ucx.ucs_config_release_table
+                               : uct_daqiri_ucx.ucs_config_release_nop,
+        .print_help = is_table ? uct_daqiri_ucx.ucs_config_help_table
+                               : uct_daqiri_ucx.ucs_config_help_generic,
+    };
+    UCT_DAQIRI_UCX_PUT(base, OPTION_DOC, void*,
+                       uct_daqiri_ucx.ucs_config_doc_nop);
+    UCT_DAQIRI_UCX_PUT(base, OPTION_ARG, const void*, parser.arg);
+}
+
+
+void *uct_daqiri_ucx_options(const uct_daqiri_option_t *options)
+{
+    size_t size  = uct_daqiri_ucx_layout[UCT_DAQIRI_UCX_OPTION];
+    size_t count = 0;
+    char *fields;
+    size_t i;
+
+    while (options[count].name != NULL) {
+        count++;
+    }
+    fields = calloc(count + 1, size);
+    for (i = 0; (fields != NULL) && (i < count); i++) {
+        uct_daqiri_ucx_option(fields + i * size, &options[i]);
+    }
+    return fields;
+}
