@@ -13,8 +13,11 @@ mpi_limit=180
 prepare_mpi()
 {
     export OMPI_MCA_rmaps_base_oversubscribe=1
+    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # from Open MPI 5 on
     export OMPI_MCA_plm_rsh_agent=/bin/false
+    export PRTE_MCA_plm_ssh_agent=/bin/false
     export OMPI_MCA_hwloc_base_binding_policy=none
+    export PRTE_MCA_hwloc_default_binding_policy=none
     export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx,sm
     export OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any
     # two ranks that poll, and one CPU: who finds nothing lets the other one run

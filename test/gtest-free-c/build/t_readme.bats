@@ -14,6 +14,7 @@ setup()
     export DAQIRI_STATS_DIR=$PWD/stats
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
+    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # from Open MPI 5 on
     unset LD_PRELOAD UCX_TLS
 }
 

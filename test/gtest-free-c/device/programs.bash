@@ -127,6 +127,7 @@ mpi_sweep()
         *openmpi*)
             local -x OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
             local -x OMPI_MCA_rmaps_base_oversubscribe=1
+            local -x PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # from Open MPI 5 on
             local -x OMPI_MCA_hwloc_base_binding_policy=none
             local -x OMPI_MCA_pml=ucx OMPI_MCA_pml_ucx_tls=any
             local -x OMPI_MCA_pml_ucx_devices=any

@@ -9,9 +9,12 @@
 jobs_setup()
 {
     export OMPI_MCA_rmaps_base_oversubscribe=1
+    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # from Open MPI 5 on
     export OMPI_MCA_hwloc_base_binding_policy=none
+    export PRTE_MCA_hwloc_default_binding_policy=none
     export OMPI_MCA_mpi_yield_when_idle=1
     export OMPI_MCA_plm_rsh_agent=/bin/false
+    export PRTE_MCA_plm_ssh_agent=/bin/false
     if [ "$(id -u)" -eq 0 ]; then
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     fi

@@ -34,6 +34,8 @@ setup()
     # README.md says that they are needed: for root, and on few processors.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # from Open MPI 5 on
+    export PRTE_MCA_hwloc_default_binding_policy=none
     # The user's program, of whatever MPI: a short sweep.
     printf '#!/bin/sh\nexec daqiri mpi-sweep -t latency -T 0.2 --step 64\n' >a.out
     chmod +x a.out

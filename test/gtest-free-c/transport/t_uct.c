@@ -675,6 +675,21 @@ static void t_md_open(t_end_t *end, char *device)
 }
 
 
+/* UCX knows an option by its name, and from some version on only by its whole one. */
+static ucs_status_t t_config_modify(uct_iface_config_t *config,
+                                    const char *name, const char *value)
+{
+    ucs_status_t status = uct_config_modify(config, name, value);
+    char whole[64];
+
+    if (status != UCS_ERR_NO_ELEM) {
+        return status;
+    }
+    snprintf(whole, sizeof(whole), "DAQIRI_%s", name);
+    return uct_config_modify(config, whole, value);
+}
+
+
 static ucs_status_t t_config_apply(uct_iface_config_t *config,
                                    const char *options)
 {
@@ -687,7 +702,7 @@ static ucs_status_t t_config_apply(uct_iface_config_t *config,
            ((name = strsep(&rest, " ")) != NULL) && (*name != '\0')) {
         value    = strchr(name, '=');
         *value++ = '\0';
-        status   = uct_config_modify(config, name, value);
+        status   = t_config_modify(config, name, value);
     }
     free(words);
     return status;
