@@ -56,13 +56,24 @@ spawn_ok()
     return 1
 }
 
+# Of Open MPI 5.0.7 (Debian 13) the starter crashes in MPI_Comm_spawn_multiple, and it or
+# a child hangs where children merge with their parent: 6 of 6 times each over tcp,
+# without daqiri and without UCX.
+need_spawn()
+{
+    need_mpi ompi
+    case $1/$("$T_MPIRUN_OMPI" --version | sed -n 's/.*(Open MPI) \([0-9]*\).*/\1/p') in
+        multiple/5 | merge/5) skip "Open MPI 5.0 fails in \"$1\", over tcp as well" ;;
+    esac
+}
+
 # comes_and_goes FORM CHILDREN [ROUNDS]
 comes_and_goes()
 {
     local rounds=${T_ROUNDS:-${3:-3}}
     local carriers
 
-    need_mpi ompi
+    need_spawn "$1"
     [ "$1" != stay ] || [ "$rounds" -le 16 ] || rounds=16
     export JOB_LIMIT=$((60 + rounds * 10))
     spawn_ok "$1.$2" 1 "$1" "$2" "$rounds"

@@ -165,6 +165,75 @@ stays_out()
     [[ $output != *'stays out'* ]]
 }
 
+# another_ucx: a UCX in a folder that the loader does not search
+another_ucx()
+{
+    local from
+
+    from=$(dirname "$(ldconfig -p | sed -n 's|.*libucp\.so\.0 .*=> ||p' | head -n 1)")
+    mkdir -p opt/ucx
+    cp -L "$from"/libuc{m,s,t,p}.so.0 opt/
+    cp -L "$from"/ucx/*.so* opt/ucx/
+}
+
+@test "a UCX outside the loader's path, opened by a part of the program: that one, and no other" {
+    another_ucx
+    for tls in daqiri daqiri,self,tcp all; do
+        UCX_TLS=$tls with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
+            "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_apart" "$PWD/opt"
+        [ "$status" -eq 0 ]
+        [[ $output == *daqiri* ]]
+        [ "$(grep -c '^library .*/libucs\.so' <<< "$output")" -eq 1 ]
+        ! grep '^library ' <<< "$output" | grep -v "^library $PWD/opt/"
+    done
+}
+
+@test "the same without daqiri, as a UCX that is not known" {
+    another_ucx
+    UCX_TLS=self,tcp T_UCX_VERSION_IS=1.99.7 with_objects "$other_ucx" "$T_PLUGIN" -- \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_apart" "$PWD/opt"
+    [ "$status" -eq 0 ]
+    says 'daqiri: the plugin does not know this UCX and stays out of the job (this is UCX 1.99.7)'
+}
+
+@test "a program without UCX is given none" {
+    run -1 env LD_PRELOAD="$T_PLUGIN" grep -E '/libuc[mstp]\.so' /proc/self/maps
+    [ -z "$output" ]
+}
+
+# has_module_path: UCX looks for modules where it is told to, from 1.22 on
+has_module_path()
+{
+    local version
+
+    version=$(ucx_info -v | sed -n 's/.*[Vv]ersion:* \([0-9.]*\).*/\1/p' | head -n 1)
+    [ "$(printf '1.22\n%s\n' "$version" | sort -V | head -n 1)" = 1.22 ] ||
+        skip "UCX $version loads the modules that it was compiled with"
+}
+
+@test "UCX's own way for modules: no LD_PRELOAD of the plugin" {
+    has_module_path
+    mkdir modules
+    cp "$T_PLUGIN" modules/
+    export UCX_PLUGIN_PATH=$PWD/modules
+    with_objects "$T_SOFTVERBS" -- "${perftest[@]}"
+    [ "$status" -eq 0 ]
+    another_ucx
+    with_objects "$T_SOFTVERBS" -- \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_apart" "$PWD/opt"
+    [ "$status" -eq 0 ]
+    [[ $output == *daqiri* ]]
+}
+
+@test "both ways at once" {
+    has_module_path
+    mkdir modules
+    ln -s "$T_PLUGIN" modules/
+    UCX_PLUGIN_PATH=$PWD/modules with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"
+    [ "$status" -eq 0 ]
+    [[ $output != *daqiri:* ]]
+}
+
 @test "two copies: the second stays out, the first works" {
     cp "$T_PLUGIN" copy.so.0
     with_objects "$T_SOFTVERBS" "$T_PLUGIN" "$PWD/copy.so.0" -- "${perftest[@]}"
