@@ -192,6 +192,7 @@ void storm_progress(void)
         (storm_now_ms() - storm.failed > STORM_LAST_WORDS_MS)) {
         _exit(1);
     }
+    storm_flush_puts();
     if (ucp_worker_progress(storm.worker) == 0) {
         sched_yield();
     }

@@ -64,7 +64,7 @@ typedef struct {
 
 /* One request, from its start until its callback. */
 typedef struct storm_op {
-    struct storm_op   *next;  /* among those that are free                   */
+    struct storm_op   *next;  /* among those that are free, or to be flushed */
     struct storm_peer *peer;
     storm_kind_t      kind;
     uint32_t          number; /* in its stream                               */
@@ -95,6 +95,7 @@ typedef struct {
     uint8_t         *window;     /* a slot for each peer, then the counters  */
     storm_peer_t    peer[STORM_RANKS];
     storm_op_t      *free_ops;
+    storm_op_t      *put_ops;    /* over, to be flushed                      */
     t_rng_t         rng;
     uint64_t        failed;      /* when the first thing did, in ms          */
     uint64_t        messages, bytes; /* that came in, checked                */
@@ -132,7 +133,9 @@ storm_op_t *storm_op_get(storm_peer_t *peer, storm_kind_t kind,
                          uint32_t number, size_t length);
 void storm_op_put(storm_op_t *op);
 
-/* storm_traffic.c: all that goes to and fro between the barriers. */
+/* storm_traffic.c: what follows on puts that are complete. */
+void storm_flush_puts(void);
+/* All that goes to and fro between the barriers. */
 void storm_traffic_init(void);
 void storm_traffic(void);
 void storm_traffic_cleanup(void);

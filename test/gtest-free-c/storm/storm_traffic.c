@@ -211,19 +211,34 @@ static void storm_on_flushed(void *request, ucs_status_t status, void *arg)
 
 static void storm_on_put(void *request, ucs_status_t status, void *arg)
 {
-    storm_op_t *op            = arg;
-    ucp_request_param_t param = storm_send_param(storm_on_flushed, op);
-    ucs_status_ptr_t flush;
+    storm_op_t *op = arg;
 
     if (!storm_is_ok(status, "a put is complete")) {
         return;
     }
     ucp_request_free(request);
-    flush = ucp_ep_flush_nbx(op->peer->ep, &param);
-    if (flush == NULL) { /* there was nothing to wait for */
-        storm_get_back(op);
-    } else {
-        storm_must_start(flush);
+    op->next      = storm.put_ops;
+    storm.put_ops = op;
+}
+
+
+/* Not in a callback: UCP 1.18 asserts that none flushes while it sends what had to
+ * wait for the connection. */
+void storm_flush_puts(void)
+{
+    ucp_request_param_t param;
+    ucs_status_ptr_t flush;
+    storm_op_t *op;
+
+    while ((op = storm.put_ops) != NULL) {
+        storm.put_ops = op->next;
+        param         = storm_send_param(storm_on_flushed, op);
+        flush         = ucp_ep_flush_nbx(op->peer->ep, &param);
+        if (flush == NULL) { /* there was nothing to wait for */
+            storm_get_back(op);
+        } else {
+            storm_must_start(flush);
+        }
     }
 }
 
