@@ -96,7 +96,7 @@ apart_by_sweep()
     [ "$status" -eq 3 ]
     valid sweep
     says "daqiri sweep: $limit"
-    has '[.rows[] | select(.transport == "tcp") | .verdict == "ok"] | length == 2 and all'
+    has '[.rows[] | select(.transport == "tcp") | .runs_ok == 1] | length == 2 and all'
     has '[.rows[] | select(.transport != "tcp") | .verdict == "missing" and (.why | contains("the peer is on another fabric: a device in user space connects"))] | length >= 2 and all'
     wait_for 60 said 3
     valid_each flow < serve.out
