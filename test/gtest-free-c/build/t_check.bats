@@ -267,7 +267,9 @@ is_over()
             sleep 0.1
         done
         kill -$signal $checking
-        ! wait $checking
+        if wait $checking; then
+            return 1
+        fi
         is_over ucx.pid
         is_over make.pid
     done

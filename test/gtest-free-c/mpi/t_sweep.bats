@@ -111,7 +111,7 @@ median()
     need_mpi "$1"
     stalled "$1" mean
     [ "$half" -ge 1562 ] # 2 s / 640 / 2
-    ! grep 'medians of rounds' "$job/out"
+    [ "$(grep -c 'medians of rounds' "$job/out")" -eq 0 ]
     stalled "$1" median --median
     [ "$half" -eq 0 ]
     grep '^# .*medians of rounds' "$job/out"

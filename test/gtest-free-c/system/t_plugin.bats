@@ -193,7 +193,7 @@ another_ucx()
         [ "$status" -eq 0 ]
         [[ $output == *daqiri* ]]
         [ "$(grep -c '^library .*/libucs\.so' <<< "$output")" -eq 1 ]
-        ! grep '^library ' <<< "$output" | grep -v "^library $PWD/opt/"
+        [ "$(grep '^library ' <<< "$output" | grep -cv "^library $PWD/opt/")" -eq 0 ]
     done
 }
 

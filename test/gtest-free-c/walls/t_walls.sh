@@ -116,6 +116,11 @@ $(yes '    a();' | head -n 101)
     if (!(_a)) { \
         return -1; \
     }' ;;
+        bats_not)
+            append src/tools/a.bats '@test "a" {'
+            append src/tools/a.bats '    ! false'
+            append src/tools/a.bats '    true'
+            append src/tools/a.bats '}' ;;
         shell_syntax)
             append src/tools/a.sh '#!/bin/bash'
             append src/tools/a.sh 'if true; then' ;;
