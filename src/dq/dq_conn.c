@@ -230,6 +230,17 @@ static int dq_conn_is_answer(const dq_conn_t *conn, const dq_frame_t *frame)
 }
 
 
+/* A peer that waits for an answer to its REQ, as we do to ours, knows of nothing
+ * else that could be over. */
+void dq_conn_name_ended(const dq_conn_t *conn, dq_frame_t *frame)
+{
+    int is_connected = conn->peer_epoch != 0;
+
+    frame->peer_epoch = is_connected ? conn->peer_epoch : conn->heard;
+    frame->peer_mark  = is_connected ? conn->peer_mark : conn->heard_mark;
+}
+
+
 /* A connection is known by the peer's first attempt. Before we know that, only a
  * frame that names our attempt is of ours; any other GONE is of a connection that
  * the peer had before this one, or has made up. */
@@ -294,9 +305,15 @@ uint32_t dq_conn_step(dq_conn_t *conn, dq_conn_event_t event,
         conn->peer_last  = frame->epoch;
         conn->peer_first = frame->first;
         conn->peer_mark  = frame->mark;
+        conn->heard      = 0;
+        conn->heard_mark = 0;
     }
     if ((event == DQ_EV_AGAIN) && (frame != NULL)) {
         conn->peer_mark = frame->mark;
+    }
+    if ((event == DQ_EV_REQ_CROSS) && (frame != NULL)) {
+        conn->heard      = frame->epoch;
+        conn->heard_mark = frame->mark;
     }
     conn->state = cell.next;
     return cell.actions;

@@ -114,12 +114,18 @@ typedef struct {
     uint64_t        mark;       /* of our current attempt; the caller draws it
                                    with DQ_ACT_QP_CREATE                     */
     uint64_t        peer_mark;  /* of peer_last; before, that of an AGAIN    */
+    uint32_t        heard;      /* the peer's attempt whose REQ crossed ours, */
+    uint64_t        heard_mark; /* and its mark; 0: none                     */
 } dq_conn_t;
 
 void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid);
 
 /* Does it name our current attempt, without its mark? */
 int dq_conn_is_forged(const dq_conn_t *conn, const dq_frame_t *frame);
+
+/* Which attempt of the peer a GONE of ours ends: what we are connected to, or have
+ * heard of. It says so in *frame. */
+void dq_conn_name_ended(const dq_conn_t *conn, dq_frame_t *frame);
 
 /* Is this GONE about the connection that we hold, not about one before it? */
 int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame);

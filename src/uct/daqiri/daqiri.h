@@ -1276,7 +1276,8 @@ void uct_daqiri_hs_deafen(uct_daqiri_iface_t *iface);
 /* While the interface closes: says so to the peer, unless it is known to know.
  * cm.silent counts who was told and has not answered, but did so before. */
 void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn);
-/* In place of uct_daqiri_hs_on_frame(): what is answered, or answers us. */
+/* In place of uct_daqiri_hs_on_frame(): what is answered, or answers us; and who
+ * asks for a connection is told that there will be none. */
 void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
                                  const void *payload, size_t length);
 

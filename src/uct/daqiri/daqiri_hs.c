@@ -211,12 +211,13 @@ static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
     }
     frame        = uct_daqiri_hs_frame(conn, DQ_FRAME_GONE);
     frame.reason = dq_triage_is_parting(cause) ? DQ_CAUSE_NONE : cause;
+    dq_conn_name_ended(&conn->hs.machine, &frame);
     (void)uct_daqiri_hs_post(conn, &frame);
 }
 
 
-/* REFUSE and HEARD answer an attempt that our machine may never have taken up,
- * or has no more. */
+/* REFUSE, HEARD and the GONE of an interface that closes answer an attempt that our
+ * machine may never have taken up, or has no more. */
 static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
                                  const dq_frame_t *request)
 {
@@ -642,6 +643,16 @@ static void uct_daqiri_hs_on_farewell(uct_daqiri_conn_t *conn,
 }
 
 
+/* Does somebody ask who is not known here, and not ourselves? */
+static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
+                                       const uct_daqiri_conn_t *conn,
+                                       const dq_frame_t *frame)
+{
+    return (conn == NULL) && (frame->kind == DQ_FRAME_REQ) &&
+           (frame->src.uuid != iface->config.addr.uuid);
+}
+
+
 void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
                             size_t length)
 {
@@ -652,8 +663,7 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
         return;
     }
     conn = uct_daqiri_cm_find(iface, frame.src.uuid);
-    if ((conn == NULL) && (frame.kind == DQ_FRAME_REQ) &&
-        (frame.src.uuid != iface->config.addr.uuid)) {
+    if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
         if (frame.peer_epoch != 0) {
             /* what it wants to go on with is not known here, or no longer */
             iface->count->frames_unknown++;
@@ -675,6 +685,7 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
 }
 
 
+/* Who asks now would get no answer, and ask until CONN_TIMEOUT. */
 void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
                                  const void *payload, size_t length)
 {
@@ -684,10 +695,20 @@ void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
     if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
         return;
     }
-    conn = uct_daqiri_hs_sender(iface, &frame,
-                                uct_daqiri_cm_find(iface, frame.src.uuid));
-    if (conn != NULL) {
-        uct_daqiri_hs_on_farewell(conn, &frame);
+    conn = uct_daqiri_cm_find(iface, frame.src.uuid);
+    if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
+        uct_daqiri_hs_answer_stranger(iface, (frame.peer_epoch == 0)
+                                                     ? DQ_FRAME_GONE
+                                                     : DQ_FRAME_REFUSE, &frame);
+        return;
+    }
+    conn = uct_daqiri_hs_sender(iface, &frame, conn);
+    if (conn == NULL) {
+        return;
+    }
+    uct_daqiri_hs_on_farewell(conn, &frame);
+    if (frame.kind == DQ_FRAME_REQ) {
+        uct_daqiri_hs_answer(conn, DQ_FRAME_GONE, &frame);
     }
 }
 

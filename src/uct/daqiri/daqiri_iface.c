@@ -483,6 +483,7 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
     ucs_time_t interval = iface->config.conn_retry;
     ucs_time_t again    = now + interval;
 
+    uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
     uct_daqiri_iface_say_gone(iface);
     uct_daqiri_iface_end_conns(iface);
     while (((iface->tx.ledger.used > 0) || (iface->cm.silent > 0) ||

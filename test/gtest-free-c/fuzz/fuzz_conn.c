@@ -6,6 +6,7 @@
  *   - a QP is made when there is none, and connected once, to a frame's;
  *   - who is UP has a connected QP; who is DEAD stays so;
  *   - the timer runs while an answer is awaited, and only then;
+ *   - a GONE of ours that names an attempt of the peer's has its mark;
  *   - a frame of an attempt that is over, or that answers one, moves nothing;
  *     nor does one that names the current attempt and does not know its mark.
  *
@@ -86,7 +87,11 @@ static int fuzz_act(fuzz_side_t *side, uint32_t action,
 static void fuzz_check(const fuzz_side_t *side, dq_conn_state_t before)
 {
     dq_conn_state_t state = side->conn.state;
+    dq_frame_t gone;
 
+    dq_conn_name_ended(&side->conn, &gone);
+    FUZZ_MUST((gone.peer_epoch == 0) ||
+              (gone.peer_mark == fuzz_mark(gone.peer_epoch)));
     FUZZ_MUST(state < DQ_CONN_STATE_LAST);
     FUZZ_MUST((before != DQ_CONN_DEAD) || (state == DQ_CONN_DEAD));
     FUZZ_MUST((before == DQ_CONN_IDLE) || (state != DQ_CONN_IDLE));

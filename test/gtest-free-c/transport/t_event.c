@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <ucs/async/async_fwd.h>
 #include <unistd.h>
 
 enum { MESSAGES = 200, AT = 40 };
@@ -331,65 +329,6 @@ END_TEST
 
 /* ---- An event that is read late ---- */
 
-/* The thread that reads events does nothing else until it is let go. */
-typedef struct {
-    int fd;
-    int is_held, may_go; /* atomic                                           */
-} hold_t;
-
-
-static void hold_on(int fd, ucs_event_set_types_t events, void *arg)
-{
-    hold_t *hold = arg;
-    eventfd_t value;
-
-    (void)events;
-    (void)eventfd_read(fd, &value);
-    __atomic_store_n(&hold->is_held, 1, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(&hold->may_go, __ATOMIC_ACQUIRE)) {
-        sched_yield();
-    }
-}
-
-
-static void hold_ask(hold_t *hold)
-{
-    *hold = (hold_t){.fd = eventfd(0, EFD_NONBLOCK)};
-    ck_assert_int_ge(hold->fd, 0);
-    ck_assert_int_eq(ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
-                                                 hold->fd, UCS_EVENT_SET_EVREAD,
-                                                 hold_on, hold, NULL), UCS_OK);
-    ck_assert_int_eq(eventfd_write(hold->fd, 1), 0);
-}
-
-
-static void hold_begin(hold_t *hold)
-{
-    hold_ask(hold);
-    T_WAIT(__atomic_load_n(&hold->is_held, __ATOMIC_ACQUIRE));
-}
-
-
-/* Lets it do what it was asked for so far, and holds it again. Nobody works
- * meanwhile. */
-static void hold_next(hold_t *next, hold_t *hold)
-{
-    hold_ask(next);
-    __atomic_store_n(&hold->may_go, 1, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(&next->is_held, __ATOMIC_ACQUIRE)) {
-        sched_yield();
-    }
-}
-
-
-static void hold_end(hold_t *hold)
-{
-    __atomic_store_n(&hold->may_go, 1, __ATOMIC_RELEASE);
-    ck_assert_int_eq(ucs_async_remove_handler(hold->fd, 1), UCS_OK);
-    close(hold->fd);
-}
-
-
 /*
  * A receive queue overruns: the third message is acknowledged, but nobody learns
  * that it is here, and the queue pair dies of it. That is seen, and all of it
@@ -404,7 +343,7 @@ START_TEST(test_overrun)
     t_stream_t stream;
     t_link_t *link;
     t_end_t *end[2];
-    hold_t hold;
+    t_hold_t hold;
     int i;
 
     plan_text("overrun qp=rc cq=recv n=3 times=1");
@@ -420,7 +359,7 @@ START_TEST(test_overrun)
         T_WAIT(stream.got == (unsigned)i + 1);
     }
 
-    hold_begin(&hold);
+    t_hold_begin(&hold);
     /* a command is there before the event, and so are those that follow it */
     (void)t_link_open(end[0], &end[1]->address, 2);
     while (t_live_sum("losses") == 0) {
@@ -428,7 +367,7 @@ START_TEST(test_overrun)
         t_progress_or_yield();
     }
     T_WAIT(uct_iface_event_arm(end[0]->iface, UCT_EVENT_SEND_COMP) == UCS_OK);
-    hold_end(&hold);
+    t_hold_end(&hold);
     T_WAIT(end[0]->errors > 0);
     t_link_close(link);
     t_end_close_all();
@@ -502,7 +441,7 @@ START_TEST(test_both_lose)
     t_stream_t stream[2];
     t_link_t *link[2];
     t_end_t *end[2];
-    hold_t hold[4];
+    t_hold_t hold[4];
     unsigned i;
 
     plan_text("");
@@ -514,15 +453,15 @@ START_TEST(test_both_lose)
         link[i] = t_link_up(end[i], end[1 - i], i, &stream[i]);
         ck_assert_int_eq(t_ep_flush(link[i]), UCS_OK);
     }
-    hold_begin(&hold[0]);
+    t_hold_begin(&hold[0]);
     lose_without(link[1], end[0]);
-    hold_next(&hold[1], &hold[0]); /* the peer's is destroyed */
+    t_hold_next(&hold[1], &hold[0]); /* the peer's is destroyed */
     go_on_without(end[0]);
-    hold_next(&hold[2], &hold[1]); /* and the peer has asked */
+    t_hold_next(&hold[2], &hold[1]); /* and the peer has asked */
     lose_without(link[0], end[1]);
-    hold_next(&hold[3], &hold[2]); /* which has been heard; now, the end's is */
+    t_hold_next(&hold[3], &hold[2]); /* which has been heard; now, the end's is */
     for (i = 0; i < 4; i++) {
-        hold_end(&hold[i]);
+        t_hold_end(&hold[i]);
     }
     T_WAIT(t_live_sum("recoveries") >= 2);
     for (i = 0; i < 2; i++) {

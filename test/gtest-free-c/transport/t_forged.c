@@ -389,23 +389,43 @@ static dq_iface_addr_t forger_address(uint64_t uuid)
 }
 
 
+static dq_frame_t forger_next(void)
+{
+    dq_frame_t frame;
+    struct ibv_wc wc;
+
+    wc = forger_wait();
+    ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
+    ck_assert_int_eq(dq_frame_parse(&forger.memory[SLOT * wc.wr_id +
+                                                   DQ_WIRE_GRH_LEN],
+                                    wc.byte_len - DQ_WIRE_GRH_LEN, FORGER,
+                                    &frame), DQ_WIRE_OK);
+    forger_post_recv(wc.wr_id);
+    ck_assert_uint_eq(frame.src.uuid, forger.victim.uuid);
+    return frame;
+}
+
+
 /* The next answer to a frame with this mark; there may be others before it. */
 static dq_frame_t forger_hear(uint64_t mark)
 {
     dq_frame_t answer;
-    struct ibv_wc wc;
 
     do {
-        wc = forger_wait();
-        ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
-        ck_assert_int_eq(dq_frame_parse(&forger.memory[SLOT * wc.wr_id +
-                                                       DQ_WIRE_GRH_LEN],
-                                        wc.byte_len - DQ_WIRE_GRH_LEN, FORGER,
-                                        &answer), DQ_WIRE_OK);
-        forger_post_recv(wc.wr_id);
-        ck_assert_uint_eq(answer.src.uuid, forger.victim.uuid);
+        answer = forger_next();
     } while (answer.peer_mark != mark);
     return answer;
+}
+
+
+static dq_frame_t forger_hear_kind(dq_frame_kind_t kind)
+{
+    dq_frame_t frame;
+
+    do {
+        frame = forger_next();
+    } while (frame.kind != kind);
+    return frame;
 }
 
 
@@ -1010,6 +1030,134 @@ START_TEST(test_crowd_that_hears)
 END_TEST
 
 
+/* ---- Who goes while others ask ---- */
+
+/* The forger is the peer at this address. */
+static t_address_t forger_is_peer(uint64_t uuid)
+{
+    t_address_t to = pair.end[1]->address;
+    dq_iface_info_t info;
+
+    memcpy(&info, to.iface, sizeof(info));
+    info.who = forger_address(uuid);
+    memcpy(to.iface, &info, sizeof(info));
+    return to;
+}
+
+
+static void forger_says_gone(uint64_t uuid, uint32_t peer_epoch,
+                             uint64_t peer_mark)
+{
+    dq_frame_t frame = forger_frame(DQ_FRAME_GONE);
+
+    frame.src        = forger_address(uuid);
+    frame.first      = frame.epoch;
+    frame.peer_epoch = peer_epoch;
+    frame.peer_mark  = peer_mark;
+    forger_say(&frame);
+}
+
+
+/* A peer that goes and has heard our first REQ ends it, and does not leave it to
+ * CONN_TIMEOUT. Who has not heard it ends nothing. */
+START_TEST(test_gone_before_an_answer)
+{
+    t_address_t to;
+    dq_frame_t req;
+    t_link_t *link;
+    unsigned i;
+
+    pair_open_with("CONN_TIMEOUT=3600s");
+    t_expect_loss();
+    t_expect_log("the peer has ended the connection");
+    to   = forger_is_peer(FORGER + 1);
+    link = t_link_open(pair.end[0], &to, 3);
+    req  = forger_hear_kind(DQ_FRAME_REQ);
+
+    forger_says_gone(FORGER + 1, 0, 0);
+    forger_says_gone(FORGER + 1, 0, req.mark);
+    forger_says_gone(FORGER + 1, req.epoch + 1, req.mark);
+    forger_says_gone(FORGER + 1, req.epoch, 0);
+    forger_says_gone(FORGER + 1, req.epoch, req.mark ^ 1);
+    forger_settle(FORGER);
+    for (i = 0; i < 1000; i++) {
+        (void)t_try_send(link, T_BCOPY, 100); /* some are held */
+        t_progress_or_yield();
+    }
+    ck_assert_uint_eq(pair.end[0]->errors, 0);
+    ck_assert_uint_eq(t_live_sum("frames_dropped_bad_mark"), 2);
+
+    forger_says_gone(FORGER + 1, req.epoch, req.mark);
+    while (pair.end[0]->errors == 0) { /* it says so when it is used again */
+        (void)t_try_send(link, T_BCOPY, 100);
+        t_progress_or_yield();
+    }
+    ck_assert_int_eq(pair.end[0]->error, UCS_ERR_ENDPOINT_TIMEOUT);
+    t_link_close(link);
+    forger_settle(FORGER);
+    forger_close();
+}
+END_TEST
+
+
+/* Both have asked, neither has been answered, and one goes: its GONE names what it
+ * has heard. */
+START_TEST(test_gone_while_both_ask)
+{
+    uint64_t low = 1; /* so the other does not yield */
+    t_address_t to;
+    dq_frame_t frame, gone;
+    uint64_t before;
+    t_end_t *other;
+
+    pair_open();
+    other = t_end_open("CONN_TIMEOUT=3600s");
+    memcpy(&forger.victim, other->address.iface, sizeof(forger.victim));
+    to = forger_is_peer(low);
+    (void)t_link_open(other, &to, 3);
+    (void)forger_hear_kind(DQ_FRAME_REQ);
+
+    before           = t_live_sum("frames_dup");
+    frame            = forger_frame(DQ_FRAME_REQ);
+    frame.src        = forger_address(low);
+    frame.first      = frame.epoch;
+    frame.peer_epoch = 0;
+    forger_say(&frame);
+    T_WAIT(t_live_sum("frames_dup") > before);
+    t_end_close(other);
+    gone = forger_hear_kind(DQ_FRAME_GONE);
+    ck_assert_uint_eq(gone.peer_epoch, frame.epoch);
+    ck_assert_uint_eq(gone.peer_mark, frame.mark);
+    forger_close();
+}
+END_TEST
+
+
+/* A first REQ, or one after a loss, that comes while the interface closes. */
+START_TEST(test_asked_while_it_closes)
+{
+    dq_frame_t frame, answer;
+    t_end_t *other;
+    t_hold_t hold;
+
+    pair_open();
+    other = t_end_open("");
+    memcpy(&forger.victim, other->address.iface, sizeof(forger.victim));
+    frame            = forger_frame(DQ_FRAME_REQ);
+    frame.src        = forger_address(FORGER + 1);
+    frame.peer_epoch = _i;
+    t_hold_begin(&hold);
+    forger_say(&frame);
+    t_end_close(other);
+    answer = forger_hear(frame.mark);
+    t_hold_end(&hold);
+    ck_assert_int_eq(answer.kind, (_i == 0) ? DQ_FRAME_GONE : DQ_FRAME_REFUSE);
+    ck_assert_uint_eq(answer.peer_epoch, frame.epoch);
+    forger_close();
+}
+END_TEST
+
+
 /* ---- Data that comes before the RTU ---- */
 
 typedef struct {
@@ -1321,6 +1469,9 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_crowd_that_guesses);
     tcase_add_test(tcase, test_crowd_that_hears);
     tcase_add_test(tcase, test_crowd_that_sends);
+    tcase_add_test(tcase, test_gone_before_an_answer);
+    tcase_add_test(tcase, test_gone_while_both_ask);
+    tcase_add_loop_test(tcase, test_asked_while_it_closes, 0, 2);
     tcase_add_test(tcase, test_beginners);
     tcase_add_test(tcase, test_in_our_own_name);
     tcase_add_test(tcase, test_in_our_own_name_to_ourselves);

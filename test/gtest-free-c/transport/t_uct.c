@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -880,6 +881,59 @@ void t_progress_turns(unsigned turns)
     while (turns-- > 0) {
         t_progress_or_yield();
     }
+}
+
+
+/* ---- Holding the thread that reads events ---- */
+
+static void t_hold_on(int fd, ucs_event_set_types_t events, void *arg)
+{
+    t_hold_t *hold = arg;
+    eventfd_t value;
+
+    (void)events;
+    (void)eventfd_read(fd, &value);
+    __atomic_store_n(&hold->is_held, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&hold->may_go, __ATOMIC_ACQUIRE)) {
+        sched_yield();
+    }
+}
+
+
+void t_hold_ask(t_hold_t *hold)
+{
+    *hold = (t_hold_t){.fd = eventfd(0, EFD_NONBLOCK)};
+    ck_assert_int_ge(hold->fd, 0);
+    ck_assert_int_eq(ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                                 hold->fd, UCS_EVENT_SET_EVREAD,
+                                                 t_hold_on, hold, NULL),
+                     UCS_OK);
+    ck_assert_int_eq(eventfd_write(hold->fd, 1), 0);
+}
+
+
+void t_hold_begin(t_hold_t *hold)
+{
+    t_hold_ask(hold);
+    T_WAIT(__atomic_load_n(&hold->is_held, __ATOMIC_ACQUIRE));
+}
+
+
+void t_hold_next(t_hold_t *next, t_hold_t *hold)
+{
+    t_hold_ask(next);
+    __atomic_store_n(&hold->may_go, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&next->is_held, __ATOMIC_ACQUIRE)) {
+        sched_yield();
+    }
+}
+
+
+void t_hold_end(t_hold_t *hold)
+{
+    __atomic_store_n(&hold->may_go, 1, __ATOMIC_RELEASE);
+    ck_assert_int_eq(ucs_async_remove_handler(hold->fd, 1), UCS_OK);
+    close(hold->fd);
 }
 
 

@@ -218,6 +218,20 @@ void t_progress_or_yield(void);
 /* So many times: long enough for what must not happen. */
 void t_progress_turns(unsigned turns);
 
+/* The thread that reads events does nothing else until it is let go. */
+typedef struct {
+    int fd;
+    int is_held, may_go; /* atomic                                           */
+} t_hold_t;
+
+/* From some moment on; from now on. */
+void t_hold_ask(t_hold_t *hold);
+void t_hold_begin(t_hold_t *hold);
+/* Lets it do what it was asked for so far, and holds it again. Nobody works
+ * meanwhile. */
+void t_hold_next(t_hold_t *next, t_hold_t *hold);
+void t_hold_end(t_hold_t *hold);
+
 /* ---- Links and streams ---- */
 
 t_link_t *t_link_open(t_end_t *from, const t_address_t *to, uint8_t id);

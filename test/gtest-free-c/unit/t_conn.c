@@ -404,6 +404,43 @@ START_TEST(test_step_is_the_cell)
 END_TEST
 
 
+/* A GONE names what the peer waits for an answer to, if that is all it knows. */
+START_TEST(test_ended)
+{
+    dq_frame_t frame = {.kind = DQ_FRAME_REQ, .epoch = PEER, .first = PEER,
+                        .mark = PEER_MARK};
+    dq_frame_t gone  = {.kind = DQ_FRAME_GONE};
+    dq_conn_t conn;
+
+    dq_conn_init(&conn, 2, 1);
+    dq_conn_step(&conn, DQ_EV_OPEN, NULL, MINE);
+    dq_conn_name_ended(&conn, &gone);
+    ck_assert_uint_eq(gone.peer_epoch, 0);
+    ck_assert_uint_eq(gone.peer_mark, 0);
+
+    ck_assert_int_eq(dq_conn_classify(&conn, &frame), DQ_EV_REQ_CROSS);
+    dq_conn_step(&conn, DQ_EV_REQ_CROSS, &frame, NEXT);
+    dq_conn_name_ended(&conn, &gone);
+    ck_assert_uint_eq(gone.peer_epoch, PEER);
+    ck_assert_uint_eq(gone.peer_mark, PEER_MARK);
+
+    frame = (dq_frame_t){.kind = DQ_FRAME_REP, .epoch = SOON, .first = PEER,
+                         .peer_epoch = MINE, .mark = PEER_MARK + 1};
+    dq_conn_step(&conn, DQ_EV_REP, &frame, NEXT);
+    ck_assert_uint_eq(conn.heard, 0);
+    ck_assert_uint_eq(conn.heard_mark, 0);
+    dq_conn_name_ended(&conn, &gone);
+    ck_assert_uint_eq(gone.peer_epoch, SOON);
+    ck_assert_uint_eq(gone.peer_mark, PEER_MARK + 1);
+
+    dq_conn_step(&conn, DQ_EV_LOSE, NULL, NEXT);
+    dq_conn_step(&conn, DQ_EV_DRAINED, NULL, NEXT);
+    dq_conn_name_ended(&conn, &gone);
+    ck_assert_uint_eq(gone.peer_epoch, 0);
+}
+END_TEST
+
+
 START_TEST(test_names)
 {
     uint32_t bit;
@@ -448,6 +485,7 @@ static Suite *suite_conn(void)
     tcase_add_test(edges, test_newer);
     tcase_add_test(edges, test_every_cell_is_written);
     tcase_add_test(edges, test_step_is_the_cell);
+    tcase_add_test(edges, test_ended);
     tcase_add_test(edges, test_names);
     suite_add_tcase(suite, edges);
     return suite;

@@ -407,9 +407,12 @@ static int side_miss(side_t *side, uint32_t action)
 
 static void side_say_gone(const side_t *side, outbox_t *outbox)
 {
+    dq_frame_t named;
+
     if (is_alive(side)) {
-        outbox_put(outbox, side, DQ_FRAME_GONE, side->conn.peer_epoch,
-                   side->conn.peer_mark);
+        dq_conn_name_ended(&side->conn, &named);
+        outbox_put(outbox, side, DQ_FRAME_GONE, named.peer_epoch,
+                   named.peer_mark);
     }
 }
 
