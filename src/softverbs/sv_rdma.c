@@ -36,8 +36,8 @@ static int sv_tx_copy_failed(struct sv_qp *qp)
         if (!said) {
             said = true;
             sv_say("RDMA between processes is impossible: process_vm_writev: "
-                   "%m; a container's seccomp profile or the ptrace scope of "
-                   "this kernel forbids it");
+                   "%m; a container's seccomp profile, its user namespace or "
+                   "the ptrace scope of this kernel forbids it");
         }
     }
     return IBV_WC_REM_OP_ERR;

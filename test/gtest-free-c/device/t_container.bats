@@ -148,6 +148,10 @@ copy_for_nobody()
     two_sides -p "$apart" ibv_rc_pingpong -n 100
     two_sides -p "$apart" ibv_rc_pingpong -g 0 -n 100
     two_sides -p unshare -U --map-root-user ibv_ud_pingpong -n 100
+    # the kernel lets neither of two such look into the other
+    run two_sides -p unshare -U --map-root-user ib_write_bw -n 100
+    [ "$status" -ne 0 ]
+    [[ $output == *"RDMA between processes is impossible"*"its user namespace"* ]]
     # two of them who have the same number, and are not the same
     apart setpriv --reuid=65534 --regid=65534 --clear-groups unshare -U --map-root-user
     run two_sides -p "$apart" ibv_rc_pingpong -n 100
