@@ -5,13 +5,25 @@
 # $BATS_TEST_TMPDIR: out, err, and counters/, one file per interface.
 # shellcheck shell=bash
 
+# The major version of Open MPI, or nothing.
+ompi_major()
+{
+    [ -z "$T_MPIRUN_OMPI" ] || "$T_MPIRUN_OMPI" --version |
+        sed -n 's/.*(Open MPI) \([0-9]*\).*/\1/p'
+}
+
 # Ranks share two cores, so they must yield; root is who one is in a container.
 jobs_setup()
 {
     export OMPI_MCA_rmaps_base_oversubscribe=1
-    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # from Open MPI 5 on
     export OMPI_MCA_hwloc_base_binding_policy=none
-    export PRTE_MCA_hwloc_default_binding_policy=none
+    case $(ompi_major) in # warns of each other's names
+        5)
+            export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+            export PRTE_MCA_hwloc_default_binding_policy=none
+            ;;
+        [6-9]) export PRTE_MCA_mapby=:oversubscribe PRTE_MCA_bindto=none ;;
+    esac
     export OMPI_MCA_mpi_yield_when_idle=1
     export OMPI_MCA_plm_rsh_agent=/bin/false
     export PRTE_MCA_plm_ssh_agent=/bin/false
