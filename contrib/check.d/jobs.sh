@@ -148,14 +148,18 @@ wait_for_one()
     take_result "$job" "$status" $((SECONDS - started))
 }
 
-# end_jobs: each and all that it has started; one that has just begun has no session
-# yet.
+# end_jobs: each and all that it has started: its session, for timeout(1) and others
+# have a process group of their own. One that has just begun has no session yet.
 end_jobs()
 {
-    local pid
+    local stat line fields
 
-    for pid in "${!running[@]}"; do
-        kill -- "-$pid" 2>/dev/null || kill "$pid" 2>/dev/null
+    kill "${!running[@]}" 2>/dev/null
+    for stat in /proc/[0-9]*/stat; do
+        # "pid (name) state parent group session"; the name may have anything in it
+        read -r line 2>/dev/null < "$stat" || continue
+        read -ra fields <<< "${line##*) }"
+        [ -z "${running[${fields[3]}]:-}" ] || kill "${line%% *}" 2>/dev/null
     done
 }
 

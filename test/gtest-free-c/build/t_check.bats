@@ -255,7 +255,8 @@ is_over()
 	echo $! > "$BATS_TEST_TMPDIR/$(basename "$0").pid"
 	wait
 	EOS
-    export make_result='sleep 1000 & echo $! > "$BATS_TEST_TMPDIR/make.pid"; wait'
+    # timeout has a process group of its own
+    export make_result='timeout 1000 sh -c "echo \$\$ > \"$BATS_TEST_TMPDIR/make.pid\"; exec sleep 1000" & wait'
     for signal in TERM INT HUP; do
         rm -f "$BATS_TEST_TMPDIR"/*.pid
         # as a program in the foreground has it: bash has those behind ignore SIGINT
