@@ -184,7 +184,7 @@ typedef struct {
     uint64_t put_short, put_bcopy, put_zcopy, get_bcopy, get_zcopy, rma_bytes;
     uint64_t atomics;
     uint64_t early;
-    uint64_t am_rx, am_rx_bytes;
+    uint64_t am_rx, am_rx_bytes, am_unhandled;
     uint64_t conns, conns_up, conns_over;
     uint64_t credit_frames_tx, credit_frames_rx;
     uint64_t refused[DQ_ADMIT_LAST];
@@ -560,6 +560,12 @@ typedef struct {
     struct ibv_sge     sge;
 } uct_daqiri_recv_t;
 
+/* An active message id, for who has no handler. */
+typedef struct {
+    uct_daqiri_iface_t *iface;
+    uint8_t            id;
+} uct_daqiri_am_id_t;
+
 /* Called for each datagram, GRH skipped. */
 typedef void (*uct_daqiri_ud_rx_t)(uct_daqiri_iface_t *iface,
                                    const void *payload, size_t length);
@@ -612,6 +618,7 @@ struct uct_daqiri_iface {
     uct_daqiri_stats_t    stats;
     uct_daqiri_hw_t       hw;          /* when it was opened                 */
     int                   broken;      /* dq_cause_t; atomic; async writes   */
+    uct_daqiri_am_id_t    am_ids[UCT_AM_ID_MAX]; /* arguments of handlers    */
     int                   is_seg_said; /* that a peer has other segments     */
     int                   is_version_said; /* or another version of the wire */
     ucs_list_link_t       md_link;
@@ -651,9 +658,9 @@ struct uct_daqiri_iface {
 
     /* Of lines that strangers cause, one for each cause. */
     struct {
-        uct_daqiri_quiet_t carrier, ah, qp, connect, timers, destroy,
+        uct_daqiri_quiet_t carrier, ah, qp, connect, timers, destroy, tick,
                            version, draw; /* async                           */
-        uct_daqiri_quiet_t gap;        /* progress                           */
+        uct_daqiri_quiet_t gap, lost, back, stall, handler; /* progress      */
     } quiet;
 
     struct {
@@ -1353,6 +1360,11 @@ void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
  * the line, with that count. Threads: one at a time for each @a quiet. */
 int uct_daqiri_may_say(uct_daqiri_quiet_t *quiet,
                        char more[UCT_DAQIRI_MORE_MAX]);
+/* The same of a line about a conn. Without a limit if somebody here wants it: who
+ * can end that again and again has heard us, and is its peer. Progress. */
+int uct_daqiri_may_say_of(uct_daqiri_conn_t *conn,
+                          uct_daqiri_quiet_t *quiet,
+                          char more[UCT_DAQIRI_MORE_MAX]);
 /* As uct_daqiri_log() and uct_daqiri_log_verb(), if it may be said. */
 void uct_daqiri_log_rarely(uct_daqiri_quiet_t *quiet, ucs_log_level_t level,
                            const dq_facts_t *facts);

@@ -45,12 +45,15 @@ static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
         .it_interval.tv_nsec = ns,
     };
 
+    char more[UCT_DAQIRI_MORE_MAX];
+
     if (is_needed == iface->cm.is_ticking) {
         return;
     }
     iface->cm.is_ticking = is_needed;
-    if (timerfd_settime(iface->cm.timer_fd, 0, &tick, NULL) != 0) {
-        ucs_warn("timerfd_settime() failed: %m");
+    if ((timerfd_settime(iface->cm.timer_fd, 0, &tick, NULL) != 0) &&
+        uct_daqiri_may_say(&iface->quiet.tick, more)) {
+        ucs_warn("timerfd_settime() failed: %m%s", more);
     }
 }
 

@@ -392,6 +392,46 @@ static void uct_daqiri_iface_close_queues(uct_daqiri_iface_t *iface)
 }
 
 
+/* UCX's own says four lines and a stack for each message: whoever is connected could
+ * fill the log. */
+static ucs_status_t uct_daqiri_iface_on_unhandled(void *arg, void *data,
+                                                  size_t length, unsigned flags)
+{
+    const uct_daqiri_am_id_t *am_id = arg;
+    uct_daqiri_iface_t *iface       = am_id->iface;
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    (void)data;
+    (void)flags;
+    iface->count->am_unhandled++;
+    if (uct_daqiri_may_say(&iface->quiet.handler, more)) {
+        ucs_warn("daqiri: a message of %zu bytes has come with active message "
+                 "id %u, for which there is no handler: it is dropped%s",
+                 length, am_id->id, more);
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_daqiri_iface_set_unhandled(uct_daqiri_iface_t *iface)
+{
+    ucs_status_t status;
+    uint8_t id;
+
+    for (id = 0; id < UCT_AM_ID_MAX; id++) {
+        iface->am_ids[id] = (uct_daqiri_am_id_t){.iface = iface, .id = id};
+        status = uct_iface_set_am_handler(&iface->super.super, id,
+                                          uct_daqiri_iface_on_unhandled,
+                                          &iface->am_ids[id],
+                                          UCT_CB_FLAG_ASYNC);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
+}
+
+
 static ucs_status_t
 uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
                       const uct_daqiri_iface_config_t *config,
@@ -432,6 +472,10 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
         return status;
     }
     status = uct_daqiri_iface_post_slack(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_set_unhandled(iface);
     if (status != UCS_OK) {
         return status;
     }

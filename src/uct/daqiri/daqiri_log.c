@@ -81,6 +81,15 @@ int uct_daqiri_may_say(uct_daqiri_quiet_t *quiet,
 }
 
 
+int uct_daqiri_may_say_of(uct_daqiri_conn_t *conn,
+                          uct_daqiri_quiet_t *quiet,
+                          char more[UCT_DAQIRI_MORE_MAX])
+{
+    more[0] = '\0';
+    return !ucs_list_is_empty(&conn->eps) || uct_daqiri_may_say(quiet, more);
+}
+
+
 void uct_daqiri_log_rarely(uct_daqiri_quiet_t *quiet, ucs_log_level_t level,
                            const dq_facts_t *facts)
 {

@@ -68,11 +68,27 @@ static int uct_daqiri_recover_is_possible(const uct_daqiri_conn_t *conn,
 }
 
 
-static void uct_daqiri_recover_say(const dq_facts_t *facts)
+static void uct_daqiri_recover_say_lost(uct_daqiri_conn_t *conn,
+                                        const dq_facts_t *facts)
 {
     char line[DQ_TRIAGE_MESSAGE_MAX];
+    char more[UCT_DAQIRI_MORE_MAX];
 
-    ucs_warn("%s", dq_triage_lost(facts, line, sizeof(line)));
+    if (uct_daqiri_may_say_of(conn, &conn->iface->quiet.lost, more)) {
+        ucs_warn("%s%s", dq_triage_lost(facts, line, sizeof(line)), more);
+    }
+}
+
+
+static void uct_daqiri_recover_say_back(uct_daqiri_conn_t *conn,
+                                        const dq_return_t *back)
+{
+    char line[DQ_TRIAGE_MESSAGE_MAX];
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    if (uct_daqiri_may_say_of(conn, &conn->iface->quiet.back, more)) {
+        ucs_warn("%s%s", dq_triage_back(back, line, sizeof(line)), more);
+    }
 }
 
 
@@ -130,7 +146,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     dq_sq_lose(&conn->sq);
     conn->iface->count->losses++;
     conn->watch.losses++;
-    uct_daqiri_recover_say(facts);
+    uct_daqiri_recover_say_lost(conn, facts);
     uct_daqiri_conn_start_drain(conn);
     uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_LOSE);
 }
@@ -244,7 +260,6 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
         .peer_pid  = peer->pid,
         .down_ms   = ucs_time_to_msec(ucs_get_time() - conn->lost.row.since),
     };
-    char line[DQ_TRIAGE_MESSAGE_MAX];
     dq_cause_t cause = DQ_CAUSE_MISMATCH;
     dq_facts_t facts;
 
@@ -262,7 +277,7 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
     conn->iface->count->recoveries++;
     conn->iface->count->redone += back.again;
     conn->iface->count->redo_had += back.had;
-    ucs_warn("%s", dq_triage_back(&back, line, sizeof(line)));
+    uct_daqiri_recover_say_back(conn, &back);
 }
 
 

@@ -54,6 +54,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(early),
     COUNTER(am_rx),
     COUNTER(am_rx_bytes),
+    COUNTER(am_unhandled),
     COUNTER(conns),
     COUNTER(conns_up),
     COUNTER(conns_over),

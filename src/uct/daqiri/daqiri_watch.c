@@ -123,18 +123,23 @@ static void uct_daqiri_watch_say(uct_daqiri_conn_t *conn)
         .qp_state   = uct_daqiri_qp_state_name(conn->qp),
     };
     char message[DQ_TRIAGE_MESSAGE_MAX];
+    char more[UCT_DAQIRI_MORE_MAX];
     uct_daqiri_port_words_t words;
     dq_facts_t facts;
 
+    conn->watch.stalls++;
+    conn->iface->count->stalls++;
+    if (!uct_daqiri_may_say_of(conn, &conn->iface->quiet.stall, more)) {
+        return;
+    }
     if (conn->redo.slots != NULL) {
         stall.oldest_kind = dq_op_kind_name(
                 (dq_op_kind_t)dq_redo_slot(&conn->redo, conn->sq.retired)->kind);
     }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_STUCK, &facts);
     uct_daqiri_port_explain(conn, &facts, &words);
-    conn->watch.stalls++;
-    conn->iface->count->stalls++;
-    ucs_warn("%s", dq_triage_stall(&facts, &stall, message, sizeof(message)));
+    ucs_warn("%s%s", dq_triage_stall(&facts, &stall, message, sizeof(message)),
+             more);
 }
 
 

@@ -429,12 +429,24 @@ static dq_frame_t forger_hear_kind(dq_frame_kind_t kind)
 }
 
 
+/* Hears what has come, so that there is room for what will. */
+static void forger_catch_up(void)
+{
+    struct ibv_wc wc;
+
+    while (ibv_poll_cq(forger.cq, 1, &wc) == 1) {
+        forger_post_recv(wc.wr_id);
+    }
+}
+
+
 /* A REQ that goes on with a connection that nobody knows: refused. */
 static void forger_settle(uint64_t uuid)
 {
     static uint64_t turn;
     dq_frame_t frame = forger_frame(DQ_FRAME_REQ), answer;
 
+    forger_catch_up();
     frame.src        = forger_address(uuid);
     frame.mark       = ~MARK - ++turn;
     frame.peer_epoch = 77;
@@ -829,6 +841,8 @@ enum {
     CROWD     = 400,
     CROWD_MAX = 64, /* daqiri_hs.c */
     HEARERS   = 3 * CROWD_MAX,
+    LOSSES    = 50,
+    SILENT    = 32,
     GUESSES   = 9
 };
 
@@ -1376,12 +1390,31 @@ static void stranger_begins(unsigned index)
 }
 
 
+/* No more of them than seconds since then. */
+static void check_lines(const char *words, double begin)
+{
+    unsigned said = t_log_count(words); /* first: time goes on */
+
+    ck_assert_uint_gt(said, 0);
+    ck_assert_uint_le(said, (t_seconds() - begin) * CLOCKS_DIFFER + 1);
+}
+
+
+/* The next one is said. */
+static void wait_for_a_line(void)
+{
+    double begin = t_seconds();
+
+    T_WAIT(t_seconds() - begin > CLOCKS_DIFFER);
+}
+
+
 /* However many there are, a line a second says it, and how many there were. */
 START_TEST(test_lines)
 {
     const char *words = causes[_i].words;
-    double begin, most;
-    unsigned i, said;
+    double begin;
+    unsigned i;
 
     ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
     pair_open_with("CONN_TIMEOUT=3s");
@@ -1395,12 +1428,9 @@ START_TEST(test_lines)
         stranger_begins(i);
     }
     T_WAIT(t_log_count(words) > 0);
-    said = t_log_count(words); /* first: time goes on */
-    most = (t_seconds() - begin) * CLOCKS_DIFFER + 1;
-    ck_assert_uint_le(said, most);
+    check_lines(words, begin);
 
-    begin = t_seconds();
-    T_WAIT(t_seconds() - begin > CLOCKS_DIFFER);
+    wait_for_a_line();
     stranger_begins(i);
     T_WAIT(t_log_count(words) + t_log_sum(" more like it before") ==
            causes[_i].times + 1);
@@ -1408,6 +1438,129 @@ START_TEST(test_lines)
     t_plan_by_command("verb name=resize_cq"); /* nobody does */
     T_WAIT(t_live_sum("conns_over") == causes[_i].times + 1);
     pair_end();
+}
+END_TEST
+
+
+/* A stranger's queue pair, which is lost again and again: it says so, hears our
+ * REQ, and answers that. Its uuid is the lower one, so that it is always we who
+ * ask. */
+static void loser_says(dq_frame_kind_t kind, uint32_t epoch,
+                       const dq_frame_t *victim)
+{
+    dq_frame_t frame = forger_frame(kind);
+
+    frame.src        = forger_address(1);
+    frame.epoch      = frame.first + epoch;
+    frame.mark       = MARK + epoch;
+    frame.peer_epoch = victim->epoch;
+    frame.peer_mark  = victim->mark;
+    frame.done       = epoch; /* so that it is not in vain */
+    forger_say(&frame);
+}
+
+
+static dq_frame_t loser_loses(uint32_t epoch, const dq_frame_t *victim)
+{
+    uint64_t before = t_live_sum("recoveries");
+    dq_frame_t req;
+
+    loser_says(DQ_FRAME_REQ, epoch, victim);
+    do {
+        req = forger_hear_kind(DQ_FRAME_REQ);
+    } while (req.epoch == victim->epoch);
+    loser_says(DQ_FRAME_REP, epoch + 1, &req);
+    T_WAIT(t_live_sum("recoveries") > before);
+    return req;
+}
+
+
+/* Of a connection that nobody here wants. */
+START_TEST(test_lines_of_losses)
+{
+    static const char lost[] = "; lost, connecting again";
+    static const char back[] = " daqiri: back, with nowhere ";
+    const dq_frame_t nobody  = {.epoch = 0};
+    dq_frame_t victim;
+    unsigned i;
+    double begin;
+
+    pair_open_with("CONN_TIMEOUT=3600s RECOVERY_TIMEOUT=3600s");
+    t_expect_losses_of_qps();
+    loser_says(DQ_FRAME_REQ, 0, &nobody);
+    victim = forger_hear(MARK);
+    loser_says(DQ_FRAME_RTU, 0, &victim);
+    T_WAIT(t_live_sum("conns_up") == 3);
+
+    begin = t_seconds();
+    for (i = 0; i < LOSSES; i++) {
+        victim = loser_loses(2 * i + 1, &victim);
+    }
+    check_lines(lost, begin);
+    check_lines(back, begin);
+    wait_for_a_line();
+    victim = loser_loses(2 * i + 1, &victim);
+    T_WAIT(t_log_count(lost) + t_log_count(back) +
+           t_log_sum(" more like it before") == 2 * (LOSSES + 1));
+    pair.conns++;
+    pair_end();
+    ck_assert_uint_eq(t_stats_sum("losses"), LOSSES + 1);
+}
+END_TEST
+
+
+/* Their device is asked whether it is there, and does not answer. */
+START_TEST(test_lines_of_stalls)
+{
+    static const char words[] = "nothing has completed for ";
+    dq_frame_t rep[SILENT + 1];
+    double begin;
+    unsigned i;
+
+    pair_open_with("CONN_TIMEOUT=3600s KEEPALIVE=200ms SQ_STALL_TIMEOUT=10ms "
+                   "TIMEOUT=4s RETRY_COUNT=6");
+    t_expect_losses_of_qps();
+    t_expect_log(words);
+    begin = t_seconds();
+    for (i = 1; i <= SILENT; i++) {
+        ck_assert(stranger_asks(i));
+        rep[i] = forger_hear(MARK + i);
+        stranger_answers(i, &rep[i], rep[i].mark);
+    }
+    T_WAIT(t_live_sum("stalls") >= SILENT);
+    check_lines(words, begin);
+    for (i = 1; i <= SILENT; i++) {
+        stranger_goes(i, &rep[i]);
+    }
+    pair.conns += SILENT;
+    pair_end();
+}
+END_TEST
+
+
+/* A message for which the program has no handler. */
+START_TEST(test_lines_of_messages)
+{
+    static const char words[] = "with active message id 9, for which there is "
+                                "no handler";
+    t_link_t *link;
+    double begin;
+    unsigned i;
+
+    pair_open();
+    t_expect_log(words);
+    begin = t_seconds();
+    link  = t_link_open(pair.end[1], &pair.end[0]->address, 9);
+    for (i = 0; i < CROWD; i++) {
+        t_send(link, T_BCOPY, 100);
+    }
+    T_WAIT(t_live_sum("am_unhandled") == CROWD);
+    check_lines(words, begin);
+    wait_for_a_line();
+    t_send(link, T_BCOPY, 100);
+    T_WAIT(t_log_count(words) + t_log_sum(" more like it before") ==
+           CROWD + 1);
+    pair_close(0, 0);
 }
 END_TEST
 
@@ -1476,6 +1629,9 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_in_our_own_name);
     tcase_add_test(tcase, test_in_our_own_name_to_ourselves);
     tcase_add_loop_test(tcase, test_lines, 0, CAUSES);
+    tcase_add_test(tcase, test_lines_of_losses);
+    tcase_add_test(tcase, test_lines_of_stalls);
+    tcase_add_test(tcase, test_lines_of_messages);
     tcase_add_loop_test(tcase, test_recvs_refused, 0,
                         sizeof(recvs) / sizeof(recvs[0]));
     suite_add_tcase(suite, tcase);

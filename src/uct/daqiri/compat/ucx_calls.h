@@ -63,6 +63,7 @@
     CALL(uct_component_register) \
     CALL(uct_components_list) \
     CALL(uct_iface_handle_ep_err) \
+    CALL(uct_iface_set_am_handler) \
     CALL(uct_md_query_empty_md_resource) \
     CALL(uct_tl_register) \
     UCT_DAQIRI_UCX_CALLS_ARCH(CALL) \
@@ -163,6 +164,7 @@ extern uct_daqiri_ucx_t uct_daqiri_ucx
 #define uct_component_register UCT_DAQIRI_UCX_CALL(uct_component_register)
 #define uct_components_list UCT_DAQIRI_UCX_CALL(uct_components_list)
 #define uct_iface_handle_ep_err UCT_DAQIRI_UCX_CALL(uct_iface_handle_ep_err)
+#define uct_iface_set_am_handler UCT_DAQIRI_UCX_CALL(uct_iface_set_am_handler)
 #define uct_md_query_empty_md_resource \
     UCT_DAQIRI_UCX_CALL(uct_md_query_empty_md_resource)
 #define uct_tl_register UCT_DAQIRI_UCX_CALL(uct_tl_register)
