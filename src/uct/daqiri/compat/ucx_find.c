@@ -120,6 +120,24 @@ void *uct_daqiri_ucx_symbol(const void *libuct, const char *name)
 }
 
 
+/* A program that reads an object of a library has the object itself (a copy
+ * relocation), and all of the process uses that one; the library's is never written.
+ * NULL: the program has none. */
+static void *uct_daqiri_ucx_copied(const char *name)
+{
+    void *symbol         = dlsym(RTLD_DEFAULT, name);
+    struct link_map *map = NULL;
+    Dl_info info;
+
+    if ((symbol == NULL) ||
+        (dladdr1(symbol, &info, (void**)&map, RTLD_DL_LINKMAP) == 0) ||
+        (map == NULL) || (map->l_name[0] != '\0')) {
+        return NULL;
+    }
+    return symbol;
+}
+
+
 static struct link_map *uct_daqiri_ucx_objects(void)
 {
     struct link_map *map = NULL;
@@ -347,8 +365,11 @@ static int uct_daqiri_ucx_fill(const void *libuct, char *why, size_t size)
     size_t i;
 
     for (i = 0; i < ucs_static_array_size(uct_daqiri_ucx_names); i++) {
-        pointers[i] = uct_daqiri_ucx_symbol(libuct,
-                                            uct_daqiri_ucx_names[i].name);
+        pointers[i] = uct_daqiri_ucx_copied(uct_daqiri_ucx_names[i].name);
+        if (pointers[i] == NULL) {
+            pointers[i] = uct_daqiri_ucx_symbol(libuct,
+                                                uct_daqiri_ucx_names[i].name);
+        }
         if ((pointers[i] == NULL) && uct_daqiri_ucx_names[i].is_needed) {
             snprintf(why + used, size - used, ", but it has no %s",
                      uct_daqiri_ucx_names[i].name);
