@@ -77,8 +77,10 @@ static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
                                            uint32_t count,
                                            uct_daqiri_chunk_t *chunk)
 {
+    const size_t page = ucs_get_page_size();
+
     chunk->length = ucs_align_up((count + 1) * pool->stride + pool->align,
-                                 ucs_get_page_size());
+                                 page);
     chunk->memory = mmap(NULL, chunk->length, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (chunk->memory == MAP_FAILED) {
