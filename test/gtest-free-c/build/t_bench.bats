@@ -43,19 +43,38 @@ refuses()
     [ "$stderr" = "bench transports: $sentence" ]
 }
 
-@test "it measures one of three, each with its help" {
+@test "it measures one of four, each with its help" {
     local what
 
     run -2 "$bench"
-    [ "$output" = 'bench: say what to measure: transports, protocols or tools (try bench --help)' ]
+    [ "$output" = 'bench: say what to measure: transports, cold, protocols or tools (try bench --help)' ]
     run -2 "$bench" nonsense
-    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, protocols or tools' ]]
-    for what in transports protocols tools; do
+    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols or tools' ]]
+    for what in transports cold protocols tools; do
         run -0 "$bench" "$what" --help
         [[ ${lines[0]} == "contrib/bench $what "* ]]
         run -2 "$bench" "$what" --nonsense
         [ "$output" = "bench $what: unknown option \"--nonsense\" (try bench $what --help)" ]
     done
+}
+
+@test "bench cold: a row for each size, and what it refuses" {
+    run -2 "$bench" cold --rounds 50
+    [ "$output" = 'bench cold: --rounds wants TIMED/BEFORE, not "50"' ]
+    run -2 "$bench" cold --rounds 50/x
+    [ "$output" = 'bench cold: --rounds wants a number from 1 on, not "x"' ]
+    run -2 "$bench" cold --compare daqiri
+    [ "$output" = 'bench cold: --compare wants two transports, A,B, not "daqiri"' ]
+    run -1 "$bench" cold --build /nowhere
+    [ "$output" = 'bench cold: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+
+    [ "$T_FLAVOUR" = release ] || skip "only a release build is measured"
+    run -1 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 1 --rounds 5/1 --sizes 8 --compare nonsense,daqiri
+    [ "${lines[-1]}" = 'bench cold: ucx_perftest did not run over nonsense on softverbs0:1' ]
+    run -0 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 2 --rounds 5/1 --sizes 8,4096 \
+        --compare daqiri,daqiri+UCX_DAQIRI_RX_WINDOW_START=256
+    [[ ${lines[2]} =~ ^\ +8\ +5\ +1\ +[0-9.]+\ \([0-9.]+\ to\ [0-9.]+\)\ .*\ [0-9.]+\ \([0-9.]+\ to\ [0-9.]+\) ]]
+    [[ ${lines[3]} =~ ^\ +4096\  ]]
 }
 
 @test "wrong values of options are status 2 and one sentence" {
