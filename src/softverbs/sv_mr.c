@@ -12,6 +12,9 @@
  * Our own engines copy under a lock, out of what a send names and into what a
  * RECV names, and look at the keys each time that they take it. So taking each
  * lock once is enough to know that they have stopped.
+ *
+ * Registration pins what it names, on hardware. Here the pages are made then, if they
+ * were never touched: whoever registers a buffer expects no fault at the first message.
  */
 #include "sv_fault.h"
 
@@ -43,6 +46,21 @@ static bool sv_range_is_mapped(const void *addr, size_t length)
         return false;
     }
     return (length == 0) || (msync((void*)start, end - start, MS_ASYNC) == 0);
+}
+
+/* The kernel may be too old to be asked (before 5.14), or the memory of a kind that
+ * cannot be made: then it comes with the first use, as ever. */
+static void sv_range_make(void *addr, size_t length, unsigned access)
+{
+    uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(SV_PAGE - 1);
+    int advice      = ((access & IBV_ACCESS_LOCAL_WRITE) != 0)
+                              ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    int saved       = errno;
+
+    if (length > 0) {
+        (void)madvise((void*)start, (uintptr_t)addr + length - start, advice);
+    }
+    errno = saved;
 }
 
 static void sv_mr_publish(struct sv_node *node, struct sv_mr *mr,
@@ -95,6 +113,7 @@ static struct ibv_mr *sv_mr_reg(struct ibv_pd *pd, void *addr, size_t length,
         return NULL;
     }
 
+    sv_range_make(addr, length, access);
     mr = calloc(1, sizeof(*mr));
     if (mr == NULL) {
         return NULL;

@@ -425,6 +425,58 @@ START_TEST(test_mr_keys)
 }
 END_TEST
 
+static unsigned pages_there(void *memory, unsigned pages)
+{
+    unsigned char there[64] = {0};
+    unsigned count          = 0;
+    unsigned i;
+
+    ck_assert_uint_le(pages, sizeof(there));
+    ck_assert_int_eq(mincore(memory, pages * 4096ul, there), 0);
+    for (i = 0; i < pages; ++i) {
+        count += there[i] & 1;
+    }
+    return count;
+}
+
+/* As hardware, which pins them: the first message finds them. Memory that the device
+ * does not write may be read-only. */
+START_TEST(test_mr_pages)
+{
+    enum { PAGES = 32 };
+    struct t_end end;
+    struct ibv_mr *mr;
+    char *memory;
+    int fd;
+
+    t_end_open(&end, NULL);
+    memory = mmap(NULL, PAGES * 4096ul, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    if ((madvise(memory, 4096, MADV_POPULATE_WRITE) != 0) && (errno == EINVAL)) {
+        t_skip("this kernel makes no pages when asked");
+    }
+    ck_assert_uint_eq(pages_there(memory, PAGES), 1);
+    /* part of the second page to part of the last but one */
+    mr = ibv_reg_mr(end.pd, memory + 4196, (PAGES - 3) * 4096ul, T_ACCESS_ALL);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_uint_eq(pages_there(memory, PAGES), PAGES - 1);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(munmap(memory, PAGES * 4096ul), 0);
+
+    fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    memory = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    mr = ibv_reg_mr(end.pd, memory, 4096, IBV_ACCESS_REMOTE_READ);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(munmap(memory, 4096), 0);
+    ck_assert_int_eq(close(fd), 0);
+    t_end_close(&end);
+}
+END_TEST
+
 START_TEST(test_in_use)
 {
     const struct t_make make = {.srq = true, .channel = true};
@@ -799,6 +851,7 @@ static Suite *suite_objects(void)
                            "regions", test_mr_refusals,
                            "regions", test_mr_access,
                            "regions", test_mr_keys,
+                           "regions", test_mr_pages,
                            "in_use", test_in_use,
                            "in_use", test_pd_in_use,
                            "numbers", test_qp_numbers,
