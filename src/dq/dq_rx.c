@@ -35,15 +35,24 @@ void dq_rx_grow_posted(dq_rx_t *rx, uint32_t count)
 }
 
 
-int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size)
+/* Could all backed windows be renewed in full, and @a more? */
+static int dq_rx_can_renew(const dq_rx_t *rx, uint32_t more)
+{
+    uint32_t usable = rx->total - rx->held;
+
+    return usable >= rx->reserved + more;
+}
+
+
+int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size,
+               uint32_t most)
 {
     uint32_t standing = rx->posted + rx->owed;
-    uint32_t usable   = rx->total - rx->held;
 
-    DQ_ASSERT(size >= DQ_WINDOW_MIN);
-    *window        = (dq_rx_window_t){.size = size};
+    DQ_ASSERT((size >= DQ_WINDOW_MIN) && (most >= size));
+    *window        = (dq_rx_window_t){.size = size, .most = most};
     window->backed = (standing >= rx->reserved + size) &&
-                     (usable >= rx->reserved + size);
+                     dq_rx_can_renew(rx, size);
     if (window->backed) {
         rx->reserved += size;
         dq_rx_set_marks(rx);
@@ -51,6 +60,22 @@ int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size)
         rx->overcommit += size;
     }
     return window->backed;
+}
+
+
+int dq_rx_widen(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
+{
+    DQ_ASSERT(window->backed && (count <= window->most - window->size));
+    window->wear = 0;
+    if (!dq_rx_can_renew(rx, count)) {
+        return 0;
+    }
+    window->size += count;
+    window->owed += count;
+    rx->reserved += count;
+    rx->owed     += count;
+    dq_rx_set_marks(rx);
+    return 1;
 }
 
 
@@ -81,6 +106,7 @@ uint32_t dq_rx_grantable(const dq_rx_t *rx, const dq_rx_window_t *window)
 void dq_rx_grant(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
 {
     DQ_ASSERT(count <= dq_rx_grantable(rx, window));
+    window->wear += dq_rx_grant_is_urgent(window) ? DQ_RX_WEAR_MAX : 1;
     window->owed -= count;
     if (window->backed) {
         rx->owed -= count;

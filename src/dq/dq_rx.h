@@ -8,10 +8,14 @@
  *   free + posted + taken + held == total, always.
  *
  * A promise is a RECV that a peer may consume without asking. Each connection
- * has a window: the most it may be promised. Of the window, a part stands
+ * has a window: the most it may be promised now. Of the window, a part stands
  * promised, and the rest is owed: used up, not yet granted again.
  *
  *   promised = reserved - owed <= posted      (sums over all backed windows)
+ *
+ * A window starts small and is widened while its peer uses it up before we
+ * grant, or goes on using it: most peers of a large job say little. What it is
+ * widened by is owed at first, so nothing is promised before a RECV is posted.
  *
  * While that holds, no SEND can find the queue empty, so RNR cannot happen. A
  * window opened past the memory limit is not backed: its credits are granted
@@ -30,10 +34,17 @@
 
 /* One connection's share of the receive queue. */
 typedef struct {
-    uint32_t size;   /* credits the peer starts with                         */
+    uint32_t size;   /* credits the peer starts with, and what it has been
+                        widened by since                                     */
+    uint32_t most;   /* it may be widened to                                 */
     uint32_t owed;   /* used by the peer and not granted again               */
+    uint32_t wear;   /* grants since then: see dq_rx_is_narrow()             */
     int      backed; /* counted in dq_rx_t.reserved                          */
 } dq_rx_window_t;
+
+/* A window that was never used up for so many grants is in use all the same: it
+ * is widened, so that its grants become fewer. */
+enum { DQ_RX_WEAR_MAX = 192 };
 
 typedef struct {
     uint32_t total, free, posted, taken, held;
@@ -160,12 +171,13 @@ static inline int dq_rx_may_hold(const dq_rx_t *rx)
 }
 
 /*
- * Open a window of @a size, DQ_WINDOW_MIN at least. Returns non-zero if it is
- * backed: a RECV stands behind each of its credits, and there are buffers
- * enough to renew all backed windows in full at the same time, so that none
- * waits for another.
+ * Open a window of @a size, DQ_WINDOW_MIN at least, that may be widened to @a most,
+ * @a size at least. Returns non-zero if it is backed: a RECV stands behind each of its
+ * credits, and there are buffers enough to renew all backed windows in full at the
+ * same time, so that none waits for another.
  */
-int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size);
+int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size,
+               uint32_t most);
 
 /* The connection is over: nothing more can arrive on it. */
 void dq_rx_close(dq_rx_t *rx, dq_rx_window_t *window);
@@ -197,6 +209,32 @@ static inline int dq_rx_grant_is_due(const dq_rx_window_t *window)
 static inline int dq_rx_grant_is_urgent(const dq_rx_window_t *window)
 {
     return window->owed * 4 >= window->size * 3;
+}
+
+/* Should it be widened? Only if it is backed: the others would take what there is
+ * not. */
+static inline int dq_rx_is_narrow(const dq_rx_window_t *window)
+{
+    return ((window->wear >= DQ_RX_WEAR_MAX) ||
+            dq_rx_grant_is_urgent(window)) &&
+           (window->size < window->most) && window->backed;
+}
+
+/* By how much: to twice its size. */
+static inline uint32_t dq_rx_wider_by(const dq_rx_window_t *window)
+{
+    return dq_min(window->size, window->most - window->size);
+}
+
+/* Widens a backed window by @a count, no further than to its most, if there are
+ * buffers enough to renew all in full, as for dq_rx_open(). Returns non-zero if so.
+ * If not, it is asked for again in due time. */
+int dq_rx_widen(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count);
+
+/* It stays as it is for good. */
+static inline void dq_rx_settle(dq_rx_window_t *window)
+{
+    window->most = window->size;
 }
 
 /* True if the invariants hold; of the promise only as long as nothing is

@@ -88,12 +88,16 @@ dq_admit_t dq_sq_admit_early(const dq_sq_t *sq, const dq_cq_t *cq,
 }
 
 
-void dq_sq_open(dq_sq_t *sq, uint32_t window)
+int dq_sq_open(dq_sq_t *sq, uint32_t window, uint32_t promised)
 {
-    DQ_ASSERT((sq->gate == DQ_GATE_NOT_UP) && (window >= sq->window));
-    sq->credits += window - sq->window;
+    DQ_ASSERT(sq->gate == DQ_GATE_NOT_UP);
+    if ((promised < sq->window) || (promised > window)) {
+        return -1;
+    }
+    sq->credits += promised - sq->window;
     sq->window   = window;
     sq->gate     = DQ_GATE_UP;
+    return 0;
 }
 
 

@@ -153,9 +153,13 @@ void dq_sq_expect(dq_sq_t *sq);
 dq_admit_t dq_sq_admit_early(const dq_sq_t *sq, const dq_cq_t *cq,
                              dq_wr_class_t wr_class);
 
-/* The gate opens: the peer promises @a window RECVs, DQ_WINDOW_MIN at least,
- * of which the messages that were held have taken some. */
-void dq_sq_open(dq_sq_t *sq, uint32_t window);
+/*
+ * The gate opens: the peer promises @a promised RECVs, DQ_WINDOW_MIN at least, of
+ * which the messages that were held have taken some, and never more than @a window.
+ * Returns 0, or -1 if it promises fewer, or more: a broken peer, and nothing is
+ * changed.
+ */
+int dq_sq_open(dq_sq_t *sq, uint32_t window, uint32_t promised);
 
 /* The gate closes until dq_sq_reopen(). What is posted stays in the ledger, and
  * no credit of the old QP is worth anything. */

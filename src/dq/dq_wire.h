@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    DQ_WIRE_VERSION    = 6,
+    DQ_WIRE_VERSION    = 7,
     DQ_WIRE_GRH_LEN    = 40, /* in front of every UD message (IBA 11.4.1.2)  */
     DQ_WIRE_GID_LEN    = 16,
     DQ_WIRE_HOST_LEN   = 24,
@@ -170,10 +170,11 @@ typedef struct {
     uint32_t        acked;      /* of the sender's, completed so far         */
     uint32_t        done;       /* requests of the sender's, of any kind, that
                                    are over                                  */
-    uint16_t        credits;    /* most RECVs ever promised to the receiver of
-                                   this; in a REQ or REP, DQ_WINDOW_MIN or
-                                   more                                      */
-    uint16_t        promised;   /* of them, now; no more than credits        */
+    uint16_t        credits;    /* most RECVs ever promised at once to the
+                                   receiver of this; in a REQ or REP,
+                                   DQ_WINDOW_MIN or more                     */
+    uint16_t        promised;   /* of them, now; no more than credits; for a
+                                   first QP, DQ_WINDOW_MIN or more           */
     uint8_t         reason;     /* dq_cause_t; of GONE: what the connection has
                                    failed of, or 0 if its end is in order    */
     uint8_t         rd_atomic;  /* READs that the sender's QP can answer at

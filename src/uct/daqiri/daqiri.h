@@ -146,7 +146,7 @@ typedef struct {
     unsigned           cq_len;
     unsigned           signal_every;
     unsigned           rx_buffers;
-    unsigned           rx_window;
+    unsigned           rx_window, rx_window_start;
     unsigned           tx_buffers;
     int                tx_chain;     /* ucs_on_off_auto_value_t              */
     double             tx_hold;      /* seconds                              */
@@ -187,6 +187,7 @@ typedef struct {
     uint64_t am_rx, am_rx_bytes, am_unhandled;
     uint64_t conns, conns_up, conns_over;
     uint64_t credit_frames_tx, credit_frames_rx;
+    uint64_t windows_widened;
     uint64_t refused[DQ_ADMIT_LAST];
     uint64_t refused_no_buffer;
     uint64_t rx_dropped[DQ_WIRE_LAST];
@@ -486,7 +487,8 @@ struct uct_daqiri_conn {
         int             is_told;     /* that we close; it may have been lost */
         int             is_heard;    /* the peer knows, or is gone itself    */
         uint32_t        psn;
-        uint32_t        window;      /* RECVs promised to the peer           */
+        uint32_t        window;      /* most RECVs ever promised to the peer */
+        uint32_t        promised;    /* of them, at first                    */
         uint32_t        rx_first;    /* their buffers: first index and count */
         uint32_t        rx_count;
         uint32_t        rx_posted;   /* of these, the first ones             */
@@ -664,7 +666,8 @@ struct uct_daqiri_iface {
     } quiet;
 
     struct {
-        unsigned        sq_depth, signal_every, rx_window, batch, max_sge;
+        unsigned        sq_depth, signal_every, batch, max_sge;
+        unsigned        rx_window, rx_window_start;
         uint32_t        max_inline;    /* bytes on the wire                  */
         uint32_t        max_inline_am; /* the same, of what is short         */
         size_t          seg_size;      /* bytes on the wire                  */
@@ -1065,6 +1068,14 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface);
 /* Makes buffers that UCP may keep; as uct_daqiri_pool_grow(). Any thread. */
 ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
                                 uint32_t *first_p);
+/* The same, for the ledger: they are free. */
+ucs_status_t uct_daqiri_rx_add(uct_daqiri_iface_t *iface, uint32_t count);
+/* Takes @a count from the buffers that closed conns have left, if so many. Any
+ * thread. */
+int uct_daqiri_rx_take_spare(uct_daqiri_iface_t *iface, uint32_t count);
+/* The peer uses more than its window, which is narrow: as far as memory goes, it
+ * gets a wider one. */
+void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn);
 /* Posts these buffers of the receive pool, BATCH_MAX at most. Returns how many of
  * them, from the first on, the device has taken. Any thread. */
 uint32_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface, const uint32_t *index,

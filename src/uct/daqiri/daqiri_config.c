@@ -78,10 +78,15 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(rx_buffers), UCT_DAQIRI_OPTION_UINT},
 
     {"RX_WINDOW", "256",
-     "Messages that a peer may send before it hears from us (4 to 32768).\n"
+     "Messages that a peer may ever send before it hears from us (4 to 32768).\n"
      "A receive buffer stands behind each of them. One peer gets at most a\n"
      "64th of the RX_BUFFERS that are left.",
      FIELD(rx_window), UCT_DAQIRI_OPTION_UINT},
+
+    {"RX_WINDOW_START", "8",
+     "Messages that a new peer may send before it hears from us (4 to 32768).\n"
+     "While it sends more than that, this doubles, up to RX_WINDOW.",
+     FIELD(rx_window_start), UCT_DAQIRI_OPTION_UINT},
 
     {"TX_BUFFERS", "4096",
      "Send buffers that an interface may have (64 to 1048576), made on\n"
@@ -308,6 +313,7 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"SIGNAL_EVERY", config->signal_every, 1, 32768, ""},
         {"RX_BUFFERS", config->rx_buffers, 64, 1048576, ""},
         {"RX_WINDOW", config->rx_window, 4, 32768, ""},
+        {"RX_WINDOW_START", config->rx_window_start, 4, 32768, ""},
         {"TX_BUFFERS", config->tx_buffers, 64, 1048576, ""},
         {"TX_HOLD", config->tx_hold, 1e-6, 60, "s"},
         {"SEG_SIZE", uct_daqiri_bytes_or_auto(config->seg_size, UCS_KBYTE),

@@ -148,7 +148,7 @@ static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
 {
     dq_rx_t *ledger   = &conn->iface->rx.ledger;
     uint32_t standing = ledger->posted + ledger->owed;
-    uint32_t wanted   = ledger->reserved + conn->hs.window;
+    uint32_t wanted   = ledger->reserved + conn->hs.promised;
 
     if (standing < wanted) {
         uct_daqiri_rx_post_free(conn->iface,
@@ -165,7 +165,7 @@ static uint64_t uct_daqiri_conn_live_windows(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn;
 
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        sum += (conn->sq.gate != DQ_GATE_DEAD) ? conn->hs.window : 0;
+        sum += (conn->sq.gate != DQ_GATE_DEAD) ? conn->window.size : 0;
     }
     return sum;
 }
@@ -218,7 +218,8 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
     uct_daqiri_stats_add_conn(conn);
     uct_daqiri_conn_take_recvs(conn);
     uct_daqiri_conn_back_window(conn);
-    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.window)) {
+    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.promised,
+                    conn->hs.window)) {
         uct_daqiri_conn_say_few(iface);
     }
 }
@@ -226,6 +227,9 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
 {
+    const dq_frame_t *peer = &conn->hs.peer;
+    dq_facts_t facts;
+
     if (conn->life != UCT_DAQIRI_LIVE) {
         return; /* this was of the QP that has been lost meanwhile */
     }
@@ -240,7 +244,11 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
         uct_daqiri_recover_up(conn);
         return;
     }
-    dq_sq_open(&conn->sq, conn->hs.peer.credits);
+    if (dq_sq_open(&conn->sq, peer->credits, peer->promised) != 0) {
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_MISMATCH, &facts);
+        uct_daqiri_recover(conn, &facts);
+        return;
+    }
     conn->iface->count->conns_up++;
     uct_daqiri_early_open(conn); /* before all that waits */
 }

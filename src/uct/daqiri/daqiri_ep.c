@@ -89,6 +89,9 @@ uct_daqiri_ep_post_am(uct_daqiri_conn_t *conn, dq_msg_hdr_t *hdr, uint8_t id,
     conn->tx_seq++;
     if (tx->imm > 0) {
         dq_rx_grant(&conn->iface->rx.ledger, &conn->window, tx->imm);
+        if (ucs_unlikely(dq_rx_is_narrow(&conn->window))) {
+            uct_daqiri_rx_widen(conn);
+        }
     }
     return UCS_OK;
 }

@@ -101,6 +101,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
                                           (unsigned)device->max_sge);
     iface->config.signal_every  = config->signal_every;
     iface->config.rx_window     = config->rx_window;
+    iface->config.rx_window_start = config->rx_window_start;
     /* the slack is two batches: leave windows the larger part */
     iface->config.batch         = ucs_min(config->poll_batch,
                                           config->rx_buffers / 8);
@@ -357,20 +358,13 @@ static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
 /* RECVs that no window promises: what is posted while others are handled. */
 static ucs_status_t uct_daqiri_iface_post_slack(uct_daqiri_iface_t *iface)
 {
-    uint32_t count = iface->rx.ledger.slack;
-    uint32_t first, i;
     ucs_status_t status;
 
-    status = uct_daqiri_rx_make(iface, count, &first);
-    if (status != UCS_OK) {
-        return status;
+    status = uct_daqiri_rx_add(iface, iface->rx.ledger.slack);
+    if (status == UCS_OK) {
+        uct_daqiri_rx_refill(iface);
     }
-    for (i = 0; i < count; i++) {
-        uct_daqiri_pool_put(&iface->rx.pool, first + i);
-    }
-    dq_rx_grow(&iface->rx.ledger, count);
-    uct_daqiri_rx_refill(iface);
-    return UCS_OK;
+    return status;
 }
 
 

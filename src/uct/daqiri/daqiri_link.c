@@ -16,6 +16,7 @@ enum {
 
 /* ---- RECVs behind what is promised to a new peer ---- */
 
+/* The most that it ever gets. */
 static uint32_t uct_daqiri_link_window(uct_daqiri_iface_t *iface)
 {
     uint32_t limit = iface->rx.pool.limit;
@@ -27,32 +28,16 @@ static uint32_t uct_daqiri_link_window(uct_daqiri_iface_t *iface)
 }
 
 
-/* Takes @a count from the buffers that closed conns have left, if so many. */
-static int uct_daqiri_link_take_spare(uct_daqiri_iface_t *iface, uint32_t count)
-{
-    uint32_t spare = __atomic_load_n(&iface->rx.spare, __ATOMIC_ACQUIRE);
-
-    while (spare >= count) {
-        if (__atomic_compare_exchange_n(&iface->rx.spare, &spare,
-                                        spare - count, 0, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-
 static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uint32_t index[UCT_DAQIRI_BATCH_MAX];
-    uint32_t count  = conn->hs.window;
+    uint32_t count  = conn->hs.promised;
     uint32_t posted = 0;
     uint32_t first, done, n, i;
     ucs_status_t status;
 
-    if (uct_daqiri_link_take_spare(iface, count)) {
+    if (uct_daqiri_rx_take_spare(iface, count)) {
         conn->hs.rx_reused = count;
         return UCS_OK;
     }
@@ -236,7 +221,9 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
     }
     if (!is_another) {
         conn->hs.window           = uct_daqiri_link_window(iface);
-        conn->hs.resume.promised  = conn->hs.window;
+        conn->hs.promised         = ucs_min(iface->config.rx_window_start,
+                                            conn->hs.window);
+        conn->hs.resume.promised  = conn->hs.promised;
         iface->cm.reserved       += conn->hs.window;
         status                    = uct_daqiri_link_back_window(conn);
         if (status != UCS_OK) {

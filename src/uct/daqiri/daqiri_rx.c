@@ -126,21 +126,32 @@ void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface)
 }
 
 
+ucs_status_t uct_daqiri_rx_add(uct_daqiri_iface_t *iface, uint32_t count)
+{
+    ucs_status_t status;
+    uint32_t first, i;
+
+    status = uct_daqiri_rx_make(iface, count, &first);
+    if (status != UCS_OK) {
+        return status;
+    }
+    dq_rx_grow(&iface->rx.ledger, count);
+    for (i = 0; i < count; i++) {
+        uct_daqiri_pool_put(&iface->rx.pool, first + i);
+    }
+    return UCS_OK;
+}
+
+
 /* Handlers keep buffers: make others, as far as the limit allows. */
 static void uct_daqiri_rx_grow(uct_daqiri_iface_t *iface)
 {
     uint32_t count = ucs_max(dq_rx_short(&iface->rx.ledger),
                              (uint32_t)UCT_DAQIRI_BATCH_MAX);
-    uint32_t first, i;
 
     count = ucs_min(count, dq_rx_room(&iface->rx.ledger));
-    if ((count == 0) ||
-        (uct_daqiri_rx_make(iface, count, &first) != UCS_OK)) {
-        return;
-    }
-    dq_rx_grow(&iface->rx.ledger, count);
-    for (i = 0; i < count; i++) {
-        uct_daqiri_pool_put(&iface->rx.pool, first + i);
+    if (count > 0) {
+        (void)uct_daqiri_rx_add(iface, count);
     }
 }
 
@@ -191,6 +202,48 @@ void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc)
     memcpy(&index, uct_daqiri_rx_desc_index(desc), sizeof(index));
     dq_rx_release_held(&iface->rx.ledger);
     uct_daqiri_pool_put(&iface->rx.pool, index);
+    uct_daqiri_rx_refill(iface);
+}
+
+
+/* ---- Windows ---- */
+
+int uct_daqiri_rx_take_spare(uct_daqiri_iface_t *iface, uint32_t count)
+{
+    uint32_t spare = __atomic_load_n(&iface->rx.spare, __ATOMIC_ACQUIRE);
+
+    while (spare >= count) {
+        if (__atomic_compare_exchange_n(&iface->rx.spare, &spare,
+                                        spare - count, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t count            = dq_rx_wider_by(&conn->window);
+    ucs_status_t status       = UCS_OK;
+
+    if (!uct_daqiri_rx_take_spare(iface, count)) {
+        status = uct_daqiri_rx_add(iface, count);
+    }
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return; /* the memory limit, unless a conn closes */
+    }
+    if (status != UCS_OK) {
+        dq_rx_settle(&conn->window);
+        return;
+    }
+    if (!dq_rx_widen(&iface->rx.ledger, &conn->window, count)) {
+        __atomic_add_fetch(&iface->rx.spare, count, __ATOMIC_ACQ_REL);
+        return; /* handlers keep too many */
+    }
+    iface->count->windows_widened++;
     uct_daqiri_rx_refill(iface);
 }
 
@@ -263,6 +316,9 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
         }
         if (uct_daqiri_rx_grant_is_early(conn)) {
             continue;
+        }
+        if (dq_rx_is_narrow(&conn->window)) {
+            uct_daqiri_rx_widen(conn);
         }
         count = dq_min(dq_rx_grantable(&iface->rx.ledger, &conn->window),
                        DQ_WIRE_MAX_CREDIT);

@@ -60,6 +60,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(conns_over),
     COUNTER(credit_frames_tx),
     COUNTER(credit_frames_rx),
+    COUNTER(windows_widened),
     COUNTER(refused_no_buffer),
     COUNTER(rx_duplicates),
     COUNTER(rx_out_of_order),

@@ -605,7 +605,8 @@ START_TEST(test_established_by_message)
     t_stream_open(&stream, end[1], 1);
     link = t_link_open(end[0], &end[1]->address, 1);
     T_WAIT(t_live_sum("conns_up") == 1);
-    for (i = 1; i <= 20; i++) {
+    /* no more than it was promised: grants cannot come */
+    for (i = 1; i <= 6; i++) {
         t_send(link, T_SHORT, 10);
         T_WAIT(stream.got == i);
     }

@@ -401,7 +401,7 @@ START_TEST(test_refusals)
 
     t_only_daqiri("counts refusals");
     end[0] = t_end_open(cases[_i].options);
-    end[1] = t_end_open("RX_WINDOW=256");
+    end[1] = t_end_open("RX_WINDOW=256 RX_WINDOW_START=256");
     if (_i == 0) {
         t_end_close(end[1]);
         end[1] = t_end_open(cases[_i].options);

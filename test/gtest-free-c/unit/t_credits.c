@@ -20,7 +20,8 @@ enum {
     MAX_DEPTH  = 64,
     QUEUE      = 1024, /* more than can be in flight                         */
     STEPS      = 6000, /* of one random run                                  */
-    WINDOW_MAX = 64
+    WINDOW_MAX = 64,
+    START_MIN  = 4 /* RX_WINDOW_START                                        */
 };
 
 typedef struct half half_t;
@@ -48,6 +49,7 @@ struct half {
     uint32_t       slot[MAX_DEPTH];
     dq_rx_window_t window;
     uint32_t       size;
+    uint32_t       most;    /* that it may be widened to                     */
     fifo_t         channel; /* towards the peer                              */
     uint64_t       got;
 };
@@ -128,7 +130,8 @@ static void half_check(const half_t *half)
     T_NEED(dq_sq_check(&half->sq, &half->end->cq));
     T_NEED_EQ(half->peer->sq.credits + count_in_flight(half) +
                       half->window.owed,
-              half->size);
+              half->window.size);
+    T_NEED(half->window.size <= half->most);
 }
 
 
@@ -149,6 +152,20 @@ static void world_check(const world_t *world)
 }
 
 
+/* As the transport: what it is widened by brings its buffers along. */
+static void half_widen(half_t *half)
+{
+    dq_rx_t *rx    = &half->end->rx;
+    uint32_t count = dq_rx_wider_by(&half->window);
+    uint32_t grow  = dq_min(count, dq_rx_room(rx));
+
+    dq_rx_grow(rx, grow);
+    if (dq_rx_widen(rx, &half->window, count)) {
+        dq_rx_posted(rx, dq_rx_due(rx));
+    }
+}
+
+
 static void half_post(world_t *world, half_t *half, dq_wr_class_t wr_class,
                       uint32_t credits)
 {
@@ -161,6 +178,9 @@ static void half_post(world_t *world, half_t *half, dq_wr_class_t wr_class,
                                           .signalled = ticket.signal,
                                           .is_data = wr_class == DQ_WR_MSG});
     world->moved++;
+    if (dq_rx_is_narrow(&half->window)) {
+        half_widen(half);
+    }
 }
 
 
@@ -172,7 +192,7 @@ static int half_send_data(world_t *world, half_t *half)
                          DQ_ADMIT_OK)) {
         return 0;
     }
-    if (half->window.owed * half->end->ride_from >= half->size) {
+    if (half->window.owed * half->end->ride_from >= half->window.size) {
         credits = dq_rx_grantable(&half->end->rx, &half->window);
     }
     half_post(world, half, DQ_WR_MSG, credits);
@@ -182,8 +202,12 @@ static int half_send_data(world_t *world, half_t *half)
 
 static void half_send_grant(world_t *world, half_t *half)
 {
-    uint32_t credits = dq_rx_grantable(&half->end->rx, &half->window);
+    uint32_t credits;
 
+    if (dq_rx_is_narrow(&half->window)) {
+        half_widen(half);
+    }
+    credits = dq_rx_grantable(&half->end->rx, &half->window);
     if ((credits > 0) && dq_rx_grant_is_due(&half->window) &&
         (dq_sq_admit(&half->sq, &half->end->cq, DQ_WR_GRANT) ==
          DQ_ADMIT_OK)) {
@@ -252,7 +276,8 @@ static int end_poll(world_t *world, end_t *end, t_rng_t *rng,
 }
 
 
-static void end_init(end_t *end, t_rng_t *rng, unsigned conns, uint32_t size)
+static void end_init(end_t *end, t_rng_t *rng, unsigned conns, uint32_t size,
+                     uint32_t most)
 {
     uint32_t first_id = (uint32_t)-30;
     uint32_t extra    = t_rng_once_in(rng, 2) ? 0 : 100;
@@ -261,24 +286,25 @@ static void end_init(end_t *end, t_rng_t *rng, unsigned conns, uint32_t size)
     end->batch     = t_rng_range(rng, 1, 16);
     end->ride_from = t_rng_once_in(rng, 2) ? 4 : size; /* a quarter, or any */
     dq_cq_init(&end->cq, t_rng_range(rng, 4, 60));
-    dq_rx_init(&end->rx, 2 * end->batch + conns * size + extra, end->batch);
+    dq_rx_init(&end->rx, 2 * end->batch + conns * most + extra, end->batch);
     dq_rx_grow_posted(&end->rx, 2 * end->batch);
     for (i = 0; i < conns; i++) {
         end->half[i].end  = end;
         end->half[i].size = size;
+        end->half[i].most = most;
         dq_sq_init(&end->half[i].sq, t_rng_range(rng, 4, MAX_DEPTH),
                    t_rng_range(rng, 1, 16), first_id, end->half[i].slot);
         end->half[i].sq.gate   = DQ_GATE_UP;
-        end->half[i].sq.window = size;
+        end->half[i].sq.window = most;
         T_NEED_EQ(dq_sq_credit(&end->half[i].sq, size), 0);
         dq_rx_grow_posted(&end->rx, size);
-        T_NEED(dq_rx_open(&end->rx, &end->half[i].window, size));
+        T_NEED(dq_rx_open(&end->rx, &end->half[i].window, size, most));
     }
 }
 
 
 static world_t *world_new(t_rng_t *rng, unsigned ends, unsigned conns,
-                          uint32_t size)
+                          uint32_t size, uint32_t most)
 {
     world_t *world = calloc(1, sizeof(*world));
     unsigned i, j;
@@ -286,7 +312,7 @@ static world_t *world_new(t_rng_t *rng, unsigned ends, unsigned conns,
     ck_assert_ptr_nonnull(world);
     *world = (world_t){.ends = ends, .conns = conns, .load = 1};
     for (i = 0; i < ends; i++) {
-        end_init(&world->end[i], rng, conns, size);
+        end_init(&world->end[i], rng, conns, size, most);
         for (j = 0; j < conns; j++) {
             world->end[i].half[j].peer = &world->end[ends - 1 - i].half[j];
         }
@@ -350,7 +376,7 @@ static void world_moves_on(world_t *world, uint64_t count)
             if (half->got < count) {
                 ck_abort_msg("window %u: end %u conn %u got %u messages in %u "
                              "rounds: credits %u owed %u sq %u of %u",
-                             half->size, i, j, (unsigned)half->got, rounds,
+                             half->window.size, i, j, (unsigned)half->got, rounds,
                              half->sq.credits, half->window.owed,
                              dq_sq_in_use(&half->sq), half->sq.depth);
             }
@@ -397,13 +423,29 @@ static void random_step(world_t *world, t_rng_t *rng)
 }
 
 
-static void run(uint32_t size, unsigned ends, unsigned conns, uint64_t salt)
+/* Wherever they start, under load they come to be as wide as they may. */
+static void check_all_are_wide(const world_t *world)
+{
+    unsigned i, j;
+
+    for (i = 0; i < world->ends; i++) {
+        for (j = 0; j < world->conns; j++) {
+            T_NEED_EQ(world->end[i].half[j].window.size,
+                      world->end[i].half[j].most);
+        }
+    }
+}
+
+
+/* Windows that start with @a size and may be widened to @a most. */
+static void run(uint32_t size, uint32_t most, unsigned ends, unsigned conns,
+                uint64_t salt)
 {
     world_t *world;
     t_rng_t rng;
 
     t_rng_init(&rng, (salt << 32) + (ends << 16) + (conns << 8) + size);
-    world = world_new(&rng, ends, conns, size);
+    world = world_new(&rng, ends, conns, size, most);
     world_moves_on(world, 20);
     for (t_at = 0; t_at < STEPS; t_at++) {
         random_step(world, &rng);
@@ -415,27 +457,36 @@ static void run(uint32_t size, unsigned ends, unsigned conns, uint64_t salt)
     world_goes_quiet(world);
     world->load = 1;
     world_moves_on(world, 20);
+    check_all_are_wide(world);
     free(world);
 }
 
 
 START_TEST(test_two_ends)
 {
-    run(_i, 2, 1, 1);
+    run(_i, _i, 2, 1, 1);
 }
 END_TEST
 
 
 START_TEST(test_two_ends_many_conns)
 {
-    run(_i, 2, MAX_CONNS, 2);
+    run(_i, _i, 2, MAX_CONNS, 2);
 }
 END_TEST
 
 
 START_TEST(test_to_itself)
 {
-    run(_i, 1, 1, 3);
+    run(_i, _i, 1, 1, 3);
+}
+END_TEST
+
+
+START_TEST(test_widened)
+{
+    run(START_MIN, _i, 2, MAX_CONNS, 4);
+    run((_i + START_MIN) / 2, _i, 1, 1, 5);
 }
 END_TEST
 
@@ -450,6 +501,7 @@ static Suite *suite_credits(void)
     tcase_add_loop_test(random, test_two_ends_many_conns, DQ_WINDOW_MIN,
                         WINDOW_MAX + 1);
     tcase_add_loop_test(random, test_to_itself, DQ_WINDOW_MIN, WINDOW_MAX + 1);
+    tcase_add_loop_test(random, test_widened, START_MIN, WINDOW_MAX + 1);
     suite_add_tcase(suite, random);
     return suite;
 }

@@ -39,7 +39,7 @@ static void world_init(world_t *world, uint32_t depth, uint32_t every,
     for (i = 0; i < SQS; i++) {
         dq_sq_init(&world->sq[i], depth, every, -2u, world->slot[i]);
         dq_sq_expect(&world->sq[i]);
-        dq_sq_open(&world->sq[i], WINDOW);
+        T_NEED_EQ(dq_sq_open(&world->sq[i], WINDOW, WINDOW), 0);
     }
 }
 

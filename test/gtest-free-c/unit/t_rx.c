@@ -29,7 +29,8 @@ typedef struct {
     int            is_open;
     dq_rx_window_t window;
     int            backed;
-    uint32_t       size;
+    uint32_t       size, most;
+    uint32_t       wear;
     uint32_t       credits; /* the peer may send so many                     */
     uint32_t       arrived; /* sent, in a RECV, not polled yet               */
 } peer_t;
@@ -162,12 +163,38 @@ static uint32_t world_catch_up(world_t *world)
 }
 
 
-static int world_open(world_t *world, peer_t *peer, uint32_t size)
+static int world_open_to(world_t *world, peer_t *peer, uint32_t size,
+                         uint32_t most)
 {
-    *peer = (peer_t){.is_open = 1, .size = size, .credits = size};
-    peer->backed = dq_rx_open(&world->rx, &peer->window, size) != 0;
+    *peer = (peer_t){
+        .is_open = 1,
+        .size    = size,
+        .most    = most,
+        .credits = size,
+    };
+    peer->backed = dq_rx_open(&world->rx, &peer->window, size, most) != 0;
     world->overcommit += peer->backed ? 0 : size;
     return peer->backed;
+}
+
+
+static int world_open(world_t *world, peer_t *peer, uint32_t size)
+{
+    return world_open_to(world, peer, size, size);
+}
+
+
+/* Done if all backed windows could be renewed at the same time. */
+static int world_widen(world_t *world, peer_t *peer, uint32_t count)
+{
+    uint32_t usable = world->limit - count_bufs(world, BUF_NONE) -
+                      count_bufs(world, BUF_HELD);
+    int is_wider    = usable >= sum_reserved(world) + count;
+
+    T_NEED_EQ(dq_rx_widen(&world->rx, &peer->window, count) != 0, is_wider);
+    peer->size += is_wider ? count : 0;
+    peer->wear  = 0;
+    return is_wider;
 }
 
 
@@ -211,7 +238,10 @@ static void world_release_held(world_t *world)
 
 static void world_grant(world_t *world, peer_t *peer, uint32_t count)
 {
+    uint32_t owed = peer->size - peer->credits - peer->arrived;
+
     dq_rx_grant(&world->rx, &peer->window, count);
+    peer->wear        += (4 * owed >= 3 * peer->size) ? DQ_RX_WEAR_MAX : 1;
     peer->credits     += count;
     world->overcommit += peer->backed ? 0 : count;
 }
@@ -239,6 +269,15 @@ static void peer_check(const world_t *world, const peer_t *peer)
     uint32_t owed = peer->size - peer->credits - peer->arrived;
     uint32_t idle;
 
+    int is_narrow;
+
+    is_narrow = peer->backed && (peer->size < peer->most) &&
+                ((peer->wear >= DQ_RX_WEAR_MAX) ||
+                 (4 * owed >= 3 * peer->size));
+    T_NEED_EQ(dq_rx_is_narrow(&peer->window), is_narrow);
+    T_NEED_EQ(dq_rx_wider_by(&peer->window),
+              (2 * peer->size <= peer->most) ? peer->size
+                                             : peer->most - peer->size);
     T_NEED_EQ(peer->window.size, peer->size);
     T_NEED_EQ(peer->window.owed, owed);
     T_NEED_EQ(dq_rx_grant_is_due(&peer->window), 2 * owed >= peer->size);
@@ -515,6 +554,67 @@ START_TEST(test_window_edges)
 END_TEST
 
 
+/* Widened: 1 not while the peer stays within three quarters; 2 once it has used
+ * them; 3 to twice its size, then to its most; 4 what is new is owed, and granted as
+ * RECVs are posted; 5 it is all reserved, and given back; 6 or after so many grants;
+ * 7 not if others could then not be renewed; 8 never if it is not backed, or settled. */
+START_TEST(test_widen)
+{
+    world_t world;
+    peer_t *peer = &world.peer[0];
+    uint32_t i;
+
+    world_init(&world, 64, 2);
+    world_grow_posted(&world, 12);
+    T_NEED(world_open_to(&world, peer, 8, 20));
+    world_use_up(&world, peer, 5);
+    /* 1 */ T_NEED(!dq_rx_is_narrow(&peer->window));
+    world_use_up(&world, peer, 1);
+    /* 2 */ T_NEED(dq_rx_is_narrow(&peer->window));
+    /* 3 */ T_NEED_EQ(dq_rx_wider_by(&peer->window), 8);
+    /* 7 */ T_NEED(!world_widen(&world, peer, 8));
+    world_check(&world);
+    world_grow(&world, 8);
+    T_NEED(world_widen(&world, peer, 8));
+    /* 4 */ T_NEED_EQ(peer->window.owed, 14);
+    T_NEED_EQ(dq_rx_grantable(&world.rx, &peer->window), 4);
+    world_check(&world);
+    world_settle(&world);
+    T_NEED_EQ(dq_rx_grantable(&world.rx, &peer->window), 14);
+    world_grant(&world, peer, 14);
+    T_NEED_EQ(peer->credits, 16);
+    /* 6 */ T_NEED(dq_rx_is_narrow(&peer->window));
+    /* 3 */ T_NEED_EQ(dq_rx_wider_by(&peer->window), 4);
+    world_grow(&world, 4);
+    T_NEED(world_widen(&world, peer, 4));
+    world_settle(&world);
+    world_grant(&world, peer, 4);
+    T_NEED(!dq_rx_is_narrow(&peer->window));
+    /* 5 */ T_NEED_EQ(world.rx.reserved, 20);
+    world_close(&world, peer);
+    T_NEED_EQ(world.rx.reserved, 0);
+    T_NEED_EQ(world.rx.owed, 0);
+    world_check(&world);
+
+    T_NEED(world_open_to(&world, peer, 8, 16));
+    for (i = 0; i < DQ_RX_WEAR_MAX; i++) {
+        /* 6 */ T_NEED(!dq_rx_is_narrow(&peer->window));
+        world_use_up(&world, peer, 1);
+        world_settle(&world);
+        world_grant(&world, peer, 1);
+    }
+    T_NEED(dq_rx_is_narrow(&peer->window));
+    /* 8 */ dq_rx_settle(&peer->window);
+    peer->most = 8;
+    world_check(&world);
+    T_NEED(!dq_rx_is_narrow(&peer->window));
+    T_NEED(!world_open_to(&world, &world.peer[1], 8, 16));
+    world_use_up(&world, &world.peer[1], 6);
+    world_check(&world);
+}
+END_TEST
+
+
 /* A closed window gives back what it had reserved, used or not. */
 START_TEST(test_close)
 {
@@ -597,6 +697,7 @@ static void random_open(world_t *world, t_rng_t *rng)
 {
     peer_t *peer  = &world->peer[t_rng_below(rng, MAX_WINDOWS)];
     uint32_t size = t_rng_range(rng, 3, 40);
+    uint32_t most = t_rng_once_in(rng, 2) ? size : t_rng_range(rng, size, 90);
     uint32_t room = dq_rx_room(&world->rx);
 
     if (peer->is_open) {
@@ -610,8 +711,24 @@ static void random_open(world_t *world, t_rng_t *rng)
         world_grow_posted(world, size);
     }
     if ((_Bool)t_rng_once_in(rng, 3) || (size <= room)) {
-        world_open(world, peer, size);
+        world_open_to(world, peer, size, most);
     }
+}
+
+
+/* Half of the time it brings its buffers along, as the transport's does. */
+static void random_widen(world_t *world, peer_t *peer, t_rng_t *rng)
+{
+    uint32_t count;
+
+    if (!peer->is_open || !dq_rx_is_narrow(&peer->window)) {
+        return;
+    }
+    count = dq_rx_wider_by(&peer->window);
+    if (t_rng_once_in(rng, 2) && (count <= dq_rx_room(&world->rx))) {
+        world_grow(world, count);
+    }
+    world_widen(world, peer, count);
 }
 
 
@@ -734,6 +851,7 @@ static void random_step(world_t *world, t_rng_t *rng)
         if (world->rx.held > 0) {
             world_release_held(world);
         }
+        random_widen(world, peer, rng);
         break;
     case 6:
     case 7:
@@ -801,6 +919,7 @@ static Suite *suite_rx(void)
     tcase_add_test(edges, test_backed_by_held);
     tcase_add_test(edges, test_renewed_at_the_limit);
     tcase_add_test(edges, test_window_edges);
+    tcase_add_test(edges, test_widen);
     tcase_add_test(edges, test_close);
     tcase_add_test(edges, test_overcommit);
     tcase_add_test(edges, test_check_sees);

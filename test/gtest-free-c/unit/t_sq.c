@@ -495,8 +495,10 @@ static uint32_t post_early(world_t *world, lane_t *lane, dq_wr_class_t wr_class)
 
 /* 1: messages take what every peer promises, and leave the last; 2: a grant
  * waits; 3: one-sided ones fill up the rest; 4: the gate opens with what the
- * peer promised in truth; 5: all of them complete; 6: no more than the SQ has;
- * 7: no more than half of the CQ; 8: once up or dead it is the usual question. */
+ * peer promised in truth, of a window that may be more; 5: all of them complete;
+ * 6: no more than the SQ has; 7: no more than half of the CQ; 8: once up or dead it
+ * is the usual question; 9: a broken peer promises less than every peer must, or
+ * more than its window. */
 START_TEST(test_early)
 {
     world_t world;
@@ -515,12 +517,18 @@ START_TEST(test_early)
     lane_init(thin, 4, 1, 0);
     dq_sq_expect(&thin->sq);
     /* 7 */ T_NEED_EQ(post_early(&world, thin, DQ_WR_RMA), 2);
-    /* 4 */ dq_sq_open(&lane->sq, 100);
-    T_NEED_EQ(lane->sq.credits, 100 - (DQ_WINDOW_MIN - 1));
+    /* 9 */ T_NEED_EQ(dq_sq_open(&lane->sq, 100, DQ_WINDOW_MIN - 1), -1);
+    T_NEED_EQ(dq_sq_open(&lane->sq, 100, 101), -1);
+    T_NEED_EQ(lane->sq.gate, DQ_GATE_NOT_UP);
+    T_NEED_EQ(lane->sq.credits, 1);
+    /* 4 */ T_NEED_EQ(dq_sq_open(&lane->sq, 100, 40), 0);
+    T_NEED_EQ(lane->sq.credits, 40 - (DQ_WINDOW_MIN - 1));
+    T_NEED_EQ(dq_sq_credit(&lane->sq, 100 - 37), -1);
+    T_NEED_EQ(dq_sq_credit(&lane->sq, 100 - 38), 0);
     /* 5 */ T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, lane->sq.posted - 1),
                       DQ_SQ_EARLY_MAX);
     /* 6 */ T_NEED_EQ(post_early(&world, thin, DQ_WR_RMA), 1);
-    dq_sq_open(&thin->sq, DQ_WINDOW_MIN);
+    T_NEED_EQ(dq_sq_open(&thin->sq, DQ_WINDOW_MIN, DQ_WINDOW_MIN), 0);
     T_NEED_EQ(thin->sq.credits, DQ_WINDOW_MIN);
     /* 8 */ T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_GRANT),
                       DQ_ADMIT_OK);
@@ -553,7 +561,7 @@ START_TEST(test_lose)
     world_init(&world, 64, 1);
     lane_init(lane, 16, 4, (uint32_t)-3);
     dq_sq_expect(&lane->sq);
-    dq_sq_open(&lane->sq, 20);
+    T_NEED_EQ(dq_sq_open(&lane->sq, 20, 20), 0);
     for (i = 0; i < 6; i++) {
         dq_sq_post(&lane->sq, &world.cq, DQ_WR_MSG, i == 1);
     }

@@ -183,7 +183,7 @@ static const struct {
     uint8_t  bytes[8];
 } layout[] = {
     {AT_MAGIC, 4, {'d', 'q', 'r', 'i'}},
-    {AT_VERSION, 1, {6}},
+    {AT_VERSION, 1, {7}},
     {AT_KIND, 1, {DQ_FRAME_REP}},
     {AT_REASON, 1, {0x13}},
     {AT_RD_ATOMIC, 1, {0x10}},
