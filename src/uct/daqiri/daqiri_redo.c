@@ -11,6 +11,7 @@ ucs_status_t uct_daqiri_redo_init(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
     size_t length = ucs_max(iface->config.max_inline + sizeof(struct ibv_sge),
                             iface->config.max_sge * sizeof(struct ibv_sge));
+    size_t size;
     void *slots;
 
     if (!iface->config.recovery) {
@@ -20,11 +21,13 @@ ucs_status_t uct_daqiri_redo_init(uct_daqiri_conn_t *conn)
     conn->redo.mask   = conn->sq.mask;
     conn->redo.stride = ucs_align_up(sizeof(uct_daqiri_redo_t) + length,
                                      UCS_SYS_CACHE_LINE_SIZE);
-    if (ucs_posix_memalign(&slots, UCS_SYS_CACHE_LINE_SIZE,
-                           (conn->sq.mask + 1) * conn->redo.stride,
+    size              = (conn->sq.mask + 1) * conn->redo.stride;
+    if (ucs_posix_memalign(&slots, UCS_SYS_CACHE_LINE_SIZE, size,
                            "daqiri_redo") != 0) {
         return UCS_ERR_NO_MEMORY;
     }
+    /* its pages are made now, and not one by one in the first messages */
+    memset(slots, 0, size);
     conn->redo.slots = slots;
     return UCS_OK;
 }
