@@ -109,6 +109,7 @@ typedef struct {
 typedef struct {
     struct ibv_mr *mr;
     uint32_t      lkey, rkey;
+    int           is_dmabuf; /* of another device: not in the cache          */
 } uct_daqiri_mem_t;
 
 /* To register without a cache is a system call that pins pages: what UCX takes
@@ -134,6 +135,7 @@ typedef struct {
     ucs_rcache_t           *rcache; /* or NULL                               */
     ucs_linear_func_t      reg_cost;
     size_t                 reg_align; /* of what the cache registers         */
+    int                    has_dmabuf; /* registers memory of other devices  */
     pthread_mutex_t        ifaces_lock;
     ucs_list_link_t        ifaces;  /* that are open; the lock               */
 } uct_daqiri_md_t;
@@ -774,6 +776,15 @@ ucs_status_t uct_daqiri_query_devices(uct_md_h md,
 ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
                                 size_t length, unsigned uct_flags,
                                 uct_daqiri_mem_t **mem_p);
+/* Of memory that another device has, and that the file descriptor @a fd stands for,
+ * from @a offset in it on; @a address is what requests call it by. UNSUPPORTED: the
+ * device can register none. */
+ucs_status_t uct_daqiri_mem_reg_dmabuf(uct_daqiri_md_t *md, void *address,
+                                       size_t length, unsigned uct_flags,
+                                       int fd, size_t offset,
+                                       uct_daqiri_mem_t **mem_p);
+/* Can it? Asked of the device once. */
+int uct_daqiri_mem_has_dmabuf(const uct_daqiri_md_t *md);
 /* @a comp, which may be NULL, is told when the device does not know the keys any
  * more: perhaps before this returns, at the latest when all that registered the
  * same memory are through with it. */

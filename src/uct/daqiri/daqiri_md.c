@@ -122,6 +122,7 @@ ucs_status_t uct_daqiri_md_open(uct_component_t *component,
         goto err_close;
     }
 
+    md->has_dmabuf = uct_daqiri_mem_has_dmabuf(md);
     uct_daqiri_rcache_open(md, ucs_derived_of(config, uct_daqiri_md_config_t));
     *md_p = &md->super;
     return UCS_OK;

@@ -28,6 +28,20 @@ static int uct_daqiri_access_flags(const uct_daqiri_md_t *md,
 }
 
 
+/* The verb has failed, and errno says why. */
+static ucs_status_t uct_daqiri_mem_refused(const uct_daqiri_md_t *md,
+                                           const char *verb,
+                                           unsigned uct_flags)
+{
+    const int error = errno;
+
+    uct_daqiri_log_verb((uct_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS)
+                                ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
+                        ibv_get_device_name(md->context->device), verb, error);
+    return (error == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+}
+
+
 ucs_status_t uct_daqiri_mem_map(uct_daqiri_md_t *md, void *address,
                                 size_t length, unsigned uct_flags,
                                 uct_daqiri_mem_t *mem)
@@ -35,15 +49,55 @@ ucs_status_t uct_daqiri_mem_map(uct_daqiri_md_t *md, void *address,
     mem->mr = ibv_reg_mr(md->pd, address, length,
                          uct_daqiri_access_flags(md, uct_flags));
     if (mem->mr == NULL) {
-        uct_daqiri_log_verb((uct_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS)
-                                    ? UCS_LOG_LEVEL_DEBUG
-                                    : UCS_LOG_LEVEL_ERROR,
-                            ibv_get_device_name(md->context->device),
-                            "ibv_reg_mr", errno);
-        return (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+        return uct_daqiri_mem_refused(md, "ibv_reg_mr", uct_flags);
     }
-    mem->lkey = mem->mr->lkey;
-    mem->rkey = mem->mr->rkey;
+    mem->lkey      = mem->mr->lkey;
+    mem->rkey      = mem->mr->rkey;
+    mem->is_dmabuf = 0;
+    return UCS_OK;
+}
+
+
+/* A device that knows the verb looks at the descriptor, and finds that it is none. */
+int uct_daqiri_mem_has_dmabuf(const uct_daqiri_md_t *md)
+{
+    struct ibv_mr *mr;
+
+    errno = 0;
+    mr    = ibv_reg_dmabuf_mr(md->pd, 0, ucs_get_page_size(), 0, -1,
+                              IBV_ACCESS_LOCAL_WRITE);
+    if (mr != NULL) {
+        ibv_dereg_mr(mr);
+        return 1;
+    }
+    return errno == EBADF;
+}
+
+
+ucs_status_t uct_daqiri_mem_reg_dmabuf(uct_daqiri_md_t *md, void *address,
+                                       size_t length, unsigned uct_flags,
+                                       int fd, size_t offset,
+                                       uct_daqiri_mem_t **mem_p)
+{
+    uct_daqiri_mem_t *mem;
+
+    if (!md->has_dmabuf) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    mem = ucs_malloc(sizeof(*mem), "daqiri_mem");
+    if (mem == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    mem->mr = ibv_reg_dmabuf_mr(md->pd, offset, length, (uintptr_t)address, fd,
+                                uct_daqiri_access_flags(md, uct_flags));
+    if (mem->mr == NULL) {
+        ucs_free(mem);
+        return uct_daqiri_mem_refused(md, "ibv_reg_dmabuf_mr", uct_flags);
+    }
+    mem->lkey      = mem->mr->lkey;
+    mem->rkey      = mem->mr->rkey;
+    mem->is_dmabuf = 1;
+    *mem_p         = mem;
     return UCS_OK;
 }
 
@@ -89,7 +143,7 @@ ucs_status_t uct_daqiri_mem_dereg(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
 {
     ucs_status_t status;
 
-    if (md->rcache != NULL) {
+    if ((md->rcache != NULL) && !mem->is_dmabuf) {
         uct_daqiri_rcache_put(md, mem, comp);
         return UCS_OK;
     }

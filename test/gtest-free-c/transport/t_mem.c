@@ -123,6 +123,136 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 }
 
 
+/* ---- Memory of other devices ---- */
+
+enum { PAGE = 4096, DMABUF_PAGES = 4 };
+
+static int is_dmabuf_known; /* this device registers it                      */
+
+
+/* A file of memory stands for the other device's, and its pages can be mapped. */
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+                                 size_t length, uint64_t iova, int fd,
+                                 int access)
+{
+    void *memory;
+
+    if (!is_dmabuf_known || (fd < 0)) {
+        errno = is_dmabuf_known ? EBADF : EOPNOTSUPP;
+        return NULL;
+    }
+    memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+    return (memory == MAP_FAILED)
+                   ? NULL : ibv_reg_mr_iova2(pd, memory, length, iova, access);
+}
+
+
+/* No public header has what UCX has for this from 1.14 on. */
+#define MD_FLAG_REG_DMABUF (1u << 10)
+
+typedef struct {
+    uint64_t field_mask; /* all of the rest                                  */
+    uint64_t flags;
+    int      dmabuf_fd;
+    size_t   dmabuf_offset;
+} reg_params_t;
+
+typedef ucs_status_t (*reg_t)(uct_md_h md, void *address, size_t length,
+                              const reg_params_t *params, uct_mem_h *memh_p);
+
+/* NULL: this UCX is older. */
+static reg_t reg_v2(void)
+{
+    reg_t reg;
+
+    *(void**)&reg = dlsym(RTLD_DEFAULT, "uct_md_mem_reg_v2");
+    return reg;
+}
+
+
+static ucs_status_t reg_dmabuf(t_end_t *end, void *address, int fd,
+                               uct_mem_h *memh_p)
+{
+    const reg_params_t params = {
+        .field_mask    = 7,
+        .flags         = UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS,
+        .dmabuf_fd     = fd,
+        .dmabuf_offset = PAGE,
+    };
+
+    return reg_v2()(end->md, address, PAGE, &params, memh_p);
+}
+
+
+/* What a put writes to the device's address of it is in its memory, from the offset
+ * on. A descriptor that is none is an error; -1 is memory as ever. */
+START_TEST(test_dmabuf)
+{
+    void *address = (void*)0x7000000000; /* of the device: nothing is there  */
+    uint64_t word = 0x1122334455667788;
+    t_region_t region = {.mem = NULL};
+    static uint8_t page[PAGE];
+    uint64_t *memory;
+    t_end_t *a, *b;
+    t_link_t *link;
+    int fd;
+
+    t_only_daqiri("is known to register this");
+    if (reg_v2() == NULL) {
+        t_skip("UCX knows no such memory before 1.14");
+    }
+    is_dmabuf_known = 1;
+    a    = t_end_open("");
+    b    = t_end_open("");
+    link = t_link_open(a, &b->address, 1);
+    ck_assert(b->md_attr.cap.flags & MD_FLAG_REG_DMABUF);
+    fd   = memfd_create("dmabuf", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, DMABUF_PAGES * PAGE), 0);
+    memory = mmap(NULL, DMABUF_PAGES * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+
+    ck_assert_int_eq(reg_dmabuf(b, address, fd, &region.memh), UCS_OK);
+    ck_assert_int_eq(uct_md_mkey_pack(b->md, region.memh, region.packed),
+                     UCS_OK);
+    ck_assert_int_eq(uct_rkey_unpack(a->component, region.packed, &region.key),
+                     UCS_OK);
+    T_WAIT(uct_ep_put_short(link->ep, &word, sizeof(word), (uintptr_t)address + 8,
+                            region.key.rkey) == UCS_OK);
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    ck_assert(memory[PAGE / 8 + 1] == word);
+    ck_assert(memory[PAGE / 8] == 0);
+    ck_assert_int_eq(uct_rkey_release(a->component, &region.key), UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(b->md, region.memh), UCS_OK);
+
+    ck_assert_int_eq(reg_dmabuf(b, address, 9999, &region.memh),
+                     UCS_ERR_IO_ERROR);
+    ck_assert_int_eq(reg_dmabuf(b, page, -1, &region.memh), UCS_OK);
+    ck_assert_int_eq(uct_md_mem_dereg(b->md, region.memh), UCS_OK);
+    ck_assert_int_eq(munmap(memory, DMABUF_PAGES * PAGE), 0);
+    ck_assert_int_eq(close(fd), 0);
+}
+END_TEST
+
+
+/* Of a device that cannot, UCX is told so, and an attempt is refused. A UCX that has no
+ * name for it is not told either. */
+START_TEST(test_no_dmabuf)
+{
+    uct_mem_h memh;
+    t_end_t *end;
+
+    t_only_daqiri("is known to refuse this");
+    is_dmabuf_known = (reg_v2() == NULL);
+    end             = t_end_open("");
+    ck_assert(!(end->md_attr.cap.flags & MD_FLAG_REG_DMABUF));
+    if (reg_v2() != NULL) {
+        ck_assert_int_eq(reg_dmabuf(end, NULL, 0, &memh), UCS_ERR_UNSUPPORTED);
+    }
+}
+END_TEST
+
+
 /* Many more buffers than the device registers, one after the other, each kept
  * for the next time: those of long ago make room. */
 START_TEST(test_few)
@@ -314,8 +444,9 @@ END_TEST
 
 static Suite *suite_mem(void)
 {
-    Suite *suite = suite_create("mem");
-    TCase *kept  = t_uct_case("kept");
+    Suite *suite  = suite_create("mem");
+    TCase *kept   = t_uct_case("kept");
+    TCase *dmabuf = t_uct_case("dmabuf");
 
     if (strcmp(getenv("UCX_MEM_EVENTS"), "n") != 0) {
         tcase_add_test(kept, test_kept);
@@ -326,6 +457,9 @@ static Suite *suite_mem(void)
     }
     tcase_add_test(kept, test_off);
     suite_add_tcase(suite, kept);
+    tcase_add_test(dmabuf, test_dmabuf);
+    tcase_add_test(dmabuf, test_no_dmabuf);
+    suite_add_tcase(suite, dmabuf);
     return suite;
 }
 

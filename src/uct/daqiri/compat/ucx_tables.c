@@ -62,15 +62,18 @@ static void uct_daqiri_ucx_clear_slots(void **table)
 
 /* ---- Memory domain ---- */
 
-static uint64_t uct_daqiri_md_flags(void)
+static uint64_t uct_daqiri_md_flags(const uct_daqiri_md_t *md)
 {
     uint64_t flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                      UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
 
-    return uct_daqiri_ucx_is_since(15)
-                   ? flags | UCT_DAQIRI_MD_INVALIDATE_RMA |
-                     UCT_DAQIRI_MD_INVALIDATE_AMO
-                   : flags;
+    if (md->has_dmabuf && uct_daqiri_ucx_is_since(14)) {
+        flags |= UCT_DAQIRI_MD_REG_DMABUF;
+    }
+    if (uct_daqiri_ucx_is_since(15)) {
+        flags |= UCT_DAQIRI_MD_INVALIDATE_RMA | UCT_DAQIRI_MD_INVALIDATE_AMO;
+    }
+    return flags;
 }
 
 
@@ -82,7 +85,7 @@ static ucs_status_t uct_daqiri_md_query(uct_md_h tl_md, void *attr)
     if (uct_daqiri_ucx_has(UCT_DAQIRI_UCX_ATTR_TO_CLEAR)) {
         memset(attr, 0, uct_daqiri_ucx_layout[UCT_DAQIRI_UCX_ATTR_TO_CLEAR]);
     }
-    UCT_DAQIRI_UCX_PUT(attr, ATTR_FLAGS, uint64_t, uct_daqiri_md_flags());
+    UCT_DAQIRI_UCX_PUT(attr, ATTR_FLAGS, uint64_t, uct_daqiri_md_flags(md));
     UCT_DAQIRI_UCX_PUT(attr, ATTR_REG_TYPES, uint64_t, host);
     UCT_DAQIRI_UCX_PUT(attr, ATTR_CACHE_TYPES, uint64_t, host);
     UCT_DAQIRI_UCX_PUT(attr, ATTR_ACCESS_TYPES, uint64_t, host);
@@ -114,19 +117,29 @@ static ucs_status_t uct_daqiri_md_mem_reg_13(uct_md_h tl_md, void *address,
 }
 
 
-/* From 1.14 on memory may be what a file descriptor stands for. */
+/* From 1.14 on memory may be what a file descriptor stands for. -1 stands for none. */
 static ucs_status_t
 uct_daqiri_md_mem_reg_14(uct_md_h tl_md, void *address, size_t length,
                          const uct_md_mem_reg_params_t *params,
                          uct_mem_h *memh_p)
 {
-    if ((params->field_mask & UCT_DAQIRI_REG_DMABUF_FD) &&
-        (params->dmabuf_fd != -1)) {
-        return UCS_ERR_UNSUPPORTED;
+    const uint64_t mask  = params->field_mask;
+    const unsigned flags = (mask & UCT_DAQIRI_REG_FLAGS) ? params->flags : 0;
+    const size_t offset  = (mask & UCT_DAQIRI_REG_DMABUF_OFFSET)
+                                   ? params->dmabuf_offset : 0;
+    uct_daqiri_mem_t *mem;
+    ucs_status_t status;
+
+    if (!(mask & UCT_DAQIRI_REG_DMABUF_FD) || (params->dmabuf_fd == -1)) {
+        return uct_daqiri_md_mem_reg_13(tl_md, address, length, flags, memh_p);
     }
-    return uct_daqiri_md_mem_reg_13(tl_md, address, length,
-                                    (params->field_mask & UCT_DAQIRI_REG_FLAGS)
-                                            ? params->flags : 0, memh_p);
+    status = uct_daqiri_mem_reg_dmabuf(ucs_derived_of(tl_md, uct_daqiri_md_t),
+                                       address, length, flags,
+                                       params->dmabuf_fd, offset, &mem);
+    if (status == UCS_OK) {
+        *memh_p = mem;
+    }
+    return status;
 }
 
 

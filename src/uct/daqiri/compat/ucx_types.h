@@ -137,6 +137,7 @@ enum {
 
 /* Flags that installed headers have from some version on. */
 #define UCT_DAQIRI_IFACE_INTER_NODE    UCS_BIT(54) /* 1.18: leaves the node  */
+#define UCT_DAQIRI_MD_REG_DMABUF       UCS_BIT(10) /* 1.14                   */
 #define UCT_DAQIRI_MD_INVALIDATE_RMA   UCS_BIT(11) /* 1.15                   */
 #define UCT_DAQIRI_MD_INVALIDATE_AMO   UCS_BIT(12) /* 1.15                   */
 
