@@ -3,7 +3,8 @@
 # DQ_CHECK_MPI
 #
 # Debian installs Open MPI and MPICH side by side and tells them apart by the
-# end of the compiler's name. Each is optional. For X in OMPI, MPICH:
+# end of the compiler's name. Each is optional, and --without-mpi leaves out both.
+# For X in OMPI, MPICH:
 #   MPICC_X     the compiler wrapper, empty when there is none
 #   X_CPPFLAGS  include flags asked from the wrapper, so that automake's own
 #   X_LIBS      rules (dependencies, sanitizers) can build MPI programs
@@ -18,7 +19,7 @@
 AC_DEFUN([DQ_MPI_WORDS],
 [`for w in \`$2 2>/dev/null\`; do case $w in $1) printf '%s ' "$w";; esac; done`])
 
-AC_DEFUN([DQ_CHECK_MPI], [
+AC_DEFUN([DQ_FIND_MPI], [
 AC_PATH_PROG([MPICC_OMPI], [mpicc.openmpi])
 AC_PATH_PROG([MPIRUN_OMPI], [mpirun.openmpi])
 AS_IF([test -n "$MPICC_OMPI"],
@@ -35,7 +36,15 @@ AC_PATH_PROG([MPIRUN_MPICH], [mpiexec.mpich])
 AS_IF([test -n "$MPICC_MPICH"],
     [MPICH_CPPFLAGS=DQ_MPI_WORDS([-I*|-D*], [$MPICC_MPICH -compile_info])
      MPICH_LIBS=DQ_MPI_WORDS([-L*|-l*], [$MPICC_MPICH -link_info])])
+])
 
+AC_DEFUN([DQ_CHECK_MPI], [
+AC_ARG_WITH([mpi],
+    [AS_HELP_STRING([--without-mpi],
+                    [build nothing for an MPI, though there may be one])],
+    [], [with_mpi=yes])
+AS_IF([test "$with_mpi" != no], [DQ_FIND_MPI],
+      [MPICC_OMPI= MPIRUN_OMPI= OSHCC= MPICC_MPICH= MPIRUN_MPICH=])
 AC_SUBST([OMPI_CPPFLAGS])
 AC_SUBST([OMPI_LIBS])
 AC_SUBST([SHMEM_CPPFLAGS])

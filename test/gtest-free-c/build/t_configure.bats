@@ -85,11 +85,16 @@ refused()
         ac_cv_lib_ibverbs_ibv_get_device_list=no
 }
 
-@test "no check library" {
+@test "no check library: all is built but the tests, and who asks for them is told" {
     mkdir pc
-    cp "$real_pc"/ucx*.pc pc/
+    cp "$real_pc"/ucx*.pc "$(pkg-config --variable=pcfiledir jansson)"/jansson.pc pc/
     export PKG_CONFIG_LIBDIR=$PWD/pc
-    refused 'the check unit test library was not found'
+    cp "$CACHE" cache
+    run -0 "$T_TOP_SRCDIR/configure" --cache-file=cache
+    [[ $output == *'check        not found: there will be no tests'* ]]
+    run -0 make -C test/gtest-free-c all
+    run -2 make -C test/gtest-free-c check
+    [[ $output == *'The tests need the check library (on Debian: apt-get install check)'* ]]
 }
 
 @test "no JSON library" {
@@ -110,6 +115,13 @@ refused()
     run -0 "$T_TOP_SRCDIR/configure"
     [[ $output == *"Open MPI     not found"* ]]
     [[ $output == *"MPICH        not found"* ]]
+}
+
+@test "--without-mpi leaves out the MPIs that there are" {
+    cp "$CACHE" cache
+    run -0 "$T_TOP_SRCDIR/configure" --cache-file=cache --without-mpi
+    [[ $output == *"Open MPI     not found"*"OpenSHMEM    not found"*"MPICH        not found"* ]]
+    run -1 grep -E "^T_MPI.*='[^']" test/gtest-free-c/t-env
 }
 
 # A folder of links to every program there is but the MPI compilers.
