@@ -40,6 +40,14 @@ setup()
     [ "$(versions "$mine" | wc -l)" -gt 10 ]
 }
 
+@test "and those that a newer libibverbs may bring with its drivers" {
+    command -v readelf >/dev/null || skip 'readelf is not installed'
+    mine=$T_TOP_BUILDDIR/src/softverbs/replacement/libibverbs.so.1
+    run -0 versions "$mine"
+    [[ $output == *IBVERBS_1.18$'\n'* ]]
+    [[ $output == *IBVERBS_PRIVATE_65$'\n'* ]]
+}
+
 versions()
 {
     readelf -V "$1" | sed -n 's/.* Name: \(IBVERBS_.*\)/\1/p' | sort -u
