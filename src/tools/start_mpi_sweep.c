@@ -63,7 +63,8 @@ static int start_become(const start_mpi_t *mpi, char **argv)
     char path[PATH_MAX], tried[PATH_MAX];
 
     if (daqiri_find_program(mpi->program, path, tried) != 0) {
-        fprintf(stderr, "%s: the sweep for %s, %s, is in none of: %s\n",
+        fprintf(stderr, "%s: the sweep for %s, %s, is in none of: %s (Debian's "
+                "package of it is ucx-daqiri-mpi)\n",
                 argv[0], mpi->name, mpi->program, tried);
         return DAQIRI_EXIT_FAILED;
     }
