@@ -30,17 +30,18 @@ static struct {
 } uct_daqiri_joined = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 
-static int uct_daqiri_is_in(const char *variable)
+static int uct_daqiri_is_in(const char *value, const char *text)
 {
-    const char *value = getenv(variable);
-
-    return (value != NULL) && (strstr(value, UCT_DAQIRI_NAME) != NULL);
+    return (value != NULL) && (strstr(value, text) != NULL);
 }
 
 
+/* A list that begins so is of those that are not wanted. */
 int uct_daqiri_is_asked_for(void)
 {
-    return uct_daqiri_is_in("UCX_TLS");
+    const char *tls = getenv("UCX_TLS");
+
+    return uct_daqiri_is_in(tls, UCT_DAQIRI_NAME) && (tls[0] != '^');
 }
 
 
@@ -50,7 +51,8 @@ static void uct_daqiri_stay_out(const dq_facts_t *facts)
 {
     char message[DQ_TRIAGE_MESSAGE_MAX];
 
-    if (uct_daqiri_is_asked_for() || uct_daqiri_is_in("LD_PRELOAD")) {
+    if (uct_daqiri_is_asked_for() ||
+        uct_daqiri_is_in(getenv("LD_PRELOAD"), "libuct_" UCT_DAQIRI_NAME)) {
         fprintf(stderr, "%s\n",
                 dq_triage_message(facts, message, sizeof(message)));
     }

@@ -75,6 +75,13 @@ refused()
     [[ $output != *daqiri* ]]
 }
 
+@test "no device, and the user excludes daqiri: silence" {
+    export T_REFUSE=no_device UCX_TLS=^daqiri
+    with_objects "$refuse" "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest_self[@]}"
+    [ "$status" -eq 0 ]
+    [[ $output != *daqiri* ]]
+}
+
 @test "no permission on the device" {
     refused open_eacces 'softverbs0: the RDMA device cannot be opened: Permission denied'
     says 'check the permissions of /dev/infiniband'
@@ -156,6 +163,25 @@ stays_out()
     T_UCX_LACKS=uct_base_ep_t_class stays_out "this is UCX $T_UCX_VERSION, but its interfaces and endpoints have other sizes"
 }
 
+@test "a UCX whose structures have other sizes than its version has" {
+    # none has this many bytes, in no version
+    for name in uct_tcp_component uct_tcp_tl uct_md_config_table; do
+        T_UCX_SIZE_IS="$name 1000" with_objects "$other_ucx" "$T_PLUGIN" -- "${perftest_self[@]}"
+        [ "$status" -eq 0 ]
+        [[ $output =~ 'stays out of the job (this is UCX '"$T_UCX_VERSION"', but its '"$name"' has 1000 bytes instead of '[0-9]+')' ]]
+        [ "$(grep -c daqiri: <<< "$output")" -eq 1 ]
+    done
+    for name in uct_base_iface_t_class uct_base_ep_t_class; do
+        T_UCX_SIZE_IS="$name 1000" stays_out "this is UCX $T_UCX_VERSION, but its interfaces and endpoints have other sizes"
+        # nor may the user overrule that
+        T_UCX_SIZE_IS="$name 1000" DAQIRI_UCX_ANY=1 stays_out "this is UCX $T_UCX_VERSION, but its interfaces and endpoints have other sizes"
+    done
+    # what the shim does, it does to these alone
+    T_UCX_SIZE_IS="uct_tcp_iface_t_class 1000" with_objects "$other_ucx" "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"
+    [ "$status" -eq 0 ]
+    [[ $output != *daqiri:* ]]
+}
+
 @test "a UCX that nothing tells the version of" {
     T_UCX_LACKS=ucp_get_version with_objects "$other_ucx" "$T_PLUGIN" -- \
         "${perftest_self[@]}"
@@ -210,6 +236,89 @@ another_ucx()
     [ -z "$output" ]
 }
 
+@test "two UCX in one process: the first is given daqiri, the second works without" {
+    local library
+
+    # of other names, or the second would be given libraries of the first
+    another_ucx
+    mkdir opt9
+    for library in m s t p; do
+        sed 's/libuc\([mstp]\)\.so\.0/libuc\1.so.9/g' "opt/libuc$library.so.0" > "opt9/libuc$library.so.9"
+    done
+    UCX_TLS=daqiri,self,tcp with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_apart" "$PWD/opt" "$PWD/opt9"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^library .*/libuct\.so' <<< "$output")" -eq 2 ]
+    [ "$(grep -c 'resource .*daqiri/softverbs0' <<< "$output")" -eq 1 ]
+    [ "$(grep -c 'resource .*self/memory' <<< "$output")" -eq 2 ]
+}
+
+# for_aarch64 FILE: as if it had been built for that
+for_aarch64()
+{
+    cp -L "$T_PLUGIN" "$1"
+    case $(uname -m) in
+        aarch64) skip 'this is an aarch64' ;;
+    esac
+    printf '\267\0' | dd of="$1" bs=1 seek=18 conv=notrunc status=none
+}
+
+@test "a plugin for another processor: the loader says so, and the program goes on" {
+    for_aarch64 libuct_daqiri.so.0
+    run timeout 60 env LD_PRELOAD="$PWD/libuct_daqiri.so.0" "${perftest_self[@]}"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    # once, or by each program between
+    [[ $output == *"ERROR: ld.so: object '$PWD/libuct_daqiri.so.0' from LD_PRELOAD cannot be preloaded"* ]]
+    run timeout 60 env LD_PRELOAD="$PWD/libuct_daqiri.so.0" "${perftest[@]}"
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [ "$status" -lt 124 ] || [ "$status" -eq 255 ]
+}
+
+@test "a plugin for another processor among UCX's modules: UCX goes on without it" {
+    has_module_path
+    mkdir modules
+    for_aarch64 modules/libuct_daqiri.so.0
+    UCX_TLS=self UCX_PLUGIN_PATH=$PWD/modules with_objects -- "${perftest_self[@]}"
+    [ "$status" -eq 0 ]
+    [[ $output != *daqiri* ]]
+    # asked for, it is missed
+    UCX_PLUGIN_PATH=$PWD/modules with_objects "$T_SOFTVERBS" -- ucx_info -e -u t
+    [[ $output == *"transport 'daqiri' is not available"* ]]
+}
+
+# other_verbs NAME: a libibverbs that calls what it has as NAME otherwise
+other_verbs()
+{
+    local from
+
+    from=$(ldconfig -p | sed -n 's|.*libibverbs\.so\.1 .*=> ||p' | head -n 1)
+    mkdir -p verbs
+    sed "s/$1\x00/${1%?}#\x00/g" "$from" > verbs/libibverbs.so.1
+    ! cmp -s "$from" verbs/libibverbs.so.1
+}
+
+@test "a libibverbs that lacks something: the loader says what, before the program begins" {
+    other_verbs _ibv_query_gid_ex
+    run timeout 60 env LD_LIBRARY_PATH="$PWD/verbs" LD_PRELOAD="$T_PLUGIN" true
+    echo "$output"
+    [ "$status" -eq 127 ]
+    [[ $output == *"symbol lookup error: $T_PLUGIN: undefined symbol: _ibv_query_gid_ex"* ]]
+    other_verbs IBVERBS_1.8
+    run timeout 60 env LD_LIBRARY_PATH="$PWD/verbs" LD_PRELOAD="$T_PLUGIN" true
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ $output == *"version \`IBVERBS_1.8' not found (required by $T_PLUGIN)"* ]]
+}
+
+@test "UCX_MODULES is about UCX's modules: it does not keep out a plugin that is preloaded" {
+    for modules in ib ^daqiri; do
+        UCX_MODULES=$modules with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"
+        [ "$status" -eq 0 ]
+    done
+}
+
 # has_module_path: UCX looks for modules where it is told to, from 1.22 on
 has_module_path()
 {
@@ -232,6 +341,37 @@ has_module_path()
         "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_apart" "$PWD/opt"
     [ "$status" -eq 0 ]
     [[ $output == *daqiri* ]]
+}
+
+@test "UCX_MODULES without daqiri: UCX leaves the plugin out of its modules, and misses it if it was asked for" {
+    has_module_path
+    mkdir modules
+    cp "$T_PLUGIN" modules/
+    export UCX_PLUGIN_PATH=$PWD/modules
+    for modules in ib ^daqiri; do
+        UCX_MODULES=$modules with_objects "$T_SOFTVERBS" -- ucx_info -e -u t
+        [[ $output == *"transport 'daqiri' is not available"* ]]
+        UCX_TLS=self UCX_MODULES=$modules with_objects "$T_SOFTVERBS" -- "${perftest_self[@]}"
+        [ "$status" -eq 0 ]
+        [[ $output != *daqiri* ]]
+    done
+    UCX_MODULES=daqiri with_objects "$T_SOFTVERBS" -- "${perftest[@]}"
+    [ "$status" -eq 0 ]
+}
+
+@test "among UCX's modules in a UCX that it does not know: silence, unless it was asked for" {
+    has_module_path
+    mkdir modules
+    cp "$T_PLUGIN" modules/
+    export UCX_PLUGIN_PATH=$PWD/modules T_UCX_VERSION_IS=1.99.7
+    for tls in self all ^daqiri; do
+        UCX_TLS=$tls with_objects "$other_ucx" -- "${perftest_self[@]}"
+        [ "$status" -eq 0 ]
+        [[ $output != *daqiri* ]]
+    done
+    UCX_TLS=self,daqiri with_objects "$other_ucx" -- "${perftest_self[@]}"
+    [ "$status" -eq 0 ]
+    says 'daqiri: the plugin does not know this UCX and stays out of the job (this is UCX 1.99.7)'
 }
 
 @test "both ways at once" {

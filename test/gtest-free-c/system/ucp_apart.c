@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucp_apart FOLDER: a program that is linked with no UCX and opens one by its path,
- * for itself alone, as a part of an MPI library would. The loader would not find that
- * folder: each library is opened before those that need it.
+ * ucp_apart FOLDER...: a program that is linked with no UCX and opens one by its path,
+ * for itself alone, as a part of an MPI library would; and then another. The loader
+ * would not find those folders: each library is opened before those that need it. A
+ * second UCX has libraries of other names, .so.9.
  *
  * Prints what UCP has found, and then, a line each, the libraries of UCX that are in
  * the process.
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <ucp/api/ucp.h>
+#include <unistd.h>
 
 static void *open_library(const char *folder, const char *name)
 {
@@ -20,6 +22,9 @@ static void *open_library(const char *folder, const char *name)
     void *handle;
 
     snprintf(path, sizeof(path), "%s/%s.so.0", folder, name);
+    if (access(path, R_OK) != 0) {
+        snprintf(path, sizeof(path), "%s/%s.so.9", folder, name);
+    }
     handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (handle == NULL) {
         fprintf(stderr, "%s\n", dlerror());
@@ -38,7 +43,7 @@ static int print_library(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-int main(int argc, char **argv)
+static int use(const char *folder)
 {
     ucp_params_t params = {
         .field_mask = UCP_PARAM_FIELD_FEATURES,
@@ -50,10 +55,10 @@ int main(int argc, char **argv)
     ucs_status_t status;
     void *ucp;
 
-    if ((argc != 2) || (open_library(argv[1], "libucm") == NULL) ||
-        (open_library(argv[1], "libucs") == NULL) ||
-        (open_library(argv[1], "libuct") == NULL) ||
-        ((ucp = open_library(argv[1], "libucp")) == NULL)) {
+    if ((open_library(folder, "libucm") == NULL) ||
+        (open_library(folder, "libucs") == NULL) ||
+        (open_library(folder, "libuct") == NULL) ||
+        ((ucp = open_library(folder, "libucp")) == NULL)) {
         return 2;
     }
     *(void**)&init       = dlsym(ucp, "ucp_init_version");
@@ -66,6 +71,22 @@ int main(int argc, char **argv)
     }
     print_info(context, stdout);
     fflush(stdout);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int i, ret;
+
+    if (argc < 2) {
+        return 2;
+    }
+    for (i = 1; i < argc; ++i) {
+        ret = use(argv[i]);
+        if (ret != 0) {
+            return ret;
+        }
+    }
     dl_iterate_phdr(print_library, NULL);
     return 0;
 }
