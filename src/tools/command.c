@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,21 +29,21 @@ static int command_check_file(const char *path)
 }
 
 /* The first that can be executed. */
-int daqiri_command_check(const char *name)
+int daqiri_command_find(const char *name, char *path)
 {
     const char *folder = getenv("PATH");
-    char path[4096];
     size_t length;
     int found = ENOENT;
     int ret;
 
     if (strchr(name, '/') != NULL) {
+        snprintf(path, PATH_MAX, "%s", name);
         return command_check_file(name);
     }
     folder = (folder != NULL) ? folder : "/bin:/usr/bin";
     for (;;) {
         length = strcspn(folder, ":");
-        snprintf(path, sizeof(path), "%.*s%s%s", (int)length, folder,
+        snprintf(path, PATH_MAX, "%.*s%s%s", (int)length, folder,
                  (length > 0) ? "/" : "", name);
         ret = command_check_file(path);
         if (ret == 0) {
@@ -56,6 +57,13 @@ int daqiri_command_check(const char *name)
         }
         folder += length + 1;
     }
+}
+
+int daqiri_command_check(const char *name)
+{
+    char path[PATH_MAX];
+
+    return daqiri_command_find(name, path);
 }
 
 static int command_is_one_of(const char *word, const char *const *list)
@@ -82,6 +90,32 @@ int daqiri_command_is_starter(const char *name)
     };
 
     return command_is_one_of(command_base(name), names);
+}
+
+/* What starts the command that follows its own options. */
+static int command_is_wrapper(const char *name)
+{
+    static const char *const names[] = {
+        "chrt", "env", "ionice", "nice", "nohup", "numactl", "setsid", "srun",
+        "stdbuf", "taskset", "time", "timeout", NULL
+    };
+
+    return command_is_one_of(command_base(name), names);
+}
+
+const char *daqiri_command_program(char *const *command,
+                                   const char **starter_p)
+{
+    *starter_p = NULL;
+    for (; *command != NULL; ++command) {
+        if (daqiri_command_is_starter(*command)) {
+            *starter_p = *command;
+        } else if ((**command != '-') && !command_is_wrapper(*command) &&
+                   (daqiri_command_check(*command) == 0)) {
+            return *command;
+        }
+    }
+    return NULL;
 }
 
 /* ---- a set of hosts ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The command that `daqiri run` becomes: whether it is there, and, of one that
- * starts the ranks of a job, on how many hosts it will do so.
+ * The command that `daqiri run` becomes: whether it is there, what it starts, and, of
+ * one that starts the ranks of a job, on how many hosts it will do so.
  */
 
 #ifndef DAQIRI_COMMAND_H
@@ -12,6 +12,17 @@
 
 /* As execvp() would look for it: 0, or the errno for which it cannot be run. */
 int daqiri_command_check(const char *name);
+
+/* The same, and where it is; path is PATH_MAX long. */
+int daqiri_command_find(const char *name, char *path);
+
+/*
+ * The word of a command line that is what its ranks run: the first that is a command
+ * and does not itself start another, as mpirun, srun, env and timeout do. NULL: there
+ * is none. *starter_p is the last word that starts an MPI's ranks, or NULL.
+ */
+const char *daqiri_command_program(char *const *command,
+                                   const char **starter_p);
 
 /* Whether it is one of an MPI's (mpirun, mpiexec, ...), by its name. */
 int daqiri_command_is_starter(const char *name);

@@ -15,8 +15,8 @@
 #define RUN_ARGS_MAX   32
 #define RUN_NUMBER_MAX 32
 
-/* What a run may say that is no complaint. */
-#define RUN_DEVICE_LINE "daqiri run: "
+/* Who speaks before a run does. */
+#define RUN_SPEAKER "daqiri run: "
 
 typedef struct run_command {
     char *args[RUN_ARGS_MAX];
@@ -102,8 +102,25 @@ static void run_prepare(run_command_t *command, const daqiri_flow_run_t *run,
 
 /* ---- what came of it ---- */
 
-/* The first line that is no report and no word of `daqiri run` on the device
- * that it took, up to `end`; empty if there is none. */
+/* What `daqiri run` says of the device and of the way that it took. */
+static int run_is_news(const char *line)
+{
+    static const char *const news[] = {
+        RUN_SPEAKER "device ", RUN_SPEAKER "no RDMA device",
+        RUN_SPEAKER "way into UCX"
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(news) / sizeof(news[0]); ++i) {
+        if (strncmp(line, news[i], strlen(news[i])) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The first line that is no report and no news, up to `end`; empty if there is
+ * none. */
 static void run_find_complaint(const char *text, const char *end, char *line,
                                size_t size)
 {
@@ -112,10 +129,7 @@ static void run_find_complaint(const char *text, const char *end, char *line,
     line[0] = '\0';
     for (; text < end; text += length + 1) {
         length = strcspn(text, "\n");
-        if ((length > 0) && (strncmp(text, RUN_DEVICE_LINE "device ",
-                                     strlen(RUN_DEVICE_LINE "device ")) != 0) &&
-            (strncmp(text, RUN_DEVICE_LINE "no RDMA device",
-                     strlen(RUN_DEVICE_LINE "no RDMA device")) != 0)) {
+        if ((length > 0) && !run_is_news(text)) {
             snprintf(line, size, "%.*s", (int)length, text);
             return;
         }

@@ -7,6 +7,7 @@
 #include "probe.h"
 
 #include "args.h"
+#include "command.h"
 #include "daqiri.h"
 #include "devices.h"
 #include "report.h"
@@ -27,7 +28,10 @@ enum {
     PROBE_OPT_TIMEOUT,
     PROBE_OPT_NO_UCX,
     PROBE_OPT_NO_MPI,
-    PROBE_OPT_CHILD
+    PROBE_OPT_PROGRAM,
+    PROBE_OPT_CHILD,
+    PROBE_OPT_CHILD_LIBRARY,
+    PROBE_OPT_CHILD_PLUGIN
 };
 
 typedef struct probe_opts {
@@ -38,7 +42,8 @@ typedef struct probe_opts {
     double          timeout;
     int             no_ucx;
     int             no_mpi;
-    const char      *child;
+    const char      *program;
+    daqiri_probe_child_t child;
 } probe_opts_t;
 
 static const struct argp_option probe_options[] = {
@@ -50,14 +55,21 @@ static const struct argp_option probe_options[] = {
      "How long each step may take (10s)"},
     {"no-ucx", PROBE_OPT_NO_UCX, NULL, 0, "Leave UCX and the MPIs out"},
     {"no-mpi", PROBE_OPT_NO_MPI, NULL, 0, "Leave the MPIs out"},
+    {"program", PROBE_OPT_PROGRAM, "FILE", 0,
+     "Take the UCX that this program loads, or an mpirun's ranks (the one that "
+     "the loader finds)"},
     {"child", PROBE_OPT_CHILD, "WHAT", OPTION_HIDDEN, NULL},
+    {"child-library", PROBE_OPT_CHILD_LIBRARY, "FILE", OPTION_HIDDEN, NULL},
+    {"child-plugin", PROBE_OPT_CHILD_PLUGIN, "FILE", OPTION_HIDDEN, NULL},
     {NULL}
 };
 
 static error_t probe_parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const children[] = {"ucx", "limits"};
+    static const char *const children[] = {"ucx", "limits", "version",
+                                           "plugin"};
     probe_opts_t *opts = state->input;
+    int library;
 
     switch (key) {
     case ARGP_KEY_INIT:
@@ -83,8 +95,20 @@ static error_t probe_parse(int key, char *arg, struct argp_state *state)
         opts->no_mpi = 1;
         return 0;
     case PROBE_OPT_CHILD:
-        daqiri_args_word(state, "child", arg, children, 2);
-        opts->child = arg;
+        daqiri_args_word(state, "child", arg, children, 4);
+        opts->child.what = arg;
+        return 0;
+    case PROBE_OPT_CHILD_LIBRARY:
+        library = daqiri_ucx_library(arg);
+        if (library >= 0) {
+            opts->child.libraries[library] = arg;
+        }
+        return 0;
+    case PROBE_OPT_CHILD_PLUGIN:
+        opts->child.plugin = arg;
+        return 0;
+    case PROBE_OPT_PROGRAM:
+        opts->program = daqiri_args_name(state, "program", arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -178,12 +202,14 @@ static const daqiri_column_t probe_csv_columns[] = {
 
 static const daqiri_column_t probe_ucx_columns[] = {
     {"result", "daqiri in UCX"}, {"ucx_version", "UCX"},
+    {"library", "which is"}, {"way", "daqiri gets in by"},
     {"devices", "devices"}, {"error", "error"}
 };
 
 static const daqiri_column_t probe_mpi_columns[] = {
     {"name", "MPI"}, {"result", "result"}, {"mpi_version", "version"},
     {"starter", "starter"}, {"memlock", "a rank may lock", DAQIRI_UNIT_SIZE},
+    {"ucx_version", "its UCX"}, {"way", "daqiri gets in by"},
     {"error", "error"}
 };
 
@@ -307,8 +333,13 @@ int daqiri_probe(int argc, char **argv)
     int status    = 0;
 
     daqiri_args_parse(&probe_argp, argc, argv, &opts);
-    if (opts.child != NULL) {
-        return daqiri_probe_child(opts.child);
+    if (opts.child.what != NULL) {
+        return daqiri_probe_child(&opts.child);
+    }
+    if ((opts.program != NULL) && (daqiri_command_check(opts.program) != 0)) {
+        fprintf(stderr, "%s: -program %s: there is no such command\n", argv[0],
+                opts.program);
+        return DAQIRI_EXIT_USAGE;
     }
     if (opts.device != NULL) {
         status = daqiri_soft_settle(opts.device, argv, &device);
@@ -337,7 +368,8 @@ int daqiri_probe(int argc, char **argv)
     daqiri_report_set(report, "ucx", json_null());
     daqiri_report_array(report, "mpi");
     if (!opts.no_ucx && !daqiri_stop_asked()) {
-        daqiri_probe_ucx(report, device, port, opts.timeout, argv[0]);
+        daqiri_probe_ucx(report, device, port, opts.program, opts.timeout,
+                         argv[0]);
         if (!opts.no_mpi && !daqiri_stop_asked()) {
             daqiri_probe_mpi(report, device, port, opts.timeout, argv[0]);
         }

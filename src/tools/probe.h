@@ -2,13 +2,16 @@
 
 /*
  * The parts of `daqiri probe`: verbs (probe_verbs.c), UCX and the MPIs
- * (probe_ucx.c).
+ * (probe_ucx.c), and what is told of UCX by a process of its own
+ * (probe_child.c).
  */
 
 #ifndef DAQIRI_PROBE_H
 #define DAQIRI_PROBE_H
 
+#include "capture.h"
 #include "rc.h"
+#include "ucx.h"
 
 #include <jansson.h>
 
@@ -29,15 +32,35 @@ json_t *daqiri_probe_row(json_t *rows, const char *name, int is_needed);
 unsigned daqiri_probe_verbs(json_t *rows, const daqiri_rc_opts_t *opts,
                             double timeout);
 
-/* UCX with the plugin, and each MPI's starter, on that device (NULL: none). */
+/* UCX with the plugin, and each MPI's starter, on that device (NULL: none). The UCX
+ * is that of this program, or NULL: the one that the loader finds. */
 void daqiri_probe_ucx(json_t *report, const char *device, unsigned port,
-                      double timeout, const char *speaker);
+                      const char *program, double timeout,
+                      const char *speaker);
 void daqiri_probe_mpi(json_t *report, const char *device, unsigned port,
                       double timeout, const char *speaker);
 
-/* What the program says that those two start, as one line on stdout; `what` is
- * "ucx" or "limits". Returns an exit status. */
-int daqiri_probe_child(const char *what);
+/* ---- the program that those two start, and daqiri run ---- */
+
+typedef struct daqiri_probe_child {
+    const char *what;    /* ucx, version, plugin or limits */
+    const char *libraries[DAQIRI_UCX_LIBRARIES]; /* NULL: as the loader finds it */
+    const char *plugin;  /* to be loaded into that UCX, or NULL */
+} daqiri_probe_child_t;
+
+/* Says it, as one line on stdout. Returns an exit status. */
+int daqiri_probe_child(const daqiri_probe_child_t *child);
+
+/* What its line begins with, among what libraries say. */
+#define DAQIRI_PROBE_MARK "daqiri-probe: "
+
+/* Its command line, with the NULL at the end, and what it has said: the caller's, or
+ * NULL. The words are the UCX's and the plugin's (NULL: none), and one of this
+ * function's own. */
+#define DAQIRI_PROBE_CHILD_WORDS 16
+void daqiri_probe_child_command(char **command, const char *what,
+                                const daqiri_ucx_t *ucx, const char *plugin);
+json_t *daqiri_probe_child_answer(daqiri_capture_t *capture);
 
 /* {"memlock_bytes", "memlock_max_bytes"} of this process; null: no limit. */
 json_t *daqiri_probe_limits(void);

@@ -3,7 +3,7 @@
 /*
  * UCX and the MPIs, as a rank would meet them: this program is started again
  * with the environment that `daqiri run` gives a job, once by itself and once
- * by each MPI's starter, and says what it sees there.
+ * by each MPI's starter, and says what it sees there (probe_child.c).
  */
 
 #include "probe.h"
@@ -13,196 +13,15 @@
 #include "report.h"
 #include "run_env.h"
 #include "stop.h"
+#include "ucx.h"
 #include "where.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <uct/api/uct.h>
 #include <unistd.h>
-
-/* What the child's line begins with, among what libraries say. */
-#define PROBE_MARK "daqiri-probe: "
-
-/* ---- in the child ---- */
-
-static json_t *probe_limit(rlim_t limit)
-{
-    return (limit == RLIM_INFINITY) ? json_null() :
-                                      json_integer((json_int_t)limit);
-}
-
-json_t *daqiri_probe_limits(void)
-{
-    json_t *report      = json_object();
-    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-
-    getrlimit(RLIMIT_MEMLOCK, &limit);
-    daqiri_report_set(report, "memlock_bytes", probe_limit(limit.rlim_cur));
-    daqiri_report_set(report, "memlock_max_bytes", probe_limit(limit.rlim_max));
-    return report;
-}
-
-/* UCX's functions, found at run time: this program works without UCX. */
-typedef struct probe_uct {
-    ucs_status_t (*query_components)(uct_component_h **list, unsigned *count);
-    void (*release_component_list)(uct_component_h *list);
-    ucs_status_t (*component_query)(uct_component_h component,
-                                    uct_component_attr_t *attr);
-    ucs_status_t (*config_read)(uct_component_h component, const char *prefix,
-                                const char *file, uct_md_config_t **config_p);
-    void (*config_release)(void *config);
-    ucs_status_t (*md_open)(uct_component_h component, const char *name,
-                            const uct_md_config_t *config, uct_md_h *md_p);
-    void (*md_close)(uct_md_h md);
-    ucs_status_t (*md_query_tls)(uct_md_h md, uct_tl_resource_desc_t **list,
-                                 unsigned *count);
-    void (*release_tls)(uct_tl_resource_desc_t *list);
-    const char *(*version)(void);
-} probe_uct_t;
-
-static void *probe_symbol(void *library, const char *name, int *missing)
-{
-    void *symbol = dlsym(library, name);
-
-    *missing += (symbol == NULL);
-    return symbol;
-}
-
-static int probe_uct_load(probe_uct_t *uct, json_t *report)
-{
-    void *uct_library = dlopen("libuct.so.0", RTLD_NOW | RTLD_GLOBAL);
-    void *ucp_library = dlopen("libucp.so.0", RTLD_NOW | RTLD_GLOBAL);
-    int missing       = 0;
-
-    if ((uct_library == NULL) || (ucp_library == NULL)) {
-        daqiri_report_format(report, "error", "UCX is not installed: %s",
-                             dlerror());
-        return -1;
-    }
-    /* not of that library alone: a plugin that is preloaded stands in front */
-    uct->query_components = probe_symbol(RTLD_DEFAULT, "uct_query_components",
-                                         &missing);
-    uct->release_component_list = probe_symbol(
-            uct_library, "uct_release_component_list", &missing);
-    uct->component_query = probe_symbol(uct_library, "uct_component_query",
-                                        &missing);
-    uct->config_read = probe_symbol(uct_library, "uct_md_config_read",
-                                    &missing);
-    uct->config_release = probe_symbol(uct_library, "uct_config_release",
-                                       &missing);
-    uct->md_open  = probe_symbol(uct_library, "uct_md_open", &missing);
-    uct->md_close = probe_symbol(uct_library, "uct_md_close", &missing);
-    uct->md_query_tls = probe_symbol(uct_library, "uct_md_query_tl_resources",
-                                     &missing);
-    uct->release_tls = probe_symbol(uct_library,
-                                    "uct_release_tl_resource_list", &missing);
-    uct->version = probe_symbol(ucp_library, "ucp_get_version_string",
-                                &missing);
-    if (missing > 0) {
-        daqiri_report_format(report, "error", "UCX lacks %d functions that it "
-                             "should have", missing);
-        return -1;
-    }
-    return 0;
-}
-
-static void probe_uct_md(const probe_uct_t *uct, uct_component_h component,
-                         const char *md_name, json_t *devices)
-{
-    uct_tl_resource_desc_t *tls;
-    uct_md_config_t *config;
-    unsigned count, i;
-    uct_md_h md;
-
-    if (uct->config_read(component, NULL, NULL, &config) != UCS_OK) {
-        return;
-    }
-    if (uct->md_open(component, md_name, config, &md) == UCS_OK) {
-        if (uct->md_query_tls(md, &tls, &count) == UCS_OK) {
-            for (i = 0; i < count; ++i) {
-                json_array_append_new(devices, json_string(tls[i].dev_name));
-            }
-            uct->release_tls(tls);
-        }
-        uct->md_close(md);
-    }
-    uct->config_release(config);
-}
-
-/* The devices that the component has, once it was found. */
-static void probe_uct_component(const probe_uct_t *uct,
-                                uct_component_h component, unsigned num_mds,
-                                json_t *report)
-{
-    uct_component_attr_t attr = {
-        .field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES
-    };
-    json_t *devices = daqiri_report_array(report, "devices");
-    unsigned i;
-
-    attr.md_resources = calloc(num_mds + 1, sizeof(*attr.md_resources));
-    if ((attr.md_resources != NULL) &&
-        (uct->component_query(component, &attr) == UCS_OK)) {
-        for (i = 0; i < num_mds; ++i) {
-            probe_uct_md(uct, component, attr.md_resources[i].md_name,
-                         devices);
-        }
-    }
-    free(attr.md_resources);
-}
-
-static void probe_uct_look(const probe_uct_t *uct, json_t *report)
-{
-    uct_component_attr_t attr;
-    uct_component_h *list;
-    unsigned count, i;
-
-    daqiri_report_text(report, "ucx_version", uct->version());
-    daqiri_report_bool(report, "is_loaded", 0);
-    if (uct->query_components(&list, &count) != UCS_OK) {
-        daqiri_report_text(report, "error", "UCX cannot list its components");
-        return;
-    }
-    for (i = 0; i < count; ++i) {
-        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
-                          UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
-        if ((uct->component_query(list[i], &attr) == UCS_OK) &&
-            (strcmp(attr.name, "daqiri") == 0)) {
-            daqiri_report_bool(report, "is_loaded", 1);
-            probe_uct_component(uct, list[i], attr.md_resource_count, report);
-        }
-    }
-    uct->release_component_list(list);
-}
-
-int daqiri_probe_child(const char *what)
-{
-    probe_uct_t uct;
-    json_t *report;
-    char *text;
-
-    if (strcmp(what, "limits") == 0) {
-        report = daqiri_probe_limits();
-    } else {
-        report = json_object();
-        if (probe_uct_load(&uct, report) == 0) {
-            probe_uct_look(&uct, report);
-        }
-    }
-    text = json_dumps(report, JSON_COMPACT);
-    printf("%s%s\n", PROBE_MARK, (text != NULL) ? text : "{}");
-    fflush(stdout);
-    free(text);
-    json_decref(report);
-    return DAQIRI_EXIT_OK;
-}
-
-/* ---- in the parent ---- */
 
 typedef struct probe_wait {
     daqiri_progress_t progress;
@@ -241,11 +60,8 @@ static json_t *probe_ask(daqiri_capture_t *capture, char *const *command,
                          const daqiri_settings_t *settings, double timeout,
                          const char *what)
 {
-    const char *line;
-
     probe_run(capture, command, settings, timeout, what);
-    line = daqiri_capture_line(capture, PROBE_MARK);
-    return (line != NULL) ? json_loads(line, 0, NULL) : NULL;
+    return daqiri_probe_child_answer(capture);
 }
 
 /* Why there was no answer. */
@@ -270,13 +86,14 @@ static void probe_no_answer(json_t *row, const daqiri_capture_t *capture,
 }
 
 static int probe_settings(daqiri_settings_t *settings, const char *device,
-                          unsigned port, const char *speaker)
+                          unsigned port, const daqiri_ucx_t *ucx,
+                          const char *speaker)
 {
     daqiri_run_device_t chosen = {.port = port};
 
     snprintf(chosen.name, sizeof(chosen.name), "%s", device);
     chosen.is_soft = (strcmp(device, DAQIRI_SOFT_DEVICE) == 0);
-    return daqiri_run_env(settings, "daqiri", &chosen, speaker);
+    return daqiri_run_env(settings, "daqiri", &chosen, ucx, speaker);
 }
 
 /* A line of daqiri's in UCX's log tells why the plugin stays away; else the
@@ -287,7 +104,7 @@ static void probe_why_not(json_t *row, daqiri_capture_t *capture)
 
     while ((line = strsep(&rest, "\n")) != NULL) {
         if (((strstr(line, "daqiri") != NULL) &&
-             (strncmp(line, PROBE_MARK, strlen(PROBE_MARK)) != 0)) ||
+             (strncmp(line, DAQIRI_PROBE_MARK, strlen(DAQIRI_PROBE_MARK)) != 0)) ||
             (strstr(line, "cannot be preloaded") != NULL)) {
             daqiri_report_text(row, "error", line);
             return;
@@ -337,37 +154,139 @@ static void probe_ucx_note(json_t *row, json_t *answer,
                        DAQIRI_PROBE_OK : DAQIRI_PROBE_FAILED);
 }
 
-void daqiri_probe_ucx(json_t *report, const char *device, unsigned port,
-                      double timeout, const char *speaker)
-{
-    static daqiri_capture_t capture;
-    char path[PATH_MAX];
-    char *const command[] = {path, (char*)"probe", (char*)"-child=ucx", NULL};
-    daqiri_settings_t settings = {.count = 0};
-    json_t *row = json_object();
-    json_t *answer;
+/* ---- which UCX, and by which way ---- */
 
-    daqiri_report_set(report, "ucx", row);
-    daqiri_report_text(row, "result", DAQIRI_PROBE_SKIPPED);
-    daqiri_report_text(row, "ucx_version", NULL);
-    daqiri_report_bool(row, "is_loaded", 0);
-    daqiri_report_array(row, "devices");
-    daqiri_report_text(row, "error", NULL);
-    if (device == NULL) {
-        daqiri_report_text(row, "error", "there is no device to try it on");
+static const char *probe_way(const daqiri_ucx_t *ucx)
+{
+    return (ucx->version[0] == '\0') ? NULL :
+           daqiri_ucx_loads_plugin(ucx) ? DAQIRI_UCX_PLUGIN_PATH : "LD_PRELOAD";
+}
+
+/* What both UCX and the MPIs have of it. */
+static void probe_note_way(json_t *row, const daqiri_ucx_t *ucx)
+{
+    const char *library = ucx->libraries[DAQIRI_UCX_UCT];
+    int is_out          = (ucx->why[0] != '\0') || (ucx->broken[0] != '\0');
+
+    daqiri_report_text(row, "ucx_version",
+                       (ucx->version[0] != '\0') ? ucx->version : NULL);
+    daqiri_report_text(row, "library", (library[0] != '\0') ? library : NULL);
+    daqiri_report_text(row, "way", is_out ? NULL : probe_way(ucx));
+}
+
+/* Why the plugin does not get in; NULL: it does, as far as that UCX says. */
+static const char *probe_why_out(const daqiri_ucx_t *ucx)
+{
+    return (ucx->broken[0] != '\0') ? ucx->broken :
+           (ucx->why[0] != '\0') ? ucx->why : NULL;
+}
+
+/* Of the loader's, or if it has none, of an MPI that is here. */
+static void probe_ucx_default(daqiri_ucx_t *ucx, const char *plugin,
+                              double timeout)
+{
+    static const char *const starters[] = {"mpirun.openmpi", "mpirun",
+                                           "mpiexec.mpich", "mpiexec"};
+    static daqiri_ucx_t other;
+    char *command[] = {NULL, NULL};
+    size_t i;
+
+    memset(ucx, 0, sizeof(*ucx));
+    daqiri_ucx_ask(ucx, plugin, NULL, timeout);
+    for (i = 0; (i < sizeof(starters) / sizeof(starters[0])) &&
+                (ucx->libraries[DAQIRI_UCX_UCT][0] == '\0') &&
+                !daqiri_stop_asked(); ++i) {
+        command[0] = (char*)starters[i];
+        daqiri_ucx_of_command(&other, command);
+        if (other.libraries[DAQIRI_UCX_UCT][0] != '\0') {
+            daqiri_ucx_ask(&other, plugin, NULL, timeout);
+            *ucx = other;
+        }
+    }
+}
+
+static void probe_ucx_find(daqiri_ucx_t *ucx, const char *program,
+                           const char *plugin, double timeout)
+{
+    char *const command[] = {(char*)program, NULL};
+
+    if (program == NULL) {
+        probe_ucx_default(ucx, plugin, timeout);
         return;
     }
-    daqiri_find_self(path);
-    if (probe_settings(&settings, device, port, speaker) != 0) {
+    daqiri_ucx_of_command(ucx, command);
+    if (ucx->libraries[DAQIRI_UCX_UCT][0] != '\0') {
+        daqiri_ucx_ask(ucx, plugin, NULL, timeout);
+    } else if (ucx->why[0] == '\0') {
+        snprintf(ucx->why, sizeof(ucx->why), "which UCX %.200s loads is not known "
+                 "beforehand", program);
+    }
+}
+
+/* As a rank has it, on that device. */
+static void probe_ucx_try(json_t *row, const daqiri_ucx_t *ucx,
+                          const char *device, unsigned port, double timeout,
+                          const char *speaker)
+{
+    static daqiri_capture_t capture;
+    char *command[DAQIRI_PROBE_CHILD_WORDS];
+    daqiri_settings_t settings = {.count = 0};
+    json_t *answer;
+
+    if (probe_settings(&settings, device, port, ucx, speaker) != 0) {
         daqiri_report_text(row, "result", DAQIRI_PROBE_FAILED);
-        daqiri_report_text(row, "error", "the plugin is not installed where "
-                           "daqiri looks for it");
+        daqiri_report_text(row, "error", "the plugin or the software device "
+                           "cannot be used");
     } else {
+        daqiri_probe_child_command(command, "ucx", ucx, NULL);
         answer = probe_ask(&capture, command, &settings, timeout, "UCX");
         probe_ucx_note(row, answer, &capture, device, port, timeout);
         json_decref(answer);
     }
     daqiri_settings_cleanup(&settings);
+}
+
+static void probe_ucx_fill(json_t *row, const char *device, unsigned port,
+                           const char *program, double timeout,
+                           const char *speaker)
+{
+    static daqiri_ucx_t ucx;
+    char plugin[PATH_MAX];
+    char why[2 * PATH_MAX];
+
+    if (daqiri_run_find_plugin(plugin, why, sizeof(why)) != 0) {
+        daqiri_report_text(row, "result", DAQIRI_PROBE_FAILED);
+        daqiri_report_text(row, "error", why);
+        return;
+    }
+    probe_ucx_find(&ucx, program, plugin, timeout);
+    probe_note_way(row, &ucx);
+    if (daqiri_stop_asked()) {
+        daqiri_report_text(row, "error", "interrupted");
+    } else if (probe_why_out(&ucx) != NULL) {
+        daqiri_report_text(row, "result", DAQIRI_PROBE_FAILED);
+        daqiri_report_text(row, "error", probe_why_out(&ucx));
+    } else if (device == NULL) {
+        daqiri_report_text(row, "error", "there is no device to try it on");
+    } else {
+        probe_ucx_try(row, &ucx, device, port, timeout, speaker);
+    }
+}
+
+void daqiri_probe_ucx(json_t *report, const char *device, unsigned port,
+                      const char *program, double timeout, const char *speaker)
+{
+    json_t *row = json_object();
+
+    daqiri_report_set(report, "ucx", row);
+    daqiri_report_text(row, "result", DAQIRI_PROBE_SKIPPED);
+    daqiri_report_text(row, "ucx_version", NULL);
+    daqiri_report_text(row, "library", NULL);
+    daqiri_report_text(row, "way", NULL);
+    daqiri_report_bool(row, "is_loaded", 0);
+    daqiri_report_array(row, "devices");
+    daqiri_report_text(row, "error", NULL);
+    probe_ucx_fill(row, device, port, program, timeout, speaker);
 }
 
 /* ---- the MPIs ---- */
@@ -471,20 +390,41 @@ static void probe_mpi_start(const probe_mpi_t *mpi, const char *starter,
     json_decref(answer);
 }
 
+/* The UCX of its ranks, and what they need for it on that device. */
+static void probe_mpi_try(const probe_mpi_t *mpi, const char *starter,
+                          json_t *row, const char *device, unsigned port,
+                          daqiri_capture_t *capture, double timeout,
+                          const char *speaker)
+{
+    char *const command[]      = {(char*)starter, NULL};
+    daqiri_settings_t settings = {.count = 0};
+    static daqiri_ucx_t ucx;
+    char plugin[PATH_MAX];
+    char why[2 * PATH_MAX];
+
+    daqiri_ucx_of_command(&ucx, command);
+    if ((ucx.libraries[DAQIRI_UCX_UCT][0] != '\0') &&
+        (daqiri_run_find_plugin(plugin, why, sizeof(why)) == 0)) {
+        daqiri_ucx_ask(&ucx, plugin, NULL, timeout);
+    }
+    probe_note_way(row, &ucx);
+    if ((device != NULL) &&
+        (probe_settings(&settings, device, port, &ucx, speaker) == 0)) {
+        probe_mpi_needs(row, &settings, mpi == &probe_mpis[0]);
+        probe_mpi_start(mpi, starter, row, &settings, capture, timeout);
+    }
+    daqiri_settings_cleanup(&settings);
+}
+
 void daqiri_probe_mpi(json_t *report, const char *device, unsigned port,
                       double timeout, const char *speaker)
 {
     static daqiri_capture_t capture;
-    daqiri_settings_t settings = {.count = 0};
     json_t *rows = daqiri_report_array(report, "mpi");
     const char *starter;
     json_t *row;
     size_t i;
 
-    if ((device != NULL) &&
-        (probe_settings(&settings, device, port, speaker) != 0)) {
-        device = NULL;
-    }
     for (i = 0; (i < sizeof(probe_mpis) / sizeof(probe_mpis[0])) &&
                 !daqiri_stop_asked(); ++i) {
         row = daqiri_report_row(rows);
@@ -492,6 +432,7 @@ void daqiri_probe_mpi(json_t *report, const char *device, unsigned port,
         daqiri_report_text(row, "result", DAQIRI_PROBE_ABSENT);
         daqiri_report_text(row, "starter", NULL);
         daqiri_report_text(row, "mpi_version", NULL);
+        probe_note_way(row, &(daqiri_ucx_t){.version = ""});
         daqiri_report_set(row, "memlock_bytes", json_null());
         daqiri_report_set(row, "memlock_max_bytes", json_null());
         daqiri_report_text(row, "error", NULL);
@@ -506,11 +447,7 @@ void daqiri_probe_mpi(json_t *report, const char *device, unsigned port,
         }
         daqiri_report_text(row, "starter", starter);
         daqiri_report_text(row, "result", DAQIRI_PROBE_SKIPPED);
-        if (device != NULL) {
-            probe_mpi_needs(row, &settings, i == 0);
-            probe_mpi_start(&probe_mpis[i], starter, row, &settings, &capture,
-                            timeout);
-        }
+        probe_mpi_try(&probe_mpis[i], starter, row, device, port, &capture,
+                      timeout, speaker);
     }
-    daqiri_settings_cleanup(&settings);
 }

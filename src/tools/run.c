@@ -38,6 +38,9 @@
  * as much. */
 #define RUN_SOFT_ROOM_NEEDED ((size_t)2 << 20)
 
+/* s for UCX to say its version. */
+#define RUN_ASK_TIMEOUT 10.0
+
 typedef struct run_opts {
     const char *device; /* auto, soft, or a name */
     const char *tls;
@@ -316,6 +319,74 @@ static void run_say_hosts(const run_opts_t *opts,
     }
 }
 
+/* ---- the way into UCX ---- */
+
+static void run_say_way(const daqiri_ucx_t *ucx)
+{
+    if ((ucx->version[0] == '\0') && (ucx->why[0] != '\0')) {
+        return; /* that was said, and it will come to nothing */
+    }
+    if (ucx->version[0] == '\0') {
+        fprintf(stderr, RUN_SPEAKER ": way into UCX: LD_PRELOAD, which works for "
+                "all; which UCX %s loads is not known beforehand\n",
+                ucx->whose);
+        return;
+    }
+    fprintf(stderr, RUN_SPEAKER ": way into UCX %s of %s (%s): ", ucx->version,
+            ucx->whose, ucx->libraries[DAQIRI_UCX_UCT]);
+    if (daqiri_ucx_loads_plugin(ucx)) {
+        fprintf(stderr, DAQIRI_UCX_PLUGIN_PATH ", from which it loads the "
+                "plugin itself\n");
+    } else if (daqiri_ucx_has_plugin_path(ucx)) {
+        fprintf(stderr, "LD_PRELOAD, for UCX_MODULES=%s keeps it from loading "
+                "the plugin\n", getenv("UCX_MODULES"));
+    } else {
+        fprintf(stderr, "LD_PRELOAD\n");
+    }
+}
+
+/* That a plugin which the loader refuses would end every program of the job, or
+ * leave it without daqiri, is known before it starts. What keeps it out of one UCX
+ * is said, and the job goes on: its ranks may be elsewhere, with another UCX. */
+static int run_choose_way(const run_opts_t *opts,
+                          const daqiri_run_device_t *device, daqiri_ucx_t *ucx)
+{
+    char plugin[PATH_MAX];
+    char why[2 * PATH_MAX];
+    char *preload;
+    int status;
+
+    /* the software device stands for libibverbs, which the plugin needs */
+    status = daqiri_run_preload(&preload, device, RUN_SPEAKER);
+    if (status != 0) {
+        free(preload);
+        return status;
+    }
+
+    if (daqiri_run_find_plugin(plugin, why, sizeof(why)) != 0) {
+        fprintf(stderr, RUN_SPEAKER ": %s\n", why);
+        free(preload);
+        return DAQIRI_EXIT_FAILED;
+    }
+    daqiri_ucx_of_command(ucx, opts->command);
+    if (ucx->libraries[DAQIRI_UCX_UCT][0] != '\0') {
+        daqiri_ucx_ask(ucx, plugin, preload, RUN_ASK_TIMEOUT);
+    } else {
+        daqiri_ucx_ask_plugin(ucx, plugin, preload, RUN_ASK_TIMEOUT);
+    }
+    free(preload);
+    if (ucx->broken[0] != '\0') {
+        fprintf(stderr, RUN_SPEAKER ": the plugin cannot be loaded here: %s\n",
+                ucx->broken);
+        return DAQIRI_EXIT_FAILED;
+    }
+    if (ucx->why[0] != '\0') {
+        fprintf(stderr, RUN_SPEAKER ": %s\n", ucx->why);
+    }
+    run_say_way(ucx);
+    return RUN_GO_ON;
+}
+
 static int run_exec(char **command)
 {
     int error;
@@ -330,6 +401,7 @@ int daqiri_run(int argc, char **argv)
     run_opts_t opts            = {.device = "auto", .tls = "daqiri"};
     daqiri_run_device_t device = {0};
     daqiri_settings_t settings = {0};
+    static daqiri_ucx_t ucx;
     int status;
 
     status = run_parse(argc, argv, &opts);
@@ -350,8 +422,14 @@ int daqiri_run(int argc, char **argv)
                 opts.tls);
     }
     run_say_hosts(&opts, &device);
+    if (daqiri_run_uses_plugin(opts.tls)) {
+        status = run_choose_way(&opts, &device, &ucx);
+        if (status != RUN_GO_ON) {
+            return status;
+        }
+    }
 
-    status = daqiri_run_env(&settings, opts.tls, &device, RUN_SPEAKER);
+    status = daqiri_run_env(&settings, opts.tls, &device, &ucx, RUN_SPEAKER);
     if (status == 0) {
         if (opts.print_env) {
             daqiri_settings_print(&settings, stdout);

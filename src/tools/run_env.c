@@ -2,6 +2,7 @@
 
 #include "run_env.h"
 #include "daqiri.h"
+#include "elf_file.h"
 #include "where.h"
 
 #include <ifaddrs.h>
@@ -65,21 +66,48 @@ int daqiri_run_has_network(const char *tls)
     return env_has_word(tls, "tcp") || env_has_word(tls, "all");
 }
 
-static int env_uses_plugin(const char *tls)
+int daqiri_run_uses_plugin(const char *tls)
 {
     return env_has_word(tls, "daqiri");
 }
 
-static int env_preload(char **preload_p, const daqiri_library_t *library,
-                       const char *speaker)
+static int env_look(const daqiri_library_t *library, char *path, char *why,
+                    size_t size)
 {
-    char path[PATH_MAX], tried[PATH_MAX];
+    char tried[PATH_MAX];
+
+    if (daqiri_find_library(library, path, tried) != 0) {
+        snprintf(why, size, "%s is in none of: %s", library->file, tried);
+        return -1;
+    }
+    return daqiri_elf_check(path, why, size);
+}
+
+int daqiri_run_find_plugin(char *path, char *why, size_t size)
+{
+    return env_look(&daqiri_library_plugin, path, why, size);
+}
+
+static int env_find(const daqiri_library_t *library, char *path,
+                    const char *speaker)
+{
+    char why[2 * PATH_MAX];
+
+    if (env_look(library, path, why, sizeof(why)) != 0) {
+        fprintf(stderr, "%s: %s\n", speaker, why);
+        return DAQIRI_EXIT_FAILED;
+    }
+    return 0;
+}
+
+static int env_preload(char **preload_p, const daqiri_library_t *library,
+                       int is_quiet, const char *speaker)
+{
+    char path[PATH_MAX];
     const char *present;
     size_t length;
 
-    if (daqiri_find_library(library, path, tried) != 0) {
-        fprintf(stderr, "%s: %s is in none of: %s\n", speaker, library->file,
-                tried);
+    if (env_find(library, path, speaker) != 0) {
         return DAQIRI_EXIT_FAILED;
     }
     if (strpbrk(path, DAQIRI_PRELOAD_SEPARATORS) != NULL) {
@@ -88,7 +116,7 @@ static int env_preload(char **preload_p, const daqiri_library_t *library,
         return DAQIRI_EXIT_FAILED;
     }
     length = daqiri_preload_add(preload_p, path, &present);
-    if ((length > 0) && !env_is_word(present, length, path)) {
+    if ((length > 0) && !is_quiet && !env_is_word(present, length, path)) {
         fprintf(stderr, "%s: LD_PRELOAD has %.*s already: that one is used, "
                 "not %s\n", speaker, (int)length, present, path);
     }
@@ -99,29 +127,84 @@ static int env_preload(char **preload_p, const daqiri_library_t *library,
  * The device first: the transport must see it when it looks. What the user
  * preloads comes before both, since a sanitizer or an allocator insists on it.
  */
-static int env_add_preload(daqiri_settings_t *settings, const char *tls,
-                           const daqiri_run_device_t *device,
-                           const char *speaker)
+static int env_preload_device(char **preload_p,
+                              const daqiri_run_device_t *device, int is_quiet,
+                              const char *speaker)
 {
     const char *old = getenv("LD_PRELOAD");
-    char *preload   = strdup((old != NULL) ? old : "");
-    int status      = 0;
 
-    if (preload == NULL) {
+    *preload_p = strdup((old != NULL) ? old : "");
+    if (*preload_p == NULL) {
         fprintf(stderr, "%s: no memory\n", speaker);
         return DAQIRI_EXIT_FAILED;
     }
-    if (device->is_soft) {
-        status = env_preload(&preload, &daqiri_library_softverbs, speaker);
-    }
-    if ((status == 0) && env_uses_plugin(tls)) {
-        status = env_preload(&preload, &daqiri_library_plugin, speaker);
+    return device->is_soft ? env_preload(preload_p, &daqiri_library_softverbs,
+                                         is_quiet, speaker) : 0;
+}
+
+int daqiri_run_preload(char **preload_p, const daqiri_run_device_t *device,
+                       const char *speaker)
+{
+    return env_preload_device(preload_p, device, 1, speaker);
+}
+
+static int env_add_preload(daqiri_settings_t *settings, int needs_plugin,
+                           const daqiri_run_device_t *device,
+                           const char *speaker)
+{
+    char *preload;
+    int status = env_preload_device(&preload, device, 0, speaker);
+
+    if ((status == 0) && needs_plugin) {
+        status = env_preload(&preload, &daqiri_library_plugin, 0, speaker);
     }
     if ((status == 0) && (preload[0] != '\0')) {
         daqiri_settings_add(settings, "LD_PRELOAD", preload);
     }
     free(preload);
     return status;
+}
+
+static int env_has_folder(const char *list, const char *folder)
+{
+    size_t length;
+
+    for (; *list != '\0'; list += length + (list[length] == ':')) {
+        length = strcspn(list, ":");
+        if (env_is_word(list, length, folder)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* UCX looks into all folders in order, and takes the first plugin of a name. */
+static int env_add_plugin_path(daqiri_settings_t *settings, const char *speaker)
+{
+    const char *old = getenv(DAQIRI_UCX_PLUGIN_PATH);
+    char path[PATH_MAX];
+    char *joined;
+
+    if (env_find(&daqiri_library_plugin, path, speaker) != 0) {
+        return DAQIRI_EXIT_FAILED;
+    }
+    *strrchr(path, '/') = '\0';
+    if (strchr(path, ':') != NULL) {
+        fprintf(stderr, "%s: %s cannot be in " DAQIRI_UCX_PLUGIN_PATH ": there "
+                "is a colon in it\n", speaker, path);
+        return DAQIRI_EXIT_FAILED;
+    }
+    if ((old != NULL) && (old[0] != '\0')) {
+        if (asprintf(&joined, "%s%s%s", old, env_has_folder(old, path) ? "" :
+                     ":", env_has_folder(old, path) ? "" : path) < 0) {
+            return DAQIRI_EXIT_FAILED;
+        }
+        daqiri_settings_add(settings, DAQIRI_UCX_PLUGIN_PATH, joined);
+        free(joined);
+    } else {
+        daqiri_settings_add(settings, DAQIRI_UCX_PLUGIN_PATH, path);
+    }
+    return 0;
 }
 
 /* Whether UCX's TCP takes it: it is up, and has an address. */
@@ -280,11 +363,18 @@ static void env_add_threshold(daqiri_settings_t *settings)
 }
 
 int daqiri_run_env(daqiri_settings_t *settings, const char *tls,
-                   const daqiri_run_device_t *device, const char *speaker)
+                   const daqiri_run_device_t *device, const daqiri_ucx_t *ucx,
+                   const char *speaker)
 {
+    int loads_plugin = daqiri_ucx_loads_plugin(ucx);
+    int needs_plugin = daqiri_run_uses_plugin(tls);
     int status;
 
-    status = env_add_preload(settings, tls, device, speaker);
+    status = env_add_preload(settings, needs_plugin && !loads_plugin, device,
+                             speaker);
+    if ((status == 0) && needs_plugin && loads_plugin) {
+        status = env_add_plugin_path(settings, speaker);
+    }
     if (status != 0) {
         return status;
     }
@@ -292,7 +382,7 @@ int daqiri_run_env(daqiri_settings_t *settings, const char *tls,
     if (device->name[0] != '\0') {
         env_add_devices(settings, tls, device);
     }
-    if (device->is_soft && env_uses_plugin(tls)) {
+    if (device->is_soft && daqiri_run_uses_plugin(tls)) {
         env_add_threshold(settings);
     }
     /* MPICH takes UCX's variables and needs none of its own; its starter

@@ -10,6 +10,7 @@
 
 #include "devices.h"
 #include "settings.h"
+#include "ucx.h"
 
 typedef struct daqiri_run_device {
     char name[DAQIRI_DEVICE_NAME_MAX]; /* empty: no RDMA device */
@@ -23,9 +24,22 @@ int daqiri_run_needs_device(const char *tls);
 /* Whether any of them goes over the host's own network. */
 int daqiri_run_has_network(const char *tls);
 
-/* Returns 0 or, when a library is missing, an exit status after one sentence
- * on stderr with `speaker` before it. */
+/* Whether daqiri is one of them. */
+int daqiri_run_uses_plugin(const char *tls);
+
+/* Where the plugin is, PATH_MAX long. Returns 0 or, when it is missing or not for
+ * programs of this system, -1 and a sentence. */
+int daqiri_run_find_plugin(char *path, char *why, size_t size);
+
+/* LD_PRELOAD as it is with the device in it: the caller's to free. Returns 0, or an
+ * exit status after one sentence. */
+int daqiri_run_preload(char **preload_p, const daqiri_run_device_t *device,
+                       const char *speaker);
+
+/* For a job that loads this UCX; all zero: any. Returns 0 or, when a library is
+ * missing, an exit status after one sentence on stderr with `speaker` before it. */
 int daqiri_run_env(daqiri_settings_t *settings, const char *tls,
-                   const daqiri_run_device_t *device, const char *speaker);
+                   const daqiri_run_device_t *device, const daqiri_ucx_t *ucx,
+                   const char *speaker);
 
 #endif

@@ -112,7 +112,7 @@ beside_tcp()
     # a line from each rank, and no other
     said_why "$ranks"
     [ "$(grep -c ' UCX ' "$job/out")" -eq "$ranks" ]
-    [ "$(grep -c -v '^daqiri run: device ' "$job/err")" -eq 0 ]
+    [ "$(grep -c -vE '^daqiri run: (device |way into UCX)' "$job/err")" -eq 0 ]
     # who has a neighbour on his host has him over daqiri
     [ "$(cat "$job/counters"/* | awk '$1 == "conns_up" { n += $2 } END { print n + 0 }')" -ge $((ranks == 4 ? 4 : 0)) ]
     [ "$(cat "$job/counters"/* | grep -c '^conns_failed [1-9]')" -eq 0 ]

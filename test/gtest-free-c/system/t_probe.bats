@@ -274,11 +274,108 @@ END
     has '.mpi == []'
 }
 
+# way: by which the plugin gets into the UCX of this system
+way()
+{
+    if [ "$(printf '1.22\n%s\n' "$T_UCX_VERSION" | sort -V | head -n 1)" = 1.22 ]; then
+        echo UCX_PLUGIN_PATH
+    else
+        echo LD_PRELOAD
+    fi
+}
+
+libuct=$(ldconfig -p | sed -n 's|.*libuct\.so\.0 .*=> ||p' | head -n 1)
+
+@test "which UCX, and by which way the plugin gets in: the loader's, a program's, an MPI's" {
+    daqiri probe -device soft -no-mpi -json
+    [ "$status" -eq 0 ]
+    valid probe
+    has ".ucx.library == \"$libuct\" and .ucx.way == \"$(way)\""
+    daqiri probe -device soft -no-mpi
+    grep -E "^which is +$libuct\$" <<<"$output"
+    grep -E "^daqiri gets in by +$(way)\$" <<<"$output"
+    # the loader's own answer is asked for, not a folder
+    mkdir opt
+    cp -L "$(dirname "$libuct")"/libuc{m,s,t,p}.so.0 opt/
+    with=(LD_LIBRARY_PATH="$PWD/opt")
+    for options in '' '-program ucx_perftest'; do
+        # shellcheck disable=SC2086
+        daqiri probe -device soft -no-mpi -json $options
+        [ "$status" -eq 0 ]
+        has ".ucx.library == \"$PWD/opt/libuct.so.0\" and .ucx.way == \"$(way)\" and .ucx.is_loaded"
+    done
+    with=()
+    for starter in $T_MPIRUN_OMPI $T_MPIRUN_MPICH; do
+        daqiri probe -device soft -no-mpi -json -program "$starter"
+        [ "$status" -eq 0 ]
+        has ".ucx.library == \"$libuct\" and .ucx.way == \"$(way)\""
+    done
+}
+
+@test "from 1.22 on the way is UCX_PLUGIN_PATH, unless UCX_MODULES keeps the plugin out" {
+    with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_VERSION_IS=1.22.0 UCX_MODULES=ib)
+    [ -n "$T_MPIRUN_OMPI$T_MPIRUN_MPICH" ] || skip 'there is no MPI'
+    daqiri probe -device soft -json
+    has '[.mpi[] | select(.result == "ok") | .ucx_version] | all(. == "1.22.0")'
+    has '[.mpi[].needs[] | .name] | all(. != "UCX_PLUGIN_PATH")'
+    has ".mpi[].needs[] | select(.name == \"LD_PRELOAD\") | .value | test(\"libuct_daqiri\")"
+    with+=(UCX_MODULES=all)
+    daqiri probe -device soft -json
+    has ".mpi[].needs[] | select(.name == \"UCX_PLUGIN_PATH\") | .value == \"$(dirname "$T_PLUGIN")\""
+    has ".mpi[].needs[] | select(.name == \"LD_PRELOAD\") | .value | test(\"libuct_daqiri\") | not"
+}
+
 @test "UCX of another version: why the plugin stays away" {
-    with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_VERSION_IS=1.99.7)
+    for version in 1.12.1 1.99.7; do
+        with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_VERSION_IS=$version)
+        daqiri probe -device soft -no-mpi -json
+        [ "$status" -eq 1 ]
+        valid probe
+        has ".ucx.result == \"failed\" and .ucx.is_loaded == false and .ucx.ucx_version == \"$version\" and .ucx.way == null and (.ucx.error | startswith(\"the plugin does not know this UCX and stays out of the job (this is UCX $version)\"))"
+    done
+}
+
+@test "no UCX, one that is there by half, one that does not say what it is, a program that shows none" {
+    mkdir opt
+    : > opt/libucs.so.0
+    with=(LD_LIBRARY_PATH="$PWD/opt")
     daqiri probe -device soft -no-mpi -json
     [ "$status" -eq 1 ]
-    has '.ucx.result == "failed" and .ucx.is_loaded == false and (.ucx.error | test("daqiri"))'
+    valid probe
+    has ".ucx.result == \"failed\" and .ucx.ucx_version == null and .ucx.error == \"UCX is not installed: $PWD/opt/libucs.so.0: file too short\""
+    with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_LACKS=ucp_get_version)
+    daqiri probe -device soft -no-mpi -json
+    [ "$status" -eq 1 ]
+    has '.ucx.error == "nothing tells its version: its libucp has no ucp_get_version" and .ucx.way == null'
+    # a libuct that has no libucp beside it
+    rm opt/*
+    cp -L "$(dirname "$libuct")"/libuc{m,s,t}.so.0 opt/
+    with=()
+    daqiri probe -child version -child-library "$PWD/opt/libuct.so.0"
+    [[ $output == *'"error":"nothing tells its version: there is no libucp beside it"'* ]]
+    daqiri probe -device soft -no-mpi -json -program sh
+    [ "$status" -eq 1 ]
+    has '.ucx.result == "failed" and .ucx.error == "which UCX sh loads is not known beforehand"'
+    daqiri probe -program ./nowhere
+    refused 2 '-program ./nowhere: there is no such command'
+}
+
+@test "a plugin for another processor, or one that the loader refuses" {
+    [ "$(uname -m)" != aarch64 ] || skip 'this is an aarch64'
+    mkdir -p tree/tools tree/softverbs/.libs tree/uct/daqiri/.libs
+    cp "$T_DAQIRI" tree/tools/daqiri
+    cp "$T_SOFTVERBS" tree/softverbs/.libs
+    cp "$T_PLUGIN" tree/uct/daqiri/.libs/libuct_daqiri.so.0
+    printf '\267\0' | dd of=tree/uct/daqiri/.libs/libuct_daqiri.so.0 bs=1 seek=18 conv=notrunc status=none
+    run --separate-stderr timeout 100 tree/tools/daqiri probe -device soft -no-mpi -json
+    [ "$status" -eq 1 ]
+    has ".ucx.result == \"failed\" and (.ucx.error | test(\"^$PWD/tree/uct/daqiri/.libs/libuct_daqiri.so.0 is for aarch64 \"))"
+    mkdir verbs
+    sed 's/_ibv_query_gid_ex\x00/_ibv_query_gid_e#\x00/g' "$(ldconfig -p | sed -n 's|.*libibverbs\.so\.1 .*=> ||p' | head -n 1)" > verbs/libibverbs.so.1
+    with=(LD_LIBRARY_PATH="$PWD/verbs" LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=active')
+    daqiri probe -no-mpi -json
+    [ "$status" -eq 1 ]
+    has '.ucx.result == "failed" and .ucx.way == null and (.ucx.error | test("undefined symbol: _ibv_query_gid_ex"))'
 }
 
 @test "the MPIs: what a rank may lock, what a job needs" {

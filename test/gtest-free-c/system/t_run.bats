@@ -302,6 +302,287 @@ lay_out()
     grep -E "^LD_PRELOAD=$PWD/root/.*/libsoftverbs.so:$PWD/root/.*/libuct_daqiri.so.0\$" <<<"$output"
 }
 
+# spoil LIBRARY KIND: empty, or for aarch64
+spoil()
+{
+    case $2 in
+        empty) : > "$1" ;;
+        aarch64) printf '\267\0' | dd of="$1" bs=1 seek=18 conv=notrunc status=none ;;
+    esac
+}
+
+@test "a plugin or a device for another processor, or that is nothing: a sentence, status 1" {
+    [ "$(uname -m)" != aarch64 ] || skip 'this is an aarch64'
+    for library in uct/daqiri/.libs/libuct_daqiri.so.0 softverbs/.libs/libsoftverbs.so; do
+        rm -rf tree
+        lay_out tree softverbs plugin
+        spoil "tree/$library" aarch64
+        run --separate-stderr tree/tools/daqiri run --device soft env
+        refused 1 "daqiri run: $PWD/tree/$library is for aarch64 (64 bits), and this program for "
+        spoil "tree/$library" empty
+        run --separate-stderr tree/tools/daqiri run --device soft env
+        refused 1 "daqiri run: $PWD/tree/$library is no library or program of this system"
+    done
+    # who does without them need not hear of them
+    spoil tree/uct/daqiri/.libs/libuct_daqiri.so.0 empty
+    run --separate-stderr tree/tools/daqiri run --tls tcp env
+    [ "$status" -eq 0 ]
+}
+
+# other_verbs NAME: a libibverbs in $PWD/verbs that calls what it has as NAME otherwise
+other_verbs()
+{
+    local from
+
+    from=$(ldconfig -p | sed -n 's|.*libibverbs\.so\.1 .*=> ||p' | head -n 1)
+    mkdir -p verbs
+    sed "s/$1\x00/${1%?}#\x00/g" "$from" > verbs/libibverbs.so.1
+    ! cmp -s "$from" verbs/libibverbs.so.1
+}
+
+@test "a libibverbs that lacks what the plugin needs: a sentence before any program dies of it, status 1" {
+    export LD_LIBRARY_PATH=$PWD/verbs
+    other_verbs _ibv_query_gid_ex
+    with_devices 'mlx5_0=active' run env
+    refused 1 "daqiri run: the plugin cannot be loaded here: $T_PLUGIN: undefined symbol: _ibv_query_gid_ex"
+    # the software device stands for that library
+    daqiri run --device soft ucx_perftest -x daqiri -d softverbs0:1 -t am_lat -l -n 200
+    [ "$status" -eq 0 ]
+    other_verbs IBVERBS_1.8
+    with_devices 'mlx5_0=active' run env
+    refused 1 "daqiri run: the plugin cannot be loaded here: $PWD/verbs/libibverbs.so.1: version \`IBVERBS_1.8' not found (required by $T_PLUGIN)"
+}
+
+# --- the way into UCX
+
+# other_ucx VERSION [VARIABLE=VALUE...]: UCX says that it is that
+other_ucx()
+{
+    with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_VERSION_IS="$1" "${@:2}")
+}
+
+libuct=$(ldconfig -p | sed -n 's|.*libuct\.so\.0 .*=> ||p' | head -n 1)
+
+# by_preload, by_plugin_path: so the plugin gets in, and not the other way
+by_preload()
+{
+    [ "$status" -eq 0 ]
+    grep -E "^export LD_PRELOAD='.*:?$T_PLUGIN'\$" <<<"$output"
+    [[ $output != *UCX_PLUGIN_PATH=* ]]
+}
+by_plugin_path()
+{
+    [ "$status" -eq 0 ]
+    grep -x -F "export UCX_PLUGIN_PATH='${1:-}$(dirname "$T_PLUGIN")'" <<<"$output"
+    grep -E "^export LD_PRELOAD='.*$T_SOFTVERBS'\$" <<<"$output"
+    grep -E "^export OMPI_MCA_mca_base_env_list_internal='LD_PRELOAD;UCX_PLUGIN_PATH;UCX_TLS" <<<"$output"
+}
+
+# has_module_path: the UCX of this system does
+has_module_path()
+{
+    [ "$(printf '1.22\n%s\n' "$T_UCX_VERSION" | sort -V | head -n 1)" = 1.22 ]
+}
+
+# by_its_way WHO: as the UCX of this system does
+by_its_way()
+{
+    if has_module_path; then
+        says "daqiri run: way into UCX $T_UCX_VERSION of $1 ($libuct): UCX_PLUGIN_PATH, from which it loads the plugin itself"
+        by_plugin_path
+    else
+        says "daqiri run: way into UCX $T_UCX_VERSION of $1 ($libuct): LD_PRELOAD"
+        by_preload
+    fi
+}
+
+@test "a program that is linked with UCX: the way of that one, also behind env, timeout and a starter" {
+    local words
+
+    for words in '' 'env A=b' 'timeout 60' 'mpirun.openmpi --mca pml ucx -np 2' 'nice -n 5 mpiexec.mpich -n 2'; do
+        case $words in
+            *mpi*) command -v "$(grep -o 'mpi[a-z.]*' <<<"$words" | head -n 1)" || continue ;;
+        esac
+        # shellcheck disable=SC2086
+        daqiri run --device soft --print-env $words ucx_perftest -t tag_lat
+        by_its_way ucx_perftest
+    done
+}
+
+@test "a program of an MPI, and one that shows nothing under an MPI's starter: the way of that MPI's UCX" {
+    local mpi starter program
+
+    for mpi in ompi mpich; do
+        case $mpi in
+            ompi) starter=$T_MPIRUN_OMPI ;;
+            mpich) starter=$T_MPIRUN_MPICH ;;
+        esac
+        [ -n "$starter" ] || continue
+        daqiri run --device soft --print-env "$starter" -np 2 sh ./script
+        by_its_way "$starter's MPI"
+        daqiri run --device soft --print-env "$starter" -np 2
+        by_its_way "$starter's MPI"
+        program=$T_TOP_BUILDDIR/src/tools/daqiri-mpi-sweep-$mpi
+        [ -x "$program" ] || continue
+        daqiri run --device soft --print-env "$program"
+        by_its_way "$program"
+    done
+    [ -n "$program" ] || skip 'there is no MPI'
+}
+
+@test "what shows no UCX: that is said, and the way that works for all is taken" {
+    for command in sh env /bin/true; do
+        daqiri run --device soft --print-env "$command"
+        by_preload
+        says "daqiri run: way into UCX: LD_PRELOAD, which works for all; which UCX $command loads is not known beforehand"
+    done
+    daqiri run --device soft --print-env
+    by_preload
+    says 'which UCX a command loads is not known beforehand'
+    # who does without the plugin need not hear of it
+    daqiri run --device soft --tls rc_verbs ucx_info -v
+    [[ $stderr != *UCX* ]]
+}
+
+# another_ucx: the UCX of this system in $PWD/opt, where the loader would not look
+another_ucx()
+{
+    mkdir -p opt
+    cp -L "$(dirname "$libuct")"/libuc{m,s,t,p}.so.0 opt/
+}
+
+@test "a UCX elsewhere, by LD_LIBRARY_PATH: that one" {
+    another_ucx
+    libuct=$PWD/opt/libuct.so.0
+    with=(LD_LIBRARY_PATH="$PWD/opt")
+    daqiri run --device soft --print-env ucx_perftest
+    by_its_way ucx_perftest
+}
+
+@test "an MPI elsewhere, with a UCX of its own: that one" {
+    local libmpi component
+
+    libmpi=$(ldconfig -p | sed -n 's|.*libmpi\.so\.40 .*=> ||p' | head -n 1)
+    [ -n "$libmpi" ] || skip 'there is no Open MPI'
+    another_ucx
+    libuct=$PWD/opt/libuct.so.0
+    mkdir -p mpi/bin mpi/lib/openmpi
+    cp -L "$libmpi" mpi/lib/libmpi.so.40
+    component=$(find "$(dirname "$(realpath "$libmpi")")/openmpi" -name mca_pml_ucx.so | head -n 1)
+    [ -z "$component" ] || cp "$component" mpi/lib/openmpi/
+    printf '#!/bin/sh\n' > mpi/bin/mpirun
+    chmod +x mpi/bin/mpirun
+    with=(LD_LIBRARY_PATH="$PWD/opt")
+    daqiri run --device soft --print-env mpi/bin/mpirun -np 2 sh ./script
+    by_its_way "mpi/bin/mpirun's MPI"
+}
+
+@test "from 1.22 on the plugin's folder is in UCX_PLUGIN_PATH, once, behind what is there" {
+    other_ucx 1.22.0
+    daqiri run --device soft --print-env ucx_perftest
+    by_plugin_path
+    says "daqiri run: way into UCX 1.22.0 of ucx_perftest ($libuct): UCX_PLUGIN_PATH, from which it loads the plugin itself"
+    with+=(UCX_PLUGIN_PATH=/nowhere)
+    daqiri run --device soft --print-env ucx_perftest
+    by_plugin_path /nowhere:
+    with+=(UCX_PLUGIN_PATH="/nowhere:$(dirname "$T_PLUGIN")")
+    daqiri run --device soft --print-env ucx_perftest
+    by_plugin_path /nowhere:
+    other_ucx 1.21.9
+    daqiri run --device soft --print-env ucx_perftest
+    by_preload
+    other_ucx 2.0.0
+    daqiri run --device soft --print-env ucx_perftest
+    by_plugin_path
+}
+
+@test "UCX_MODULES that keeps UCX from loading the plugin: it is preloaded, and that is said" {
+    for modules in ^daqiri ib ib,cma ^ib,daqiri; do
+        other_ucx 1.22.0 UCX_MODULES=$modules
+        daqiri run --device soft --print-env ucx_perftest
+        by_preload
+        says "LD_PRELOAD, for UCX_MODULES=$modules keeps it from loading the plugin"
+    done
+    for modules in all daqiri ib,daqiri ^ib; do
+        other_ucx 1.22.0 UCX_MODULES=$modules
+        daqiri run --device soft --print-env ucx_perftest
+        by_plugin_path
+    done
+    # an older one loads no plugin anyhow
+    other_ucx 1.21.0 UCX_MODULES=ib
+    daqiri run --device soft --print-env ucx_perftest
+    [[ $stderr != *UCX_MODULES* ]]
+}
+
+@test "a UCX that the plugin stays out of: its sentence, and the command runs" {
+    for version in 1.12.1 1.24.0 2.0.0; do
+        other_ucx "$version"
+        daqiri run --device soft --print-env ucx_perftest
+        [ "$status" -eq 0 ]
+        says "daqiri run: the plugin does not know this UCX and stays out of the job (this is UCX $version)"
+    done
+    other_ucx "$T_UCX_VERSION" T_UCX_SIZE_IS='uct_tcp_tl 1000'
+    daqiri run --device soft --print-env ucx_perftest
+    [ "$status" -eq 0 ]
+    says "daqiri run: the plugin does not know this UCX and stays out of the job (this is UCX $T_UCX_VERSION, but its uct_tcp_tl has 1000 bytes"
+    # that it is there twice is nothing to hear of
+    with=(LD_PRELOAD="$T_PLUGIN")
+    daqiri run --device soft --print-env ucx_perftest
+    [[ $stderr != *'stays out'* ]]
+}
+
+@test "a UCX that is there by half: what is missing" {
+    local program library
+
+    program=$(command -v ucx_perftest)
+    sed 's/libucp\.so\.0/libucp.so.7/g' "$program" > half
+    chmod +x half
+    daqiri run --device soft --print-env ./half
+    by_preload
+    says 'daqiri run: ./half cannot be loaded: libucp.so.7: cannot open shared object file'
+    mkdir opt
+    : > opt/libucs.so.0
+    with=(LD_LIBRARY_PATH="$PWD/opt")
+    daqiri run --device soft --print-env ucx_perftest
+    by_preload
+    says "daqiri run: ucx_perftest cannot be loaded: $PWD/opt/libucs.so.0: file too short"
+    # one that does not know the functions that the others ask it for
+    cp "$libuct" opt/libucs.so.0
+    daqiri run --device soft --print-env ucx_perftest
+    by_preload
+    [[ $stderr == *'daqiri run: UCX cannot be loaded: '* ]]
+    # it kills who loads it
+    with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_HAS=ucp_get_version)
+    daqiri run --device soft --print-env ucx_perftest
+    by_preload
+    says "daqiri run: the UCX $libuct does not say its version: the process that opened it died"
+}
+
+@test "a program for another processor, or linked statically: nothing gets into it, and that is said" {
+    [ "$(uname -m)" != aarch64 ] || skip 'this is an aarch64'
+    cp "$(command -v ucx_perftest)" other
+    spoil other aarch64
+    daqiri run --device soft --print-env ./other
+    [ "$status" -eq 0 ]
+    says 'daqiri run: ./other is for aarch64 (64 bits), and this program for '
+    [ -x /sbin/ldconfig.real ] || [ -x /sbin/ldconfig ] || skip 'ldconfig is not there'
+    # glibc's is, everywhere
+    daqiri run --device soft --print-env /sbin/ldconfig -p
+    [ "$status" -eq 0 ]
+    says 'daqiri run: /sbin/ldconfig is linked statically: nothing gets into it'
+}
+
+@test "daqiri gets in by the way that was chosen, in every UCX" {
+    daqiri run --device soft ucx_perftest -x daqiri -d softverbs0:1 -t am_lat -l -n 200
+    [ "$status" -eq 0 ]
+    [[ $output == *Final:* ]]
+    # and where the other way is there, too
+    with=(LD_PRELOAD="$T_PLUGIN")
+    daqiri run --device soft ucx_perftest -x daqiri -d softverbs0:1 -t am_lat -l -n 200
+    [ "$status" -eq 0 ]
+    [[ $output$stderr != *daqiri:* ]]
+}
+
 # --- the environment
 
 @test "what Open MPI needs is set" {
