@@ -43,9 +43,12 @@ EOF
 }
 
 @test "Open MPI: remote ranks get the environment, with -x and without" {
-    local options
+    local options preload=$T_SOFTVERBS:$T_PLUGIN folders=0
 
     need_mpi ompi
+    if [ "$(printf '1.22\n%s\n' "$T_UCX_VERSION" | sort -V | head -n 1)" = 1.22 ]; then
+        preload=$T_SOFTVERBS folders=2 # UCX loads the plugin itself
+    fi
     fake_ssh
     export UCX_LOG_LEVEL=warn MINE=3
     for options in '' '-x MINE'; do
@@ -53,7 +56,8 @@ EOF
         timeout 60 "$T_DAQIRI" run --device soft "$T_MPIRUN_OMPI" $options -np 2 \
             --host localhost,elsewhere env >out 2>err || { cat err; false; }
         [ "$(grep -c '^OMPI_COMM_WORLD_RANK=' out)" -eq 2 ]
-        [ "$(grep -c "^LD_PRELOAD=$T_SOFTVERBS:$T_PLUGIN\$" out)" -eq 2 ]
+        [ "$(grep -c "^LD_PRELOAD=$preload\$" out)" -eq 2 ]
+        [ "$(grep -c "^UCX_PLUGIN_PATH=$(dirname "$T_PLUGIN")\$" out)" -eq "$folders" ]
         [ "$(grep -c '^UCX_TLS=daqiri$' out)" -eq 2 ]
         [ "$(grep -c '^UCX_NET_DEVICES=softverbs0:1$' out)" -eq 2 ]
         [ "$(grep -c '^UCX_LOG_LEVEL=warn$' out)" -eq 2 ]
