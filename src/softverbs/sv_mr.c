@@ -13,8 +13,8 @@
  * RECV names, and look at the keys each time that they take it. So taking each
  * lock once is enough to know that they have stopped.
  *
- * Registration pins what it names, on hardware. Here the pages are made then, if they
- * were never touched: whoever registers a buffer expects no fault at the first message.
+ * Registration pins what it names, on hardware. Here the pages of a buffer are made then,
+ * if they were never touched: whoever registers it expects no fault at the first message.
  */
 #include "sv_fault.h"
 
@@ -48,6 +48,10 @@ static bool sv_range_is_mapped(const void *addr, size_t length)
     return (length == 0) || (msync((void*)start, end - start, MS_ASYNC) == 0);
 }
 
+/* What is larger than this was filled by its user before, or is kept for a day that
+ * may not come: it is not ours to take so much memory from the machine. */
+#define SV_MAKE_MAX (16ul << 20)
+
 /* The kernel may be too old to be asked (before 5.14), or the memory of a kind that
  * cannot be made: then it comes with the first use, as ever. */
 static void sv_range_make(void *addr, size_t length, unsigned access)
@@ -57,7 +61,7 @@ static void sv_range_make(void *addr, size_t length, unsigned access)
                               ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     int saved       = errno;
 
-    if (length > 0) {
+    if ((length > 0) && (length <= SV_MAKE_MAX)) {
         (void)madvise((void*)start, (uintptr_t)addr + length - start, advice);
     }
     errno = saved;

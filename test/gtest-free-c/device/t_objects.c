@@ -464,6 +464,16 @@ START_TEST(test_mr_pages)
     ck_assert_int_eq(ibv_dereg_mr(mr), 0);
     ck_assert_int_eq(munmap(memory, PAGES * 4096ul), 0);
 
+    /* so much is not filled for nothing */
+    memory = mmap(NULL, 32ul << 20, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    mr = ibv_reg_mr(end.pd, memory, 32ul << 20, T_ACCESS_ALL);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert(t_is_softroce() || (pages_there(memory, PAGES) == 0));
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(munmap(memory, 32ul << 20), 0);
+
     fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     memory = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
