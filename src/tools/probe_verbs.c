@@ -475,6 +475,28 @@ static int probe_atomics(probe_try_t *try)
     return 0;
 }
 
+/* A device that registers memory of another, such as a GPU's, looks at the descriptor
+ * that stands for it, and finds that this is none. */
+static int probe_dmabuf(probe_try_t *try)
+{
+    struct ibv_mr *mr;
+
+    if (probe_connected(try, try->opts) != 0) {
+        return -1;
+    }
+    errno = 0;
+    mr    = ibv_reg_dmabuf_mr(try->rc.pd, 0, 4096, 0, -1,
+                              IBV_ACCESS_LOCAL_WRITE);
+    if (mr != NULL) {
+        ibv_dereg_mr(mr);
+    } else if (errno != EBADF) {
+        return daqiri_fail_verb(&try->failure, "ibv_reg_dmabuf_mr", errno);
+    }
+    snprintf(try->detail, sizeof(try->detail), "memory of other devices can be "
+             "registered, from UCX 1.14 on");
+    return 0;
+}
+
 /* Armed, then woken by the completion and not by the time-out. */
 static int probe_events(probe_try_t *try)
 {
@@ -545,6 +567,7 @@ static const probe_step_t probe_steps[] = {
     {"inline", probe_inline, 0, PROBE_UP | PROBE_COMPLETION},
     {"sge", probe_sge, 0, PROBE_UP | PROBE_COMPLETION},
     {"atomics", probe_atomics, 0, PROBE_UP | PROBE_RTS},
+    {"dmabuf", probe_dmabuf, 0, PROBE_UP},
     {"events", probe_events, 0, PROBE_UP | PROBE_COMPLETION},
     {"uc", probe_uc, 0, PROBE_UP}
 };

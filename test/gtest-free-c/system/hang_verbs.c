@@ -7,7 +7,7 @@
  * the process; "refuse:ibv_reg_mr" fails with ENOMEM. Changes of state of a
  * queue pair are called init, rtr, rts. "class:184" refuses a path whose traffic
  * class is not that; "spoil:20" turns over a bit of that byte of each message
- * that arrives.
+ * that arrives. "has:dmabuf" registers memory of other devices, if it were given some.
  */
 
 #include <dlfcn.h>
@@ -57,6 +57,22 @@ static int hang_now(const char *verb)
         }
     }
     return 0;
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+                                 size_t length, uint64_t iova, int fd,
+                                 int access)
+{
+    const char *text = getenv("HANG_VERBS");
+    const int has_it = (text != NULL) && (strcmp(text, "has:dmabuf") == 0);
+
+    (void)pd;
+    (void)offset;
+    (void)length;
+    (void)iova;
+    (void)access;
+    errno = !has_it ? EOPNOTSUPP : (fd < 0) ? EBADF : ENOMEM;
+    return NULL;
 }
 
 static void *hang_next(const char *verb)

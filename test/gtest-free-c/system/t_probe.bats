@@ -25,8 +25,9 @@ wedged()
     daqiri probe -device soft -no-ucx -json
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
-    has '[.steps[].name] == ["device", "port", "pd", "memory", "cq", "qp", "init", "rtr", "rts", "completion", "ah", "srq", "inline", "sge", "atomics", "events", "uc"]'
-    has '[.steps[] | select(.result != "ok") | .name] == ["uc"]'
+    has '[.steps[].name] == ["device", "port", "pd", "memory", "cq", "qp", "init", "rtr", "rts", "completion", "ah", "srq", "inline", "sge", "atomics", "dmabuf", "events", "uc"]'
+    has '[.steps[] | select(.result != "ok") | .name] == ["dmabuf", "uc"]'
+    has '.steps[] | select(.name == "dmabuf") | .result == "absent" and .failure_class == "unsupported"'
     has '.steps[] | select(.name == "uc") | .result == "absent" and .failure_class == "unsupported" and (.error | test("this device has RC and UD"))'
     has '.steps[] | select(.name == "sge") | .detail == "claims 16, 16 sent as one message"'
     has '.usable and .device == "softverbs0" and .ucx == null'
@@ -118,6 +119,15 @@ slow_mpi()
     has '.steps[] | select(.name == "rtr") | .failure_class == "rtr_refused"'
 }
 
+@test "a device that registers memory of other devices" {
+    wedged has:dmabuf
+    [ "$status" -eq 0 ]
+    [ "$(result dmabuf)" = ok ]
+    wedged nothing
+    [ "$status" -eq 0 ]
+    [ "$(result dmabuf)" = absent ]
+}
+
 # spoils WORD STEP: with HANG_VERBS=WORD that step is the first that is not ok.
 spoils()
 {
@@ -152,7 +162,7 @@ END
     for pair in ibv_create_srq=srq ibv_create_comp_channel=events; do
         wedged "refuse:${pair%=*}"
         [ "$status" -eq 0 ]
-        has "[.steps[] | select(.result != \"ok\") | .name] == ([\"${pair#*=}\", \"uc\"])"
+        has "[.steps[] | select(.result != \"ok\") | .name] | sort == ([\"${pair#*=}\", \"dmabuf\", \"uc\"] | sort)"
         has '.usable'
     done
     with=(SOFTVERBS_FAULTS='complete status=REM_OP_ERR op=atomic' SOFTVERBS_FAULTS_LOG=/dev/null)
@@ -395,11 +405,11 @@ libuct=$(ldconfig -p | sed -n 's|.*libuct\.so\.0 .*=> ||p' | head -n 1)
     daqiri probe -device soft -no-ucx -csv
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = 'name,result,needed,ms,failure_class,detail,error' ]
-    [ "${#lines[@]}" -eq 18 ]
+    [ "${#lines[@]}" -eq 19 ]
     [[ ${lines[10]} == completion,ok,yes,* ]]
     daqiri probe -device soft -no-ucx
     [ "$status" -eq 0 ]
-    [ "$(grep -c -E '^[a-z]+ +(ok|absent) ' <<<"$output")" -eq 17 ]
+    [ "$(grep -c -E '^[a-z]+ +(ok|absent) ' <<<"$output")" -eq 18 ]
     [ "${lines[-1]}" = 'usable    yes' ]
 }
 
