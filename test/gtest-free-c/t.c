@@ -11,11 +11,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -323,6 +326,57 @@ static void t_stop_printer(pid_t pid)
     }
 }
 
+static int t_is_same_file(const char *one, const char *other)
+{
+    struct stat stat_one, stat_other;
+
+    return (stat(one, &stat_one) == 0) && (stat(other, &stat_other) == 0) &&
+           (stat_one.st_dev == stat_other.st_dev) &&
+           (stat_one.st_ino == stat_other.st_ino);
+}
+
+static int t_is_of_ucx(const char *name)
+{
+    static const char *names[] = {"libucm.so.0", "libucs.so.0", "libuct.so.0",
+                                  "libucp.so.0"};
+    size_t i;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Names may differ: a folder may be a link, a library may know its own folder. */
+static int t_ucx_check_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const char *name = strrchr(info->dlpi_name, '/');
+    char path[PATH_MAX];
+
+    (void)size;
+    if ((name == NULL) || !t_is_of_ucx(name + 1)) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%s%s", (const char*)arg, name);
+    if (!t_is_same_file(path, info->dlpi_name)) {
+        fprintf(stderr, "test harness: the UCX to test is in %s, and this process has %s\n",
+                (const char*)arg, info->dlpi_name);
+        exit(99);
+    }
+    return 0;
+}
+
+void t_ucx_check(void)
+{
+    char *lib = getenv("T_UCX_LIB");
+
+    if (lib != NULL) {
+        dl_iterate_phdr(t_ucx_check_object, lib);
+    }
+}
+
 int t_main(const t_suite_func_t *suites, size_t count)
 {
     char path[32];
@@ -331,6 +385,7 @@ int t_main(const t_suite_func_t *suites, size_t count)
     int failed;
     size_t i;
 
+    t_ucx_check();
     printf("# seed: T_SEED=0x%" PRIx64 "\n", t_seed());
     printer = t_start_printer();
 

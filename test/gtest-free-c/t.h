@@ -96,6 +96,11 @@ enum { T_MARKS = 100 };
  * that software emulates, 20 to 50 times slower. */
 int t_is_softroce(void);
 
+/* Ends the program with a sentence if T_UCX_LIB names the UCX that is to be tested
+ * (contrib/check-ucx) and another one is in this process. t_main() calls it; a main() of
+ * one's own does so when its UCX is loaded. */
+void t_ucx_check(void);
+
 /* The seed of this run: T_SEED, or a new one each time. */
 uint64_t t_seed(void);
 

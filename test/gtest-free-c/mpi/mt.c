@@ -206,6 +206,7 @@ int main(int argc, char **argv)
     int i;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &mt.threads);
+    t_ucx_check();
     MPI_Comm_rank(MPI_COMM_WORLD, &mt.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mt.np);
     mt.seed = (seed != NULL) ? strtoull(seed, NULL, 0) : (uint64_t)getpid();

@@ -541,6 +541,7 @@ int main(int argc, char **argv)
     if (getenv("STORM_STARTED") == NULL) {
         return storm_restart(argv);
     }
+    t_ucx_check();
     if (storm_read_options(argc, argv) != 0) {
         fputs(usage, stderr);
         return 2;
