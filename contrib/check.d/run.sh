@@ -104,6 +104,18 @@ part_cppcheck()
         "$top/test/gtest-free-c/t.c"
 }
 
+# Another processor: its compiler alone. contrib/setup does not install it.
+part_aarch64()
+{
+    if ! command -v "${AARCH64_CC:-aarch64-linux-gnu-gcc}" >/dev/null; then
+        echo 'aarch64: no compiler for it is installed (gcc-aarch64-linux-gnu)' \
+            >> "$build_root/log/skips"
+        echo '0 passed, 0 failed, 1 skipped'
+        return
+    fi
+    exec setsid "$check_d/aarch64"
+}
+
 # The archive must hold all that a build, its tests' build and an installation
 # need. The tests themselves run elsewhere.
 part_distcheck()

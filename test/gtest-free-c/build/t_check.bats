@@ -35,6 +35,12 @@ EOS
 echo "fuzz $*"
 eval "${fuzz_result:-true}"
 EOS
+    cat > "$tree/contrib/check.d/aarch64" <<'EOS'
+#!/bin/bash
+echo "${aarch64_result:-3 passed, 0 failed, 0 skipped}"
+[[ ${aarch64_result:-} != *failed* ]]
+EOS
+    export AARCH64_CC=true
     chmod +x "$tree/contrib/setup" "$tree/contrib/check.d/long"/*
     replace cppcheck ''
     # Each test has two cases that pass, and one that is skipped.
@@ -104,7 +110,7 @@ refuses()
 @test "--all is everything else, too" {
     run -0 check --all
     [ "$(ran | tr '\n' ' ')" = 'asan/build/t asan/device/t asan/fuzz/t asan/transport/t asan/unit/t debug/mpi/t release/build/t release/device/t release/fuzz/t release/mpi/t release/softroce/t release/storm/t release/system/t release/transport/t release/unit/t release/unit/t_mutants release/vm/t release/walls/t tsan/build/t tsan/device/t tsan/transport/t tsan/unit/t ' ]
-    for part in ucx-ci fuzz-short cppcheck distcheck; do
+    for part in ucx-ci fuzz-short cppcheck aarch64 distcheck; do
         [[ $output == *"check: $part: "* ]]
     done
 }
@@ -192,6 +198,16 @@ check:     log:   $DAQIRI_BUILD_ROOT/asan/test/gtest-free-c/device/t.log"* ]]
     run -1 check --only asan/unit --only release/unit
     [[ $output == *'FAILED: asan: build'* ]]
     [ "$(ran | tr '\n' ' ')" = 'release/unit/t release/unit/t_mutants ' ]
+}
+
+@test "another processor: what does not compile for it fails; without a compiler it is a skip" {
+    run -0 check --only aarch64
+    [[ $output == *'check: aarch64: 3 passed, 0 failed, 0 skipped'* ]]
+    aarch64_result='2 passed, 1 failed, 0 skipped' run -1 check --only aarch64
+    [[ $output == *'check: FAILED: aarch64'* ]]
+    AARCH64_CC=none run -0 check --only aarch64
+    [[ $output == *'check: aarch64: 0 passed, 0 failed, 1 skipped'* ]]
+    [[ $output == *'1 aarch64: no compiler for it is installed (gcc-aarch64-linux-gnu)'* ]]
 }
 
 @test "why something was skipped, and the seconds of each part" {

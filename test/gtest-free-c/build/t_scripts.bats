@@ -10,6 +10,7 @@ setup()
 {
     contrib=$T_TOP_SRCDIR/contrib
     fake=$BATS_TEST_TMPDIR/bin
+    cd "$BATS_TEST_TMPDIR" || return 1
     mkdir -p "$fake"
     export DAQIRI_BUILD_ROOT=$BATS_TEST_TMPDIR/build
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
@@ -211,4 +212,28 @@ setup_vm_with_fakes()
     [ "${lines[0]}" = 'setup: contrib/vm/run is for amd64 only; going on without it' ]
     [ "${lines[1]}" = 'setup: ready' ]
     [ ! -e "$BATS_TEST_TMPDIR/apt-calls" ]
+}
+
+@test "aarch64: what holds on another processor alone is found" {
+    command -v aarch64-linux-gnu-gcc >/dev/null ||
+        skip 'gcc-aarch64-linux-gnu is not installed'
+    mkdir -p tree/contrib/check.d tree/src/dq
+    cp "$contrib/lib.sh" tree/contrib/
+    cp "$contrib/check.d/aarch64" tree/contrib/check.d/
+    run -1 tree/contrib/check.d/aarch64
+    [ "$output" = "aarch64: $PWD/tree/src has no source" ]
+    echo 'int dq_sum(int a, int b) { return a + b; }' > tree/src/dq/dq_sum.c
+    run -0 tree/contrib/check.d/aarch64
+    [ "$output" = '1 passed, 0 failed, 0 skipped' ]
+    echo 'void dq_time(void) { __asm__ volatile("rdtsc"); }' > tree/src/dq/dq_time.c
+    run -1 tree/contrib/check.d/aarch64
+    [[ $output == *'rdtsc'*'FAILED: src/dq/dq_time.c'* ]]
+    [ "${lines[-1]}" = '1 passed, 1 failed, 0 skipped' ]
+}
+
+@test "aarch64: no compiler, and an option that there is not" {
+    AARCH64_CC=none run -1 "$contrib/check.d/aarch64"
+    [ "$output" = 'aarch64: none is not installed' ]
+    run -2 "$contrib/check.d/aarch64" --nonsense
+    [ "$output" = 'aarch64: unknown option "--nonsense" (try aarch64 --help)' ]
 }
