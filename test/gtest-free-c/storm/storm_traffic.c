@@ -130,13 +130,17 @@ static void storm_on_sent(void *request, ucs_status_t status, void *arg)
 }
 
 
+/* Bytes are what is meant without a datatype, too; but UCP 1.16 then takes a put for one of
+ * none, and ends it well. */
 static ucp_request_param_t storm_send_param(ucp_send_nbx_callback_t done,
                                             storm_op_t *op)
 {
     return (ucp_request_param_t){
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                         UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_DATATYPE |
                         UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+        .datatype     = ucp_dt_make_contig(1),
         .cb.send      = done,
         .user_data    = op,
     };
