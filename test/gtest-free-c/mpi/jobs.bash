@@ -24,6 +24,8 @@ jobs_setup()
             ;;
         [6-9]) export PRTE_MCA_mapby=:oversubscribe PRTE_MCA_bindto=none ;;
     esac
+    # Open MPI does not take such a UCX for MPI_THREAD_MULTIPLE: mt asks for less
+    ucx_info -b | grep -q '^#define ENABLE_MT *1' || export T_UCX_THREADS=no
     export OMPI_MCA_mpi_yield_when_idle=1
     export OMPI_MCA_plm_rsh_agent=/bin/false
     export PRTE_MCA_plm_ssh_agent=/bin/false

@@ -200,12 +200,19 @@ static void mt_run(const mt_case_t *test)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+int mt_ucx_has_threads(void)
+{
+    return getenv("T_UCX_THREADS") == NULL;
+}
+
 int main(int argc, char **argv)
 {
     const char *seed = getenv("T_SEED");
     int i;
 
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &mt.threads);
+    MPI_Init_thread(&argc, &argv,
+                    mt_ucx_has_threads() ? MPI_THREAD_MULTIPLE
+                                         : MPI_THREAD_SINGLE, &mt.threads);
     t_ucx_check();
     MPI_Comm_rank(MPI_COMM_WORLD, &mt.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mt.np);

@@ -39,6 +39,9 @@ extern mt_t mt;
 /* Random numbers: the same on every rank for the same salt. */
 t_rng_t mt_rng(uint64_t salt);
 
+/* True unless this UCX was built without support for threads. */
+int mt_ucx_has_threads(void);
+
 void mt_fail(const char *file, int line, const char *what)
         __attribute__((noreturn));
 

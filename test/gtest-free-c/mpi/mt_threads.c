@@ -89,15 +89,17 @@ static void *mt_pair_main(void *arg)
     return NULL;
 }
 
-/* False, and said why: this MPI does not let threads call it at once. */
+/* False, and said why: this MPI, or its UCX, does not let threads call it at once. */
 static int mt_has_threads(void)
 {
     if (mt.threads >= MPI_THREAD_MULTIPLE) {
         return 1;
     }
     if (mt.rank == 0) {
-        printf("# skip: this MPI gives thread level %d, not "
-               "MPI_THREAD_MULTIPLE\n", mt.threads);
+        printf("# skip: this %s gives thread level %d, not "
+               "MPI_THREAD_MULTIPLE\n",
+               mt_ucx_has_threads() ? "MPI" : "UCX (built without --enable-mt)",
+               mt.threads);
     }
     return 0;
 }

@@ -22,14 +22,20 @@ setup()
 sentence='softverbs0:1: the peer is on another fabric: a device in user space connects processes of one user on one host that share /dev/shm and the PID namespace (GID fd'
 
 # other_host WAY...: a stand-in for ssh that starts what it is given here, by WAY,
-# with nothing of this environment
+# with nothing of this environment but where the UCX is that is tested, if not the
+# system's: every host has to have the same one
 other_host()
 {
+    local name
+
     "$@" true 2>/dev/null || skip "$1 $2 is not allowed here"
     {
         # options, and the name of the host
         printf '#!/bin/sh\nwhile [ "$1" = -x ]; do shift; done\nshift\nexec env -i PATH="$PATH" HOME="$HOME"'
         printf ' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1'
+        for name in LD_LIBRARY_PATH T_UCX_LIB T_UCX_THREADS; do
+            [ -z "${!name:-}" ] || printf ' %s=%q' "$name" "${!name}"
+        done
         printf ' %q' "$@"
         printf ' sh -c "$*"\n'
     } >ssh
