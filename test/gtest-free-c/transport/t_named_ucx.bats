@@ -7,6 +7,7 @@
 setup()
 {
     [ "$T_FLAVOUR" = release ] || skip 'contrib/check-ucx tests the release build'
+    [ -z "${T_UCX:-}" ] || skip "these tests are linked with the UCX in $T_UCX"
     top=$T_TOP_BUILDDIR/test/gtest-free-c
     test=$top/transport/t_options
     from=$(dirname "$(ldd "$(command -v ucx_info)" | sed -n 's|.*libucp\.so\.0 => \(.*\) (.*|\1|p')")
