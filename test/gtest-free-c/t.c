@@ -361,8 +361,8 @@ static int t_ucx_check_object(struct dl_phdr_info *info, size_t size, void *arg)
     }
     snprintf(path, sizeof(path), "%s%s", (const char*)arg, name);
     if (!t_is_same_file(path, info->dlpi_name)) {
-        fprintf(stderr, "test harness: the UCX to test is in %s, and this process has %s\n",
-                (const char*)arg, info->dlpi_name);
+        fprintf(stderr, "test harness: the UCX to test is in %s, and this process "
+                "has %s\n", (const char*)arg, info->dlpi_name);
         exit(99);
     }
     return 0;

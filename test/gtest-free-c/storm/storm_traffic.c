@@ -130,8 +130,8 @@ static void storm_on_sent(void *request, ucs_status_t status, void *arg)
 }
 
 
-/* Bytes are what is meant without a datatype, too; but UCP 1.16 then takes a put for one of
- * none, and ends it well. */
+/* Bytes are what is meant without a datatype, too; but UCP 1.16 then takes a put for
+ * one of none, and ends it well. */
 static ucp_request_param_t storm_send_param(ucp_send_nbx_callback_t done,
                                             storm_op_t *op)
 {

@@ -324,14 +324,17 @@ other_verbs()
     done
 }
 
+# is_since VERSION: this UCX is that or newer
+is_since()
+{
+    [ "$(printf '%s\n' "$1" "$T_UCX_VERSION" | sort -V | head -n 1)" = "$1" ]
+}
+
 # has_module_path: UCX looks for modules where it is told to, from 1.22 on
 has_module_path()
 {
-    local version
-
-    version=$(ucx_info -v | sed -n 's/.*[Vv]ersion:* \([0-9.]*\).*/\1/p' | head -n 1)
-    [ "$(printf '1.22\n%s\n' "$version" | sort -V | head -n 1)" = 1.22 ] ||
-        skip "UCX $version loads the modules that it was compiled with"
+    is_since 1.22 ||
+        skip "UCX $T_UCX_VERSION loads the modules that it was compiled with"
 }
 
 # is_missed: who asks for daqiri hears from UCX that it is not there. What ucx_info's
@@ -481,13 +484,22 @@ thresholds()
     get=$(sed -n 's/.*get\[0\]: .*bcopy>[.]*\([0-9]*\)[.]*<zcopy.*/\1/p' <<<"$output")
 }
 
+# get_is_at_most BYTES: from 1.22 on ucx_info tells nothing of gets
+get_is_at_most()
+{
+    if is_since 1.22 && [[ $output != *'get[0]'* ]]; then
+        return 0
+    fi
+    [ "$get" -le "$1" ]
+}
+
 @test "on softverbs UCP copies up to some 4 KiB" {
     thresholds
     [ "$zcopy" -ge 3500 ]
     [ "$zcopy" -le 4500 ]
     # a later UCP does not count what a look into a cache costs here
     [[ $T_UCX_VERSION != 1.13.* ]] || [ "$get" -ge 2500 ]
-    [ "$get" -le 4500 ]
+    get_is_at_most 4500
     [ "$short" -ge 2500 ]
     [ "$short" -lt "$zcopy" ]
 }
@@ -538,7 +550,7 @@ thresholds()
     thresholds UCX_DAQIRI_MD_RCACHE_OVERHEAD=180ns
     [ "$short" -le 1500 ]
     [ "$zcopy" -le 2000 ]
-    [ "$get" -le 2000 ]
+    get_is_at_most 2000
 }
 
 @test "what is polled lies within a page" {
