@@ -50,6 +50,7 @@ two_hosts()
     local where=(--host "$hosts")
 
     need_mpi "$mpi"
+    [ "$mpi" != ompi ] || need_remote_environment
     [ "$mpi" = ompi ] ||
         where=(-launcher ssh -launcher-exec "$PWD/ssh" -hosts "$hosts")
     job_run "$mpi" "$tls" "$mpi" "$np" "${where[@]}" \

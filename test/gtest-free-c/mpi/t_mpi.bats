@@ -4,6 +4,7 @@
 # MPI programs over UCX_TLS=daqiri, under both MPIs, with 1, 2, 4 and 8 ranks
 # on whatever cores there are. Every payload is checked by the program; here,
 # that daqiri carried it, and that nothing was left behind or complained about.
+# T_NP="1 2" has the cases run with these numbers of ranks instead.
 
 load jobs
 
@@ -18,7 +19,7 @@ every_np()
     local np
 
     need_mpi "$1"
-    for np in 1 2 4 8; do
+    for np in ${T_NP:-1 2 4 8}; do
         job_ok "$2" daqiri "$1" "$np" \
             "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$1" "$2"
         job_carried
@@ -35,7 +36,8 @@ every_np_one_sided()
     local np
 
     every_np "$@"
-    for np in 2 4 8; do
+    for np in ${T_NP:-1 2 4 8}; do
+        [ "$np" -gt 1 ] || continue
         job=$BATS_TEST_TMPDIR/$2.$np
         job_was_one_sided
     done
@@ -64,7 +66,9 @@ every_np_one_sided()
 @test "MPICH: thousands of unexpected messages" { every_np mpich unexpected; }
 @test "MPICH: random traffic" { every_np mpich random; }
 @test "MPICH: MPI_THREAD_MULTIPLE" { every_np mpich threads; }
-@test "MPICH: elements that lie apart" { every_np mpich types; }
+# MPICH 4.2 looks for its place in the elements anew for each fragment: two ranks take 13 s
+# of each processor, over tcp as well.
+@test "MPICH: elements that lie apart" { JOB_LIMIT=300 every_np mpich types; }
 @test "MPICH: one-sided windows" { every_np_one_sided mpich windows; }
 @test "MPICH: one-sided atomics" { every_np mpich atomics; }
 @test "MPICH: collectives" { every_np mpich collectives; }

@@ -46,6 +46,7 @@ EOF
     local options preload=$T_SOFTVERBS:$T_PLUGIN folders=0
 
     need_mpi ompi
+    need_remote_environment
     if [ "$(printf '1.22\n%s\n' "$T_UCX_VERSION" | sort -V | head -n 1)" = 1.22 ]; then
         preload=$T_SOFTVERBS folders=2 # UCX loads the plugin itself
     fi
@@ -56,6 +57,7 @@ EOF
         timeout 60 "$T_DAQIRI" run --device soft "$T_MPIRUN_OMPI" $options -np 2 \
             --host localhost,elsewhere env >out 2>err || { cat err; false; }
         [ "$(grep -c '^OMPI_COMM_WORLD_RANK=' out)" -eq 2 ]
+        [ "$(grep -c '^OMPI_COMM_WORLD_LOCAL_RANK=0' out)" -eq 2 ]
         [ "$(grep -c "^LD_PRELOAD=$preload\$" out)" -eq 2 ]
         [ "$(grep -c "^UCX_PLUGIN_PATH=$(dirname "$T_PLUGIN")\$" out)" -eq "$folders" ]
         [ "$(grep -c '^UCX_TLS=daqiri$' out)" -eq 2 ]
