@@ -116,6 +116,23 @@ setup_vm_with_fakes()
     [ ${#lines[@]} -eq 2 ]
 }
 
+@test "setup: fewer packages with --lean, and none with --no-packages" {
+    replace dpkg-query 'case $* in *" bats" | *" clang") ;; *) printf installed ;; esac'
+    run -0 setup_with_fakes --no-packages
+    [ ! -e "$BATS_TEST_TMPDIR/apt-calls" ]
+    run -0 setup_with_fakes --lean
+    grep -qx 'apt-get install -y --no-install-recommends bats' "$BATS_TEST_TMPDIR/apt-calls"
+    run -0 setup_with_fakes
+    grep -qx 'apt-get install -y --no-install-recommends bats clang' "$BATS_TEST_TMPDIR/apt-calls"
+}
+
+@test "UCX's own suite: with another UCX than 1.13 a skip that says so" {
+    replace pkg-config 'echo 1.18.1'
+    PATH=$fake:$PATH run -0 "$contrib/check" --long ucx --tests uct
+    [ "${lines[0]}" = 'check --long ucx: skipped: UCX 1.18.1 is installed, and daqiri is added to the suite of UCX 1.13 alone' ]
+    [ "${lines[1]}" = '0 passed, 0 failed, 1 skipped' ]
+}
+
 @test "setup: an apt source that fails does not end it" {
     export BATS_PACKAGE=not-installed
     replace apt-get '[ "$1" != update ] || { echo "E: no such host"; exit 100; }'
