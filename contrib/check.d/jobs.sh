@@ -21,6 +21,7 @@ choose_slots()
 {
     slots=$(($(nproc) * slots_per_cpu))
     [ "$slots" -le "$most_slots" ] || slots=$most_slots
+    slots=${T_SLOTS:-$slots} # where this is a job of another contrib/check
     if ! ("${own_world[@]}" true) 2>/dev/null; then
         slots=1
         own_world=(setsid env --default-signal)
@@ -33,7 +34,7 @@ choose_slots()
 weight_of()
 {
     case $1 in
-        */softroce/* | */vm/* | ucx-* | distcheck | cppcheck | fuzz-short | */t_mutants) echo 2 ;;
+        */softroce/* | */vm/* | ucx-* | debian-* | distcheck | cppcheck | fuzz-short | */t_mutants) echo 2 ;;
         *) echo 1 ;;
     esac
 }

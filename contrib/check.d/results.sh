@@ -193,6 +193,7 @@ take_part()
     local log=$build_root/log/$job.log
     local p=0 f=0 s=0
 
+    note_part_skips "$job" "$log"
     read -r p f s < <(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed,.* \([0-9]*\) skipped.*/\1 \2 \3/p' "$log")
     if [ "$status" -eq 0 ]; then
         add_result "$job" "${p:-1}" "${f:-0}" "${s:-0}" "$3"
@@ -205,11 +206,42 @@ take_part()
     tell_part "$job" "$log"
 }
 
-# UCX's suite names the cases that failed.
+# in_debian JOB: whose folder of results a job of contrib/check-debian leaves
+in_debian()
+{
+    case $1 in
+        debian-*-all) set -- "${1%-all}" ;;
+        debian-*) ;;
+        *) return 1 ;;
+    esac
+    echo "$top/build/$1/log"
+}
+
+# note_part_skips JOB LOG: why it was skipped as a whole, or what in it.
+note_part_skips()
+{
+    local dir
+
+    {
+        sed -n "s|^[a-z -]*: skipped: |$1: |p" "$2"
+        if dir=$(in_debian "$1") && grep -q '^check: skipped, and why:' "$2"; then
+            sed "s|^|$1: |" "$dir/skips"
+        fi
+    } >> "$build_root/log/skips"
+}
+
+# UCX's suite names the cases that failed, and contrib/check says all in another Debian.
 tell_part()
 {
     local name told=no
 
+    if in_debian "$1" > /dev/null && grep -q '^check: seconds of each part' "$2"; then
+        failures+=("$(sed -n "1,/^check: seconds of each part/d
+                              s/^check: FAILED: /$me: FAILED: $1: /p
+                              s/^check:     \(again\|log\): /$me:     \1: /p" "$2")")
+        printf '%s\n' "${failures[-1]}"
+        return
+    fi
     while read -r name; do
         told=yes
         tell_failure "$1 $name" "contrib/check --long ucx --filter '$name'" "$2"

@@ -11,6 +11,8 @@ set_up()
 {
     local options=(--no-build)
 
+    # contrib/check-debian has done it
+    [ -n "${T_DEBIAN:-}" ] && options+=(--no-packages)
     if [ "$tier" = all ]; then
         # there a machine that cannot be booted is a failure and no reason to skip
         export T_BED_REQUIRED=yes
@@ -32,7 +34,7 @@ build_flavours()
         started=$SECONDS
         log=$build_root/log/$flavour-make.log
         rm -f "$log"
-        if ! "$top/contrib/setup" --flavour "$flavour" --no-vm; then
+        if ! "$top/contrib/setup" --flavour "$flavour" --no-vm --no-packages; then
             broken[$flavour]=yes
             step_failed "$flavour: build" "contrib/setup --flavour $flavour" "$log"
             continue
@@ -89,6 +91,24 @@ part_ucx_ci()
 part_fuzz_short()
 {
     exec "${own_world[@]}" "$check_d/long/fuzz" --seconds 20
+}
+
+part_debian_trixie()
+{
+    run_debian trixie --quick
+}
+
+part_debian_trixie_all()
+{
+    run_debian trixie
+}
+
+# run_debian NAME OPTION...: no more tests at a time than it takes slots.
+run_debian()
+{
+    export T_SLOTS
+    T_SLOTS=$(slots_of debian-)
+    exec "${own_world[@]}" "$top/contrib/check-debian" "$@" --or-skip
 }
 
 # Style is gcc's and the walls script's business; this looks for mistakes. gcc

@@ -9,6 +9,7 @@ bats_require_minimum_version 1.5.0
 setup()
 {
     cd "$BATS_TEST_TMPDIR" || return 1
+    unset T_DEBIAN T_SLOTS T_CHECK_AS
     contrib=$T_TOP_SRCDIR/contrib
     tree=$BATS_TEST_TMPDIR/tree
     fake=$BATS_TEST_TMPDIR/bin
@@ -30,6 +31,12 @@ EOS
 echo "${ucx_result:-2 passed, 0 failed, 0 failed as known, 1 skipped with a reason}"
 exit "${ucx_status:-0}"
 EOS
+    cat > "$tree/contrib/check-debian" <<'EOS'
+#!/bin/bash
+echo "check-debian $* with $T_SLOTS slots"
+eval "$debian_result"
+echo '2 passed, 0 failed, 1 skipped'
+EOS
     cat > "$tree/contrib/check.d/long/fuzz" <<'EOS'
 #!/bin/bash
 echo "fuzz $*"
@@ -41,7 +48,7 @@ echo "${aarch64_result:-3 passed, 0 failed, 0 skipped}"
 [[ ${aarch64_result:-} != *failed* ]]
 EOS
     export AARCH64_CC=true
-    chmod +x "$tree/contrib/setup" "$tree/contrib/check.d/long"/*
+    chmod +x "$tree/contrib/setup" "$tree/contrib/check-debian" "$tree/contrib/check.d/long"/*
     replace cppcheck ''
     # Each test has two cases that pass, and one that is skipped.
     replace make 'case $* in
@@ -97,7 +104,7 @@ refuses()
     refuses '--case needs --only: the test that has the case' --case edges
     refuses 'there is no part "fast/unit" (try check --list)' --only fast/unit
     refuses 'no test has that name: release/unit/none' --only release/unit/none
-    refuses 'there is no long run "nap": they are kills sleeps valgrind programs grid faults fuzz ucx' --long nap
+    refuses 'there is no long run "nap": they are kills sleeps valgrind programs grid faults fuzz ucx forky' --long nap
 }
 
 @test "what a change most often breaks" {
@@ -110,7 +117,7 @@ refuses()
 @test "--all is everything else, too" {
     run -0 check --all
     [ "$(ran | tr '\n' ' ')" = 'asan/build/t asan/device/t asan/fuzz/t asan/transport/t asan/unit/t debug/mpi/t release/build/t release/device/t release/fuzz/t release/mpi/t release/softroce/t release/storm/t release/system/t release/transport/t release/unit/t release/unit/t_mutants release/vm/t release/walls/t tsan/build/t tsan/device/t tsan/transport/t tsan/unit/t ' ]
-    for part in ucx-ci fuzz-short cppcheck aarch64 distcheck; do
+    for part in ucx-ci fuzz-short debian-trixie cppcheck aarch64 distcheck; do
         [[ $output == *"check: $part: "* ]]
     done
 }
@@ -157,7 +164,7 @@ not ok 4 - t_send.c:full queue:test_full: 3 is not 4"
 check:     again: contrib/check --only asan/device/t --case 'full queue'
 check:     log:   $DAQIRI_BUILD_ROOT/asan/test/gtest-free-c/device/t.log"* ]]
     [[ $output == *'contrib/check --again'* ]]
-    [ "${lines[-1]}" = '28 passed, 1 failed, 14 skipped' ]
+    [ "${lines[-1]}" = '30 passed, 1 failed, 15 skipped' ]
 
     # what failed, and that alone; and once more, for it still fails
     run -1 check --again
@@ -309,6 +316,63 @@ check:     again: contrib/check --long ucx --filter 'daqiri/test_x'"* ]]
     export ucx_result='it died'
     run -1 check --only ucx-slice
     [[ $output == *'it died'*'FAILED: ucx-slice'* ]]
+}
+
+@test "what contrib/check-debian says" {
+    local log=$tree/build/debian-trixie/log
+
+    run -0 check --only 'debian-*'
+    grep -qx 'check-debian trixie --quick --or-skip with [12] slots' "$DAQIRI_BUILD_ROOT/log/debian-trixie.log"
+    grep -qx 'check-debian trixie --or-skip with [12] slots' "$DAQIRI_BUILD_ROOT/log/debian-trixie-all.log"
+
+    export debian_result='echo "check-debian: skipped: there is no mirror"
+        echo "0 passed, 0 failed, 1 skipped"; exit'
+    run -0 check --only debian-trixie
+    [[ $output == *'check:       1 debian-trixie: there is no mirror'* ]]
+
+    # of a failure there, the command that repeats it there; and why what was skipped
+    mkdir -p "$log"
+    echo 'release/mpi: no such MPI' > "$log/skips"
+    export debian_result='echo "check: FAILED: release/mpi/t: early"
+echo "check: skipped, and why:"
+echo "check: seconds of each part"
+for name in a b; do
+    echo "check: FAILED: release/mpi/t: $name
+check:     again: contrib/check-debian trixie --only release/mpi/t --case $name
+check:     log:   there"
+done
+echo "7 passed, 2 failed, 1 skipped"
+exit 1'
+    run -1 check --only debian-trixie
+    [[ $output == *'debian-trixie: 7 passed, 2 failed, 1 skipped'* ]]
+    [[ $output == *'check:       1 debian-trixie: release/mpi: no such MPI'* ]]
+    [[ ${output##*seconds of each part, } == *'check: FAILED: debian-trixie: release/mpi/t: a
+check:     again: contrib/check-debian trixie --only release/mpi/t --case a
+check:     log:   there
+check: FAILED: debian-trixie: release/mpi/t: b
+check:     again: contrib/check-debian trixie --only release/mpi/t --case b
+check:     log:   there
+'* ]]
+    [ "$(grep -c 'early' <<< "${output##*seconds of each part, }")" -eq 0 ]
+    # it has no tests of its own that failed: the whole is run again
+    debian_result= run -0 check --again
+    [[ $output == *'debian-trixie: 2 passed'* ]]
+
+    # that it did not get so far
+    export debian_result='echo "check-debian: the tests did not end in 20 minutes"; exit 1'
+    run -1 check --only debian-trixie
+    [[ $output == *'did not end in 20 minutes'*'FAILED: debian-trixie
+check:     again: contrib/check --only debian-trixie'* ]]
+}
+
+@test "in another Debian contrib/check installs nothing, and tells how to repeat a failure there" {
+    fail_with '*/mpi/t.log' 'not ok 4 it breaks'
+    sed -i '1a echo "$*" >> "$BATS_TEST_TMPDIR/setups"' "$tree/contrib/setup"
+    T_DEBIAN=trixie T_CHECK_AS='contrib/check-debian trixie' run -1 check --only release/mpi
+    [[ $output == *"again: contrib/check-debian trixie --only release/mpi/t --case 'it breaks'"* ]]
+    [ "$(grep -vc -e --no-packages setups)" -eq 0 ]
+    run -1 check --only release/mpi
+    grep -qx -e '--no-build --no-vm' setups
 }
 
 @test "of a long log, what failed and what was said of it" {

@@ -45,7 +45,7 @@ setup_vm_with_fakes()
 @test "an unknown option is status 2 and one sentence" {
     local script
 
-    for script in setup check bench demo; do
+    for script in setup check check-debian bench demo; do
         run -2 --separate-stderr "$contrib/$script" --nonsense
         [ -z "$output" ]
         [ "$stderr" = "$script: unknown option \"--nonsense\" (try $script --help)" ]
@@ -55,7 +55,7 @@ setup_vm_with_fakes()
 @test "--help is status 0 and tells the options" {
     local script
 
-    for script in setup check bench demo; do
+    for script in setup check check-debian bench demo; do
         run -0 "$contrib/$script" --help
         [[ ${lines[0]} == "contrib/$script "* ]]
         [[ $output == *"--help"* ]]
