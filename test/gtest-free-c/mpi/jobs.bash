@@ -62,6 +62,15 @@ need_remote_environment()
     esac
 }
 
+# need_tls TLS: UCX's own transports for verbs are not in every package of it.
+need_tls()
+{
+    case $1 in
+        *_verbs*) ucx_info -b | grep -q '^#define HAVE_IB ' ||
+            skip "this UCX was built without its transports for verbs (Debian's 1.23.0~rc1 was)" ;;
+    esac
+}
+
 jobs_show()
 {
     echo "--- $1"

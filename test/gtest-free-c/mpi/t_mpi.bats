@@ -82,6 +82,7 @@ threads_share_cpu()
     local cpu
 
     need_mpi "$1"
+    need_tls "$2"
     cpu=$(taskset -pc $$ | sed 's/.*: *\([0-9]*\).*/\1/')
     OMPI_MCA_mpi_yield_when_idle=0 \
         job_ok thread_pairs "$2" "$1" 2 taskset -c "$cpu" \
@@ -100,6 +101,7 @@ threads_share_cpu()
 other_transports()
 {
     need_mpi "$1"
+    need_tls rc_verbs,ud_verbs
     job_ok random rc_verbs,ud_verbs "$1" 2 \
         "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$1" random collectives
     run grep -h '^am_tx ' "$job/counters"/*
