@@ -12,11 +12,12 @@ setup()
     tree=$BATS_TEST_TMPDIR/tree
     fake=$BATS_TEST_TMPDIR/bin
     cache=$BATS_TEST_TMPDIR/cache
-    mkdir -p "$fake" "$tree/contrib"
+    mkdir -p "$fake" "$tree/contrib/check.d"
     export DAQIRI_BUILD_ROOT=$tree/build XDG_CACHE_HOME=$cache
     export DAQIRI_OS_RELEASE=$BATS_TEST_TMPDIR/os-release
     printf 'ID=debian\nVERSION_CODENAME=bookworm\n' > "$DAQIRI_OS_RELEASE"
     cp "$T_TOP_SRCDIR/contrib/check-debian" "$T_TOP_SRCDIR/contrib/lib.sh" "$tree/contrib"
+    cp "$T_TOP_SRCDIR/contrib/check.d/other-ucx.sh" "$tree/contrib/check.d"
     # here, and in the other Debian: nothing to install, and two objects
     replace ../tree/contrib/setup 'cd "$(dirname "$0")/.." && mkdir -p build/log build/debian-trixie/log
         eval "$setup_there"
