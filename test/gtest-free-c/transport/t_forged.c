@@ -761,6 +761,53 @@ START_TEST(test_longer_than_a_frame)
 END_TEST
 
 
+/* The same while queue pairs of others die: they recover, and talk, and who is new
+ * connects. */
+START_TEST(test_longer_than_a_frame_while_others_recover)
+{
+    uint64_t before;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *other;
+    unsigned i, n, rambles = 0;
+    t_rng_t rng;
+
+    t_rng_init(&rng, 0xf2);
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+    pair_open();
+    t_expect_losses_of_qps();
+    t_plan_by_command("qp-error qp=rc n=20 every=20");
+    for (i = 0; i < LENGTHS; i++) {
+        other  = t_end_open("");
+        link   = t_link_open(other, &pair.end[0]->address, 3);
+        before = t_live_sum("recoveries");
+        t_stream_open(&stream, pair.end[0], 3);
+        do {
+            for (n = 0; n < 20; n++) {
+                t_send(pair.link[0], T_BCOPY, 100);
+                t_send(pair.link[1], T_BCOPY, 100);
+            }
+            forger_ramble(lengths[i], &rng);
+            rambles++;
+        } while (t_live_sum("recoveries") < before + 2);
+        pair_talk(1);
+        t_send(link, T_BCOPY, 100);
+        T_WAIT(stream.got == 1);
+        t_end_close(other);
+        pair.conns += 2;
+    }
+    t_plan_by_command("verb name=resize_cq"); /* nobody does */
+    pair_end();
+    ck_assert_uint_ge(t_stats_sum("recoveries"), 2 * LENGTHS);
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_cookie"),
+                      rambles * LONG_EACH);
+    ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_magic"),
+                      rambles * LONG_EACH);
+    ck_assert_uint_eq(t_stats_sum("ud_remade"), 0);
+}
+END_TEST
+
+
 /* ---- Who takes the place of a peer that is still to come ---- */
 
 enum { OTHER_COOKIE, OTHER_QPN, OTHER_PORT, PLACES };
@@ -1614,6 +1661,7 @@ static Suite *suite_forged(void)
     tcase_add_test(tcase, test_noise);
     tcase_add_test(tcase, test_other_version);
     tcase_add_test(tcase, test_longer_than_a_frame);
+    tcase_add_test(tcase, test_longer_than_a_frame_while_others_recover);
     tcase_add_loop_test(tcase, test_address_wins, 0, PLACES);
     tcase_add_test(tcase, test_address_wins_at_once);
     tcase_add_test(tcase, test_strangers);
