@@ -201,7 +201,8 @@ typedef struct {
     uint64_t chains, chained, chains_late; /* under the chain's lock         */
     uint64_t losses, recoveries, redone, redo_had;
     uint64_t stalls, stuck, pushed, asked, called, mute, events;
-    uint64_t frames_tx, frames_rx, frames_dup, frames_unknown, frames_crowded;
+    uint64_t frames_tx, frames_rx, frames_dup, frames_unknown, frames_crowded,
+             frames_unheard;
     uint64_t conns_forged;
     uint64_t ud_remade, ud_refused;
     uint64_t frames_dropped[DQ_WIRE_LAST];
@@ -654,6 +655,7 @@ struct uct_daqiri_iface {
         uint32_t          epoch;       /* async                              */
         uint32_t          reserved;    /* RECVs promised; async              */
         uint32_t          unproven;    /* conns with is_unproven; async      */
+        ucs_time_t        strangers_at; /* no stranger has a turn before; async */
         uint32_t          silent;      /* peers that may not know that we
                                           close; progress, at the end        */
         uct_daqiri_ud_t   ud;
@@ -1315,9 +1317,14 @@ void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
 /* A way to address the peer's handshake, if there is none yet. May block for
  * a second. UCS_ERR_UNREACHABLE: not now, but another try may succeed. */
 ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn);
-/* The same for one frame to somebody who is no peer. NULL: not now. The caller's. */
+/* The same to somebody who is no peer, or not yet. NULL: not now. The caller's.
+ * *gid_index_p: at which our GID was. */
 struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
-                                            const dq_port_addr_t *port);
+                                            const dq_port_addr_t *port,
+                                            uint8_t *gid_index_p);
+/* It is the conn's from now on. */
+void uct_daqiri_link_give_ah(uct_daqiri_conn_t *conn, struct ibv_ah *ah,
+                             uint8_t gid_index);
 /* A QP in INIT with RECVs behind it; tells progress. What a failure leaves,
  * uct_daqiri_link_close() takes. */
 ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn);

@@ -13,6 +13,7 @@
 enum {
     UCT_DAQIRI_BACKOFF_MAX  = 1, /* seconds                                  */
     UCT_DAQIRI_TICK_MS      = 5,
+    UCT_DAQIRI_LONG_TURN_MS = 100,
     /* so often, and so long, that it is no accident of a busy device */
     UCT_DAQIRI_HS_REFUSALS   = 7,
     UCT_DAQIRI_HS_REFUSED_MS = 1000,
@@ -236,6 +237,27 @@ static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
 }
 
 
+/*
+ * A device may ask the network who is at an address, and wait for a second for an
+ * answer that does not come. So that takes half of this thread's time at most: a
+ * turn that was long is followed by as long a rest, in which only peers are heard.
+ * NULL: there is no way there, now.
+ */
+static struct ibv_ah *uct_daqiri_hs_address(uct_daqiri_iface_t *iface,
+                                            const dq_port_addr_t *port,
+                                            uint8_t *gid_index_p)
+{
+    ucs_time_t begin  = ucs_get_time();
+    struct ibv_ah *ah = uct_daqiri_link_address_once(iface, port, gid_index_p);
+    ucs_time_t end    = ucs_get_time();
+
+    if (end - begin > ucs_time_from_msec(UCT_DAQIRI_LONG_TURN_MS)) {
+        iface->cm.strangers_at = end + (end - begin);
+    }
+    return ah;
+}
+
+
 /* Nothing is kept of somebody but a datagram under way, so that no number of
  * strangers costs memory. He asks again if that is lost, or cannot go now. */
 static void uct_daqiri_hs_answer_stranger(uct_daqiri_iface_t *iface,
@@ -245,8 +267,9 @@ static void uct_daqiri_hs_answer_stranger(uct_daqiri_iface_t *iface,
     dq_frame_t frame = uct_daqiri_hs_frame_to(iface, kind,
                                               request->src.cookie);
     struct ibv_ah *ah;
+    uint8_t gid_index;
 
-    ah = uct_daqiri_link_address_once(iface, &request->port);
+    ah = uct_daqiri_hs_address(iface, &request->port, &gid_index);
     if (ah == NULL) {
         return;
     }
@@ -287,25 +310,34 @@ static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
 
 
 /*
- * NULL: too many, or no memory. The peer asks again, and at once if there are too
- * many: an AGAIN tells him the interface's mark, and who has that hears us. So the
- * places are not missing to peers who come while others only pretend to be there.
+ * NULL: too many, no memory, or no way to where it says that it is. The peer asks
+ * again, and at once if there are too many: an AGAIN tells him the interface's mark,
+ * and who has that hears us. So the places are not missing to peers who come while
+ * others only pretend to be there.
  */
 static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
                                                 const dq_frame_t *request)
 {
     int is_unproven = request->peer_mark != iface->config.ticket;
     uct_daqiri_conn_t *conn;
+    struct ibv_ah *ah;
+    uint8_t gid_index;
 
     if (is_unproven && (iface->cm.unproven >= UCT_DAQIRI_UNPROVEN_MAX)) {
         iface->count->frames_crowded++;
         uct_daqiri_hs_answer_stranger(iface, DQ_FRAME_AGAIN, request);
         return NULL;
     }
-    if (uct_daqiri_cm_get(iface, &request->port, &request->src, &conn) !=
-        UCS_OK) {
+    ah = uct_daqiri_hs_address(iface, &request->port, &gid_index);
+    if (ah == NULL) {
         return NULL;
     }
+    if (uct_daqiri_cm_get(iface, &request->port, &request->src, &conn) !=
+        UCS_OK) {
+        ibv_destroy_ah(ah);
+        return NULL;
+    }
+    uct_daqiri_link_give_ah(conn, ah, gid_index);
     /* or an endpoint was faster: then its CMD_OPEN is still to come */
     conn->hs.is_unproven = is_unproven;
     iface->cm.unproven  += is_unproven;
@@ -646,6 +678,20 @@ static void uct_daqiri_hs_on_farewell(uct_daqiri_conn_t *conn,
 }
 
 
+static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
+                                  uct_daqiri_conn_t *found,
+                                  const dq_frame_t *frame)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_hs_sender(iface, frame, found);
+
+    if (conn != NULL) {
+        uct_daqiri_hs_on_farewell(conn, frame);
+        uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs.machine, frame),
+                           frame);
+    }
+}
+
+
 /* Does somebody ask who is not known here, and not ourselves? */
 static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
                                        const uct_daqiri_conn_t *conn,
@@ -653,6 +699,35 @@ static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
 {
     return (conn == NULL) && (frame->kind == DQ_FRAME_REQ) &&
            (frame->src.uuid != iface->config.addr.uuid);
+}
+
+
+static void uct_daqiri_hs_hear_stranger(uct_daqiri_iface_t *iface,
+                                        const dq_frame_t *frame)
+{
+    uct_daqiri_conn_t *conn;
+
+    if (frame->peer_epoch != 0) {
+        /* what it wants to go on with is not known here, or no longer */
+        iface->count->frames_unknown++;
+        uct_daqiri_hs_answer_stranger(iface, DQ_FRAME_REFUSE, frame);
+        return;
+    }
+    conn = uct_daqiri_hs_take_up(iface, frame);
+    if (conn != NULL) {
+        uct_daqiri_hs_on_peer(iface, conn, frame);
+    }
+}
+
+
+static void uct_daqiri_hs_on_stranger(uct_daqiri_iface_t *iface,
+                                      const dq_frame_t *frame)
+{
+    if (ucs_get_time() < iface->cm.strangers_at) {
+        iface->count->frames_unheard++;
+    } else {
+        uct_daqiri_hs_hear_stranger(iface, frame);
+    }
 }
 
 
@@ -667,24 +742,10 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
     }
     conn = uct_daqiri_cm_find(iface, frame.src.uuid);
     if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
-        if (frame.peer_epoch != 0) {
-            /* what it wants to go on with is not known here, or no longer */
-            iface->count->frames_unknown++;
-            uct_daqiri_hs_answer_stranger(iface, DQ_FRAME_REFUSE, &frame);
-            return;
-        }
-        conn = uct_daqiri_hs_take_up(iface, &frame);
-        if (conn == NULL) {
-            return;
-        }
+        uct_daqiri_hs_on_stranger(iface, &frame);
+    } else {
+        uct_daqiri_hs_on_peer(iface, conn, &frame);
     }
-    conn = uct_daqiri_hs_sender(iface, &frame, conn);
-    if (conn == NULL) {
-        return;
-    }
-    uct_daqiri_hs_on_farewell(conn, &frame);
-    uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs.machine, &frame),
-                       &frame);
 }
 
 

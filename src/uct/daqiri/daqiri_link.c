@@ -113,30 +113,46 @@ static void uct_daqiri_link_destroy_ah(uct_daqiri_conn_t *conn)
 }
 
 
-static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
+/* NULL, and errno. *gid_index_p: at which our GID was. */
+static struct ibv_ah *uct_daqiri_link_make_ah(uct_daqiri_iface_t *iface,
+                                              const dq_port_addr_t *port,
+                                              uint8_t *gid_index_p)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    uint8_t index             = uct_daqiri_iface_gid_index(iface);
     struct ibv_ah_attr attr;
 
-    uct_daqiri_port_ah_attr(iface, &conn->peer_port, &attr);
-    conn->hs.ah           = ibv_create_ah(uct_daqiri_iface_md(iface)->pd,
-                                          &attr);
-    conn->hs.ah_gid_index = index;
+    *gid_index_p = uct_daqiri_iface_gid_index(iface);
+    uct_daqiri_port_ah_attr(iface, port, &attr);
+    return ibv_create_ah(uct_daqiri_iface_md(iface)->pd, &attr);
+}
+
+
+/* May another try succeed? If not, it is said. */
+static int uct_daqiri_link_ah_may_come(uct_daqiri_iface_t *iface,
+                                       uint8_t gid_index, int error)
+{
+    if (uct_daqiri_port_may_come_back(error) ||
+        uct_daqiri_port_has_gid_left(iface, gid_index)) {
+        return 1;
+    }
+    uct_daqiri_log_verb_rarely(&iface->quiet.ah, UCS_LOG_LEVEL_ERROR,
+                               "handshake", "ibv_create_ah", error);
+    return 0;
+}
+
+
+static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
+{
+    conn->hs.ah = uct_daqiri_link_make_ah(conn->iface, &conn->peer_port,
+                                          &conn->hs.ah_gid_index);
     if (conn->hs.ah != NULL) {
         conn->hs.ah_error = 0;
         return UCS_OK;
     }
 
     conn->hs.ah_error = errno;
-    if (uct_daqiri_port_may_come_back(conn->hs.ah_error) ||
-        uct_daqiri_port_has_gid_left(iface, index)) {
-        return UCS_ERR_UNREACHABLE;
-    }
-    uct_daqiri_log_verb_rarely(&iface->quiet.ah, UCS_LOG_LEVEL_ERROR,
-                               "handshake", "ibv_create_ah",
-                               conn->hs.ah_error);
-    return UCS_ERR_IO_ERROR;
+    return uct_daqiri_link_ah_may_come(conn->iface, conn->hs.ah_gid_index,
+                                       conn->hs.ah_error)
+                   ? UCS_ERR_UNREACHABLE : UCS_ERR_IO_ERROR;
 }
 
 
@@ -164,15 +180,28 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
 
 
 struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
-                                            const dq_port_addr_t *port)
+                                            const dq_port_addr_t *port,
+                                            uint8_t *gid_index_p)
 {
-    struct ibv_ah_attr attr;
+    struct ibv_ah *ah;
 
     if (uct_daqiri_port_find_gid(iface) != UCS_OK) {
         return NULL;
     }
-    uct_daqiri_port_ah_attr(iface, port, &attr);
-    return ibv_create_ah(uct_daqiri_iface_md(iface)->pd, &attr);
+    ah = uct_daqiri_link_make_ah(iface, port, gid_index_p);
+    if (ah == NULL) {
+        (void)uct_daqiri_link_ah_may_come(iface, *gid_index_p, errno);
+    }
+    return ah;
+}
+
+
+void uct_daqiri_link_give_ah(uct_daqiri_conn_t *conn, struct ibv_ah *ah,
+                             uint8_t gid_index)
+{
+    uct_daqiri_link_destroy_ah(conn);
+    conn->hs.ah           = ah;
+    conn->hs.ah_gid_index = gid_index;
 }
 
 

@@ -92,6 +92,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(frames_dup),
     COUNTER(frames_unknown),
     COUNTER(frames_crowded),
+    COUNTER(frames_unheard),
     COUNTER(conns_forged),
     COUNTER(ud_remade),
     COUNTER(ud_refused),
