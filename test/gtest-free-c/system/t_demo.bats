@@ -105,7 +105,7 @@ table()
 # compare ROUNDS: the rounds of one and other
 compare()
 {
-    run -0 awk -v rounds="$1" -v title=MPI -v data=data -f "$bench_d/rounds.awk" \
+    run -0 awk -v rounds="$1" -v title=MPI -v data=data -f "$bench_d/column.awk" -f "$bench_d/rounds.awk" \
         daqiri=one other=other
     echo "$output"
 }
@@ -170,7 +170,7 @@ ratios()
     compare 2
     [ "$(ratios | sort -u)" = '-' ]
     rm one.*
-    run -1 awk -v rounds=2 -f "$bench_d/rounds.awk" daqiri=one other=other
+    run -1 awk -v rounds=2 -f "$bench_d/column.awk" -f "$bench_d/rounds.awk" daqiri=one other=other
 }
 
 @test "options: nonsense gets a sentence and exit status 2" {

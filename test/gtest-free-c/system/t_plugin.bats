@@ -5,6 +5,7 @@
 # in one process, so nothing but the plugin and the device takes part.
 
 bats_require_minimum_version 1.5.0
+load ucx.bash
 
 setup()
 {
@@ -286,24 +287,13 @@ for_aarch64()
 }
 
 @test "a plugin for another processor among UCX's modules: UCX goes on without it" {
-    has_module_path
+    need_module_path
     mkdir modules
     for_aarch64 modules/libuct_daqiri.so.0
     UCX_TLS=self UCX_PLUGIN_PATH=$PWD/modules with_objects -- "${perftest_self[@]}"
     [ "$status" -eq 0 ]
     [[ $output != *daqiri* ]]
     UCX_PLUGIN_PATH=$PWD/modules is_missed
-}
-
-# other_verbs NAME: a libibverbs that calls what it has as NAME otherwise
-other_verbs()
-{
-    local from
-
-    from=$(ldconfig -p | sed -n 's|.*libibverbs\.so\.1 .*=> ||p' | head -n 1)
-    mkdir -p verbs
-    sed "s/$1\x00/${1%?}#\x00/g" "$from" > verbs/libibverbs.so.1
-    ! cmp -s "$from" verbs/libibverbs.so.1
 }
 
 @test "a libibverbs that lacks something: the loader says what, before the program begins" {
@@ -326,16 +316,9 @@ other_verbs()
     done
 }
 
-# is_since VERSION: this UCX is that or newer
-is_since()
+need_module_path()
 {
-    [ "$(printf '%s\n' "$1" "$T_UCX_VERSION" | sort -V | head -n 1)" = "$1" ]
-}
-
-# has_module_path: UCX looks for modules where it is told to, from 1.22 on
-has_module_path()
-{
-    is_since 1.22 ||
+    has_module_path ||
         skip "UCX $T_UCX_VERSION loads the modules that it was compiled with"
 }
 
@@ -350,7 +333,7 @@ is_missed()
 }
 
 @test "UCX's own way for modules: no LD_PRELOAD of the plugin" {
-    has_module_path
+    need_module_path
     mkdir modules
     cp "$T_PLUGIN" modules/
     export UCX_PLUGIN_PATH=$PWD/modules
@@ -364,7 +347,7 @@ is_missed()
 }
 
 @test "UCX_MODULES without daqiri: UCX leaves the plugin out of its modules, and misses it if it was asked for" {
-    has_module_path
+    need_module_path
     mkdir modules
     cp "$T_PLUGIN" modules/
     export UCX_PLUGIN_PATH=$PWD/modules
@@ -379,7 +362,7 @@ is_missed()
 }
 
 @test "among UCX's modules in a UCX that it does not know: silence, unless it was asked for" {
-    has_module_path
+    need_module_path
     mkdir modules
     cp "$T_PLUGIN" modules/
     export UCX_PLUGIN_PATH=$PWD/modules T_UCX_VERSION_IS=1.99.7
@@ -394,7 +377,7 @@ is_missed()
 }
 
 @test "both ways at once" {
-    has_module_path
+    need_module_path
     mkdir modules
     ln -s "$T_PLUGIN" modules/
     UCX_PLUGIN_PATH=$PWD/modules with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"

@@ -7,6 +7,7 @@
 
 bats_require_minimum_version 1.5.0
 load tools.bash
+load ucx.bash
 
 # result STEP: of the last report.
 result()
@@ -287,7 +288,7 @@ END
 # way: by which the plugin gets into the UCX of this system
 way()
 {
-    if [ "$(printf '1.22\n%s\n' "$T_UCX_VERSION" | sort -V | head -n 1)" = 1.22 ]; then
+    if has_module_path; then
         echo UCX_PLUGIN_PATH
     else
         echo LD_PRELOAD
@@ -300,7 +301,7 @@ libuct=$(ldconfig -p | sed -n 's|.*libuct\.so\.0 .*=> ||p' | head -n 1)
     daqiri probe -device soft -no-mpi -json
     [ "$status" -eq 0 ]
     valid probe
-    has ".ucx.library == \"$libuct\" and .ucx.way == \"$(way)\""
+    has ".ucx | {library, way} == {library: \"$libuct\", way: \"$(way)\"}"
     daqiri probe -device soft -no-mpi
     grep -E "^which is +$libuct\$" <<<"$output"
     grep -E "^daqiri gets in by +$(way)\$" <<<"$output"
@@ -312,13 +313,13 @@ libuct=$(ldconfig -p | sed -n 's|.*libuct\.so\.0 .*=> ||p' | head -n 1)
         # shellcheck disable=SC2086
         daqiri probe -device soft -no-mpi -json $options
         [ "$status" -eq 0 ]
-        has ".ucx.library == \"$PWD/opt/libuct.so.0\" and .ucx.way == \"$(way)\" and .ucx.is_loaded"
+        has ".ucx | {library, way, is_loaded} == {library: \"$PWD/opt/libuct.so.0\", way: \"$(way)\", is_loaded: true}"
     done
     with=()
     for starter in $T_MPIRUN_OMPI $T_MPIRUN_MPICH; do
         daqiri probe -device soft -no-mpi -json -program "$starter"
         [ "$status" -eq 0 ]
-        has ".ucx.library == \"$libuct\" and .ucx.way == \"$(way)\""
+        has ".ucx | {library, way} == {library: \"$libuct\", way: \"$(way)\"}"
     done
 }
 

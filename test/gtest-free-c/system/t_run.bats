@@ -7,6 +7,7 @@
 
 bats_require_minimum_version 1.5.0
 load tools.bash
+load ucx.bash
 
 setup()
 {
@@ -329,17 +330,6 @@ spoil()
     [ "$status" -eq 0 ]
 }
 
-# other_verbs NAME: a libibverbs in $PWD/verbs that calls what it has as NAME otherwise
-other_verbs()
-{
-    local from
-
-    from=$(ldconfig -p | sed -n 's|.*libibverbs\.so\.1 .*=> ||p' | head -n 1)
-    mkdir -p verbs
-    sed "s/$1\x00/${1%?}#\x00/g" "$from" > verbs/libibverbs.so.1
-    ! cmp -s "$from" verbs/libibverbs.so.1
-}
-
 @test "a libibverbs that lacks what the plugin needs: a sentence before any program dies of it, status 1" {
     export LD_LIBRARY_PATH=$PWD/verbs
     other_verbs _ibv_query_gid_ex
@@ -376,12 +366,6 @@ by_plugin_path()
     grep -x -F "export UCX_PLUGIN_PATH='${1:-}$(dirname "$T_PLUGIN")'" <<<"$output"
     grep -E "^export LD_PRELOAD='.*$T_SOFTVERBS'\$" <<<"$output"
     grep -E "^export OMPI_MCA_mca_base_env_list_internal='LD_PRELOAD;UCX_PLUGIN_PATH;UCX_TLS" <<<"$output"
-}
-
-# has_module_path: the UCX of this system does
-has_module_path()
-{
-    [ "$(printf '1.22\n%s\n' "$T_UCX_VERSION" | sort -V | head -n 1)" = 1.22 ]
 }
 
 # by_its_way WHO: as the UCX of this system does

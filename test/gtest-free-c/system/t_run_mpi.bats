@@ -7,6 +7,7 @@
 bats_require_minimum_version 1.5.0
 
 load ../mpi/jobs
+load ucx.bash
 
 setup()
 {
@@ -47,7 +48,7 @@ EOF
 
     need_mpi ompi
     need_remote_environment
-    if [ "$(printf '1.22\n%s\n' "$T_UCX_VERSION" | sort -V | head -n 1)" = 1.22 ]; then
+    if has_module_path; then
         preload=$T_SOFTVERBS folders=2 # UCX loads the plugin itself
     fi
     fake_ssh
