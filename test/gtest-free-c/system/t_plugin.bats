@@ -309,6 +309,14 @@ for_aarch64()
     [[ $output == *"version \`IBVERBS_1.8' not found (required by $T_PLUGIN)"* ]]
 }
 
+@test "a UCX with statistics: the interface opens, and is in the file" {
+    [[ $(ucx_info -v) == *--enable-stats* ]] || skip "UCX $T_UCX_VERSION is built without statistics"
+    UCX_STATS_DEST=file:$PWD/stats UCX_STATS_TRIGGER=exit \
+        with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"
+    [ "$status" -eq 0 ]
+    grep -E '^ +uct_iface-daqiri' stats
+}
+
 @test "UCX_MODULES is about UCX's modules: it does not keep out a plugin that is preloaded" {
     for modules in ib ^daqiri; do
         UCX_MODULES=$modules with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- "${perftest[@]}"
