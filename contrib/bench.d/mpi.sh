@@ -27,16 +27,6 @@ prepare_mpi()
     fi
 }
 
-# UCX's RC transport needs its UD transport to connect, and that one's check
-# of the packet's address fails on Soft-RoCE (packets are dropped in silence).
-tls_of()
-{
-    case $(transport_of "$1") in
-        rc_verbs) echo rc_verbs,ud_verbs ;;
-        *) transport_of "$1" ;;
-    esac
-}
-
 # write_rank SIDE DEVICE0 DEVICE1: the program that each rank starts.
 write_rank()
 {

@@ -14,6 +14,16 @@ transport_of()
     echo "${1%%+*}"
 }
 
+# UCX's RC transport needs its UD transport to connect, and that one's check
+# of the packet's address fails on Soft-RoCE (packets are dropped in silence).
+tls_of()
+{
+    case $(transport_of "$1") in
+        rc_verbs) echo rc_verbs,ud_verbs ;;
+        *) transport_of "$1" ;;
+    esac
+}
+
 # The settings of a side, with spaces between.
 settings_of()
 {
@@ -153,11 +163,20 @@ run_pair()
         run_alone "$side" "${options[@]}"
         return
     fi
+    run_both "$side" -t "$perf" -D "$layout" -s "$size" -n "$count" -w "$warmup"
+}
+
+# run_both SIDE OPTION...: client and server with the array $options; these are the
+# client's.
+run_both()
+{
+    local side=$1
+
+    shift
     start_server "$side" "${options[@]}"
     # shellcheck disable=SC2046
     perftest "$side" client timeout "$pair_limit" $(pin 1) \
-        ucx_perftest 127.0.0.1 "${options[@]}" -t "$perf" -D "$layout" \
-        -s "$size" -n "$count" -w "$warmup" -f -v >"$work/client" 2>&1 \
+        ucx_perftest 127.0.0.1 "${options[@]}" "$@" -f -v >"$work/client" 2>&1 \
         </dev/null || give_up "$side" "$work/client" "$work/server"
     wait "$server" || give_up "$side" "$work/server"
     server=

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# awk -v rounds=N -v data=FILE -v title=MPI -f rounds.awk NAME=PREFIX NAME=PREFIX...
+# awk -v rounds=N -v data=FILE -v title=MPI -f column.awk -f rounds.awk NAME=PREFIX...
 #
 # Tables of the MPI sweep, N of each NAME, in the files PREFIX.1 to PREFIX.N. Those
 # of one round were made one right after the other. The first NAME is compared with
@@ -42,23 +42,6 @@ function read_table(n, round, file,    line, field, count, test, unit, heading, 
     close(file)
 }
 
-# sort_column(COUNT): of `column`, which is small
-function sort_column(count,    i, j, x)
-{
-    for (i = 2; i <= count; ++i) {
-        x = column[i]
-        for (j = i - 1; j >= 1 && column[j] > x; --j) {
-            column[j + 1] = column[j]
-        }
-        column[j + 1] = x
-    }
-}
-
-function median(count)
-{
-    return (column[int((count + 1) / 2)] + column[int(count / 2) + 1]) / 2
-}
-
 # The values of a cell into `column`, sorted; how many there are.
 function take_values(n, test, size,    round, count)
 {
@@ -83,17 +66,6 @@ function take_ratios(n, test, size,    round, count, own, theirs)
     }
     sort_column(count)
     return count
-}
-
-function verdict_of(count, middle)
-{
-    if (count < rounds) {
-        return "?"
-    }
-    if (column[1] > 1 && middle > 1.05) {
-        return "+"
-    }
-    return (column[count] < 1 && middle < 0.95) ? "-" : " "
 }
 
 function print_ratio(n, test, size,    count, middle, verdict)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Read before rounds.awk and cold.awk: figures of the same thing from so many `rounds`,
+# in the array `column`.
+
+# sort_column(COUNT): of `column`, which is small
+function sort_column(count,    i, j, x)
+{
+    for (i = 2; i <= count; ++i) {
+        x = column[i]
+        for (j = i - 1; j >= 1 && column[j] > x; --j) {
+            column[j + 1] = column[j]
+        }
+        column[j + 1] = x
+    }
+}
+
+function median(count)
+{
+    return (column[int((count + 1) / 2)] + column[int(count / 2) + 1]) / 2
+}
+
+# Of ratios, sorted: "+" or "-" if all rounds have the difference and it is more than
+# luck, "?" if there are too few.
+function verdict_of(count, middle)
+{
+    if (count < rounds) {
+        return "?"
+    }
+    if (column[1] > 1 && middle > 1.05) {
+        return "+"
+    }
+    return (column[count] < 1 && middle < 0.95) ? "-" : " "
+}
