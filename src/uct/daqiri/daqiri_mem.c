@@ -28,17 +28,24 @@ static int uct_daqiri_access_flags(const uct_daqiri_md_t *md,
 }
 
 
-/* The verb has failed, and errno says why. */
-static ucs_status_t uct_daqiri_mem_refused(const uct_daqiri_md_t *md,
-                                           const char *verb,
-                                           unsigned uct_flags)
+/* What the verb has given, or, if that is NULL, errno says why. */
+static ucs_status_t uct_daqiri_mem_take(const uct_daqiri_md_t *md,
+                                        struct ibv_mr *mr, const char *verb,
+                                        unsigned uct_flags,
+                                        uct_daqiri_mem_t *mem)
 {
     const int error = errno;
 
-    uct_daqiri_log_verb((uct_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS)
-                                ? UCS_LOG_LEVEL_DEBUG : UCS_LOG_LEVEL_ERROR,
-                        ibv_get_device_name(md->context->device), verb, error);
-    return (error == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+    if (mr == NULL) {
+        uct_daqiri_log_verb((uct_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS)
+                                    ? UCS_LOG_LEVEL_DEBUG
+                                    : UCS_LOG_LEVEL_ERROR,
+                            ibv_get_device_name(md->context->device), verb,
+                            error);
+        return (error == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+    }
+    *mem = (uct_daqiri_mem_t){.mr = mr, .lkey = mr->lkey, .rkey = mr->rkey};
+    return UCS_OK;
 }
 
 
@@ -46,15 +53,10 @@ ucs_status_t uct_daqiri_mem_map(uct_daqiri_md_t *md, void *address,
                                 size_t length, unsigned uct_flags,
                                 uct_daqiri_mem_t *mem)
 {
-    mem->mr = ibv_reg_mr(md->pd, address, length,
-                         uct_daqiri_access_flags(md, uct_flags));
-    if (mem->mr == NULL) {
-        return uct_daqiri_mem_refused(md, "ibv_reg_mr", uct_flags);
-    }
-    mem->lkey      = mem->mr->lkey;
-    mem->rkey      = mem->mr->rkey;
-    mem->is_dmabuf = 0;
-    return UCS_OK;
+    struct ibv_mr *mr = ibv_reg_mr(md->pd, address, length,
+                                   uct_daqiri_access_flags(md, uct_flags));
+
+    return uct_daqiri_mem_take(md, mr, "ibv_reg_mr", uct_flags, mem);
 }
 
 
@@ -80,6 +82,8 @@ ucs_status_t uct_daqiri_mem_reg_dmabuf(uct_daqiri_md_t *md, void *address,
                                        uct_daqiri_mem_t **mem_p)
 {
     uct_daqiri_mem_t *mem;
+    struct ibv_mr *mr;
+    ucs_status_t status;
 
     if (!md->has_dmabuf) {
         return UCS_ERR_UNSUPPORTED;
@@ -88,14 +92,13 @@ ucs_status_t uct_daqiri_mem_reg_dmabuf(uct_daqiri_md_t *md, void *address,
     if (mem == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
-    mem->mr = ibv_reg_dmabuf_mr(md->pd, offset, length, (uintptr_t)address, fd,
-                                uct_daqiri_access_flags(md, uct_flags));
-    if (mem->mr == NULL) {
+    mr     = ibv_reg_dmabuf_mr(md->pd, offset, length, (uintptr_t)address, fd,
+                               uct_daqiri_access_flags(md, uct_flags));
+    status = uct_daqiri_mem_take(md, mr, "ibv_reg_dmabuf_mr", uct_flags, mem);
+    if (status != UCS_OK) {
         ucs_free(mem);
-        return uct_daqiri_mem_refused(md, "ibv_reg_dmabuf_mr", uct_flags);
+        return status;
     }
-    mem->lkey      = mem->mr->lkey;
-    mem->rkey      = mem->mr->rkey;
     mem->is_dmabuf = 1;
     *mem_p         = mem;
     return UCS_OK;
