@@ -481,7 +481,7 @@ static int probe_dmabuf(probe_try_t *try)
 {
     struct ibv_mr *mr;
 
-    if (probe_connected(try, try->opts) != 0) {
+    if (probe_pd(try) != 0) {
         return -1;
     }
     errno = 0;
@@ -567,7 +567,7 @@ static const probe_step_t probe_steps[] = {
     {"inline", probe_inline, 0, PROBE_UP | PROBE_COMPLETION},
     {"sge", probe_sge, 0, PROBE_UP | PROBE_COMPLETION},
     {"atomics", probe_atomics, 0, PROBE_UP | PROBE_RTS},
-    {"dmabuf", probe_dmabuf, 0, PROBE_UP},
+    {"dmabuf", probe_dmabuf, 0, PROBE_MADE},
     {"events", probe_events, 0, PROBE_UP | PROBE_COMPLETION},
     {"uc", probe_uc, 0, PROBE_UP}
 };

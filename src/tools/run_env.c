@@ -48,12 +48,14 @@ int daqiri_run_needs_device(const char *tls)
     return 0;
 }
 
-static int env_has_word(const char *list, const char *text)
+/* A list with this separator, one character, between the words. */
+static int env_has_word(const char *list, const char *separator,
+                        const char *text)
 {
     size_t length;
 
-    for (; *list != '\0'; list += length + (list[length] == ',')) {
-        length = strcspn(list, ",");
+    for (; *list != '\0'; list += length + (list[length] == *separator)) {
+        length = strcspn(list, separator);
         if (env_is_word(list, length, text)) {
             return 1;
         }
@@ -63,12 +65,12 @@ static int env_has_word(const char *list, const char *text)
 
 int daqiri_run_has_network(const char *tls)
 {
-    return env_has_word(tls, "tcp") || env_has_word(tls, "all");
+    return env_has_word(tls, ",", "tcp") || env_has_word(tls, ",", "all");
 }
 
 int daqiri_run_uses_plugin(const char *tls)
 {
-    return env_has_word(tls, "daqiri");
+    return env_has_word(tls, ",", "daqiri");
 }
 
 static int env_look(const daqiri_library_t *library, char *path, char *why,
@@ -165,19 +167,6 @@ static int env_add_preload(daqiri_settings_t *settings, int needs_plugin,
     return status;
 }
 
-static int env_has_folder(const char *list, const char *folder)
-{
-    size_t length;
-
-    for (; *list != '\0'; list += length + (list[length] == ':')) {
-        length = strcspn(list, ":");
-        if (env_is_word(list, length, folder)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* UCX looks into all folders in order, and takes the first plugin of a name. */
 static int env_add_plugin_path(daqiri_settings_t *settings, const char *speaker)
 {
@@ -194,16 +183,19 @@ static int env_add_plugin_path(daqiri_settings_t *settings, const char *speaker)
                 "is a colon in it\n", speaker, path);
         return DAQIRI_EXIT_FAILED;
     }
-    if ((old != NULL) && (old[0] != '\0')) {
-        if (asprintf(&joined, "%s%s%s", old, env_has_folder(old, path) ? "" :
-                     ":", env_has_folder(old, path) ? "" : path) < 0) {
-            return DAQIRI_EXIT_FAILED;
-        }
-        daqiri_settings_add(settings, DAQIRI_UCX_PLUGIN_PATH, joined);
-        free(joined);
-    } else {
+    if ((old == NULL) || (old[0] == '\0')) {
         daqiri_settings_add(settings, DAQIRI_UCX_PLUGIN_PATH, path);
+        return 0;
     }
+    if (env_has_word(old, ":", path)) {
+        daqiri_settings_add(settings, DAQIRI_UCX_PLUGIN_PATH, old);
+        return 0;
+    }
+    if (asprintf(&joined, "%s:%s", old, path) < 0) {
+        return DAQIRI_EXIT_FAILED;
+    }
+    daqiri_settings_add(settings, DAQIRI_UCX_PLUGIN_PATH, joined);
+    free(joined);
     return 0;
 }
 
@@ -237,7 +229,7 @@ static size_t env_list_interfaces(const char *wanted, FILE *stream)
     for (i = list; i != NULL; i = i->ifa_next) {
         /* each has one entry of this kind, beside one for each address */
         if ((i->ifa_addr != NULL) && (i->ifa_addr->sa_family == AF_PACKET) &&
-            ((wanted == NULL) || env_has_word(wanted, i->ifa_name)) &&
+            ((wanted == NULL) || env_has_word(wanted, ",", i->ifa_name)) &&
             env_has_address(list, i->ifa_name)) {
             fprintf(stream, ",%s", i->ifa_name);
             ++count;
