@@ -10,9 +10,9 @@
 #define REFUSE   DQ_ACT_REFUSE
 #define TIMER    DQ_ACT_TIMER_ARM
 #define NO_TIMER DQ_ACT_TIMER_STOP
-#define UP       DQ_ACT_TELL_UP
-#define LOST     DQ_ACT_TELL_LOST
-#define DEATH    (DQ_ACT_TIMER_STOP | DQ_ACT_TELL_DEAD)
+#define UP       DQ_ACT_POST_UP
+#define LOST     DQ_ACT_POST_LOST
+#define DEATH    (DQ_ACT_TIMER_STOP | DQ_ACT_POST_DEAD)
 #define DUP      DQ_ACT_COUNT_DUP
 
 /*
@@ -49,7 +49,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
-        [DQ_EV_MISS]      = {1, DQ_CONN_IDLE, 0},
+        [DQ_EV_NO_QP]     = {1, DQ_CONN_IDLE, 0},
     },
     [DQ_CONN_REQ_SENT] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_REQ_SENT, 0},
@@ -70,7 +70,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_REQ_SENT, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
-        [DQ_EV_MISS]      = {1, DQ_CONN_LOST, NO_TIMER | LOST},
+        [DQ_EV_NO_QP]     = {1, DQ_CONN_LOST, NO_TIMER | LOST},
     },
     [DQ_CONN_REP_SENT] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_REP_SENT, 0},
@@ -91,7 +91,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_REP_SENT, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
-        [DQ_EV_MISS]      = {1, DQ_CONN_LOST, NO_TIMER | LOST},
+        [DQ_EV_NO_QP]     = {1, DQ_CONN_LOST, NO_TIMER | LOST},
     },
     [DQ_CONN_UP] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_UP, 0},
@@ -112,7 +112,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_UP, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
-        [DQ_EV_MISS]      = {1, DQ_CONN_LOST, NO_TIMER | LOST},
+        [DQ_EV_NO_QP]     = {1, DQ_CONN_LOST, NO_TIMER | LOST},
     },
     [DQ_CONN_LOST] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_LOST, 0},
@@ -134,7 +134,7 @@ static const struct {
                              QP_OLD | QP_NEW | REQ | TIMER},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
-        [DQ_EV_MISS]      = {1, DQ_CONN_LOST, 0},
+        [DQ_EV_NO_QP]     = {1, DQ_CONN_LOST, 0},
     },
     [DQ_CONN_DEAD] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_DEAD, 0},
@@ -155,7 +155,7 @@ static const struct {
         [DQ_EV_DRAINED]   = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, 0},
-        [DQ_EV_MISS]      = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_NO_QP]     = {1, DQ_CONN_DEAD, 0},
     },
 };
 
@@ -366,7 +366,7 @@ const char *dq_conn_event_name(dq_conn_event_t event)
         [DQ_EV_DRAINED]   = "DRAINED",
         [DQ_EV_QP_ERROR]  = "QP_ERROR",
         [DQ_EV_VERB_FAIL] = "VERB_FAIL",
-        [DQ_EV_MISS]      = "MISS",
+        [DQ_EV_NO_QP]     = "NO_QP",
     };
 
     return (event < DQ_EV_LAST) ? names[event] : "?";
@@ -394,11 +394,11 @@ const char *dq_conn_action_name(uint32_t bit)
         return "arm timer";
     case DQ_ACT_TIMER_STOP:
         return "stop timer";
-    case DQ_ACT_TELL_UP:
+    case DQ_ACT_POST_UP:
         return "tell up";
-    case DQ_ACT_TELL_LOST:
+    case DQ_ACT_POST_LOST:
         return "tell lost";
-    case DQ_ACT_TELL_DEAD:
+    case DQ_ACT_POST_DEAD:
         return "tell dead";
     case DQ_ACT_COUNT_DUP:
         return "count";

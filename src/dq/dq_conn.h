@@ -80,7 +80,7 @@ typedef enum {
     DQ_EV_DRAINED,   /* all that the lost QP had received is delivered       */
     DQ_EV_QP_ERROR,  /* our QP died, and a new one would not help            */
     DQ_EV_VERB_FAIL, /* an action could not be performed                     */
-    DQ_EV_MISS,      /* the same, and with another QP it may be              */
+    DQ_EV_NO_QP,     /* the same, and with another QP it may be              */
     DQ_EV_LAST
 } dq_conn_event_t;
 
@@ -95,9 +95,9 @@ enum {
     DQ_ACT_REFUSE     = 1 << 6,  /* send a REFUSE                            */
     DQ_ACT_TIMER_ARM  = 1 << 7,
     DQ_ACT_TIMER_STOP = 1 << 8,
-    DQ_ACT_TELL_UP    = 1 << 9,  /* the owner of the ledger may post         */
-    DQ_ACT_TELL_LOST  = 1 << 10, /* it must drain, and say DRAINED           */
-    DQ_ACT_TELL_DEAD  = 1 << 11, /* it must drain; this is the end           */
+    DQ_ACT_POST_UP    = 1 << 9,  /* the owner of the ledger may post         */
+    DQ_ACT_POST_LOST  = 1 << 10, /* it must drain, and say DRAINED           */
+    DQ_ACT_POST_DEAD  = 1 << 11, /* it must drain; this is the end           */
     DQ_ACT_COUNT_DUP  = 1 << 12, /* a frame that changed nothing             */
     DQ_ACT_LAST_BIT   = 1 << 13
 };

@@ -71,10 +71,10 @@ void dq_sq_expect(dq_sq_t *sq)
 }
 
 
-dq_admit_t dq_sq_admit_early(const dq_sq_t *sq, const dq_cq_t *cq,
-                             dq_wr_class_t wr_class)
+dq_admit_t dq_sq_admit_preconnect(const dq_sq_t *sq, const dq_cq_t *cq,
+                                  dq_wr_class_t wr_class)
 {
-    uint32_t most = dq_min(DQ_SQ_EARLY_MAX, sq->depth - DQ_SQ_RESERVE);
+    uint32_t most = dq_min(DQ_SQ_PRECONNECT_MAX, sq->depth - DQ_SQ_RESERVE);
 
     if (sq->gate != DQ_GATE_NOT_UP) {
         return dq_sq_admit(sq, cq, wr_class);

@@ -90,12 +90,12 @@ typedef struct {
 } dq_ticket_t;
 
 enum {
-    DQ_SQ_RESERVE   = 1, /* SQ slots that only a grant may take              */
-    DQ_SQ_EARLY_MAX = 8, /* requests that may wait for the gate to open      */
-    DQ_CREDIT_SPARE = 1, /* credits that only a grant may take               */
-    DQ_SQ_DEPTH_MIN = 4,
-    DQ_SQ_DEPTH_MAX = 1 << 20,
-    DQ_CQ_DEPTH_MIN = 4
+    DQ_SQ_RESERVE        = 1, /* SQ slots that only a grant may take              */
+    DQ_SQ_PRECONNECT_MAX = 8, /* requests that may wait for the gate to open */
+    DQ_CREDIT_SPARE      = 1, /* credits that only a grant may take               */
+    DQ_SQ_DEPTH_MIN      = 4,
+    DQ_SQ_DEPTH_MAX      = 1 << 20,
+    DQ_CQ_DEPTH_MIN      = 4
 };
 
 /* Number of uint32_t that dq_sq_init() wants for @a depth requests. */
@@ -141,7 +141,7 @@ static inline dq_admit_t dq_sq_admit(const dq_sq_t *sq, const dq_cq_t *cq,
 }
 
 /* Before the gate has ever been open: count on the credits that there will be
- * in any case, for dq_sq_admit_early(). */
+ * in any case, for dq_sq_admit_preconnect(). */
 void dq_sq_expect(dq_sq_t *sq);
 
 /*
@@ -150,8 +150,8 @@ void dq_sq_expect(dq_sq_t *sq);
  * that conns which are up always have the other half. Where the gate is open or
  * dead, the same as dq_sq_admit().
  */
-dq_admit_t dq_sq_admit_early(const dq_sq_t *sq, const dq_cq_t *cq,
-                             dq_wr_class_t wr_class);
+dq_admit_t dq_sq_admit_preconnect(const dq_sq_t *sq, const dq_cq_t *cq,
+                                  dq_wr_class_t wr_class);
 
 /*
  * The gate opens: the peer promises @a promised RECVs, DQ_WINDOW_MIN at least, of
@@ -207,7 +207,7 @@ static inline int dq_sq_is_plain(const dq_sq_t *sq, const dq_cq_t *cq)
 static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
                                dq_wr_class_t wr_class, dq_ticket_t ticket)
 {
-    DQ_ASSERT(dq_sq_admit_early(sq, cq, wr_class) == DQ_ADMIT_OK);
+    DQ_ASSERT(dq_sq_admit_preconnect(sq, cq, wr_class) == DQ_ADMIT_OK);
     DQ_ASSERT(ticket.id == sq->posted);
     sq->posted++;
     cq->used++;

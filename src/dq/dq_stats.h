@@ -7,7 +7,7 @@
  * Every interface has one, DQ_STATS_DIR/daqiri-stats-UID.PID.SERIAL, readable
  * by its owner alone. The transport counts in the mapped page itself, so that
  * to be read costs it nothing; what is not a counter it writes there now and
- * then (DQ_STATS_GAUGE; value "looked_at_ns" says when).
+ * then (DQ_STATS_GAUGE; value "sampled_at_ns" says when).
  *
  * The file describes itself: a reader goes by the names of the values and need
  * not know which there are. A name keeps its meaning; other names may come and
@@ -50,8 +50,8 @@ enum {
 /* What a value is. The unit is in its name: _bytes, _ns; else it is a number. */
 typedef enum {
     DQ_STATS_COUNTER, /* only grows; always as it is now                     */
-    DQ_STATS_SUM,     /* only grows; as it was at looked_at_ns               */
-    DQ_STATS_GAUGE,   /* goes up and down; as it was at looked_at_ns         */
+    DQ_STATS_SUM,     /* only grows; as it was at sampled_at_ns              */
+    DQ_STATS_GAUGE,   /* goes up and down; as it was at sampled_at_ns        */
     DQ_STATS_KIND_LAST
 } dq_stats_kind_t;
 
@@ -88,7 +88,7 @@ typedef enum {
     DQ_STATS_STATE_LAST
 } dq_stats_state_t;
 
-/* One peer, as it was at looked_at_ns. */
+/* One peer, as it was at sampled_at_ns. */
 typedef struct {
     uint32_t sequence;   /* odd while it is being written; atomic            */
     uint32_t state;

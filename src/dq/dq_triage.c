@@ -156,7 +156,7 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_GIVEN_UP] = {DQ_CLASS_LOCAL, 0,
         "UCX has given up an endpoint of this connection",
         "check the messages before this one"},
-    [DQ_CAUSE_QP_MISSED] = {DQ_CLASS_LOCAL, 1,
+    [DQ_CAUSE_NO_QP] = {DQ_CLASS_LOCAL, 1,
         "a queue pair could not be connected",
         "check the kernel log (dmesg), and how many queue pairs the device "
         "has left (rdma resource)"},
@@ -188,7 +188,7 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
     [DQ_CAUSE_DEVICE_FATAL] = {DQ_CLASS_LOCAL, 0,
         "the device reports that it has failed",
         DQ_CHECK_DRIVER},
-    [DQ_CAUSE_PEER_MUTE] = {DQ_CLASS_PEER, 1,
+    [DQ_CAUSE_PEER_UNRESPONSIVE] = {DQ_CLASS_PEER, 1,
         "the peer's device answers, but its process does not",
         "check whether the peer's process is stopped (UCX_DAQIRI_KEEPALIVE)"},
     [DQ_CAUSE_CARRIER] = {DQ_CLASS_LOCAL, 0,
@@ -310,7 +310,7 @@ const char *dq_cause_name(dq_cause_t cause)
         [DQ_CAUSE_DEVICE_GONE] = "DEVICE_GONE",
         [DQ_CAUSE_GIVEN_UP] = "GIVEN_UP",
         [DQ_CAUSE_PEER_LOST] = "PEER_LOST",
-        [DQ_CAUSE_QP_MISSED] = "QP_MISSED",
+        [DQ_CAUSE_NO_QP]     = "NO_QP",
         [DQ_CAUSE_ATOMIC] = "ATOMIC",
         [DQ_CAUSE_MISMATCH] = "MISMATCH",
         [DQ_CAUSE_STUCK] = "STUCK",
@@ -318,7 +318,7 @@ const char *dq_cause_name(dq_cause_t cause)
         [DQ_CAUSE_CQ_BROKEN] = "CQ_BROKEN",
         [DQ_CAUSE_SRQ_BROKEN] = "SRQ_BROKEN",
         [DQ_CAUSE_DEVICE_FATAL] = "DEVICE_FATAL",
-        [DQ_CAUSE_PEER_MUTE] = "PEER_MUTE",
+        [DQ_CAUSE_PEER_UNRESPONSIVE] = "PEER_UNRESPONSIVE",
         [DQ_CAUSE_CARRIER] = "CARRIER",
         [DQ_CAUSE_GAP] = "GAP",
         [DQ_CAUSE_PEER_FAILED] = "PEER_FAILED",
@@ -499,7 +499,7 @@ static int dq_triage_check_peer(const dq_facts_t *facts, dq_text_t *text)
                     "that ends, the memory may go before its queue pairs do",
                     pid, host);
         return 1;
-    case DQ_CAUSE_PEER_MUTE:
+    case DQ_CAUSE_PEER_UNRESPONSIVE:
         dq_text_add(text, "\n  check whether pid %u on %s is stopped (SIGSTOP, a "
                     "debugger), or its machine far too busy "
                     "(UCX_DAQIRI_KEEPALIVE)", pid, host);
@@ -596,7 +596,7 @@ static char *dq_triage_line(const dq_facts_t *facts, const char *outcome,
 }
 
 
-char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size)
+char *dq_triage_recovering(const dq_facts_t *facts, char *buf, size_t size)
 {
     return dq_triage_line(facts, "lost, connecting again", buf, size);
 }
@@ -615,13 +615,13 @@ char *dq_triage_carrier(const dq_facts_t *facts, char *buf, size_t size)
 }
 
 
-char *dq_triage_back(const dq_return_t *back, char *buf, size_t size)
+char *dq_triage_recovered(const dq_recovered_t *back, char *buf, size_t size)
 {
     dq_text_t text = dq_text_begin(buf, size);
 
     dq_text_add(&text, "daqiri: back, with %s pid %u, after %.1f ms: %u requests "
                 "sent again, %u messages had arrived", back->peer_host,
-                back->peer_pid, back->down_ms, back->again, back->had);
+                back->peer_pid, back->down_ms, back->resent, back->delivered);
     return buf;
 }
 

@@ -70,7 +70,7 @@ typedef enum {
     DQ_CAUSE_DEVICE_GONE,    /* the device answers no verb any more          */
     DQ_CAUSE_GIVEN_UP,       /* UCX invalidated an endpoint                  */
     DQ_CAUSE_PEER_LOST,      /* the peer's queue pair died                   */
-    DQ_CAUSE_QP_MISSED,      /* one died, or was none, before it was up      */
+    DQ_CAUSE_NO_QP,          /* one died, or was none, before it was up      */
     DQ_CAUSE_ATOMIC,         /* a QP died with an atomic under way           */
     DQ_CAUSE_MISMATCH,       /* the ends disagree about what was delivered   */
     DQ_CAUSE_STUCK,          /* a request neither completes nor fails        */
@@ -78,7 +78,7 @@ typedef enum {
     DQ_CAUSE_CQ_BROKEN,      /* ... that a completion queue has              */
     DQ_CAUSE_SRQ_BROKEN,     /* ... the shared receive queue                 */
     DQ_CAUSE_DEVICE_FATAL,   /* ... the device                               */
-    DQ_CAUSE_PEER_MUTE,      /* the peer's device answers, its process not   */
+    DQ_CAUSE_PEER_UNRESPONSIVE, /* the peer's device answers, its process not */
     DQ_CAUSE_CARRIER,        /* the handshake's completion queue has failed  */
     DQ_CAUSE_GAP,            /* a message has not come, but a later one has  */
     DQ_CAUSE_PEER_FAILED,    /* the connection has failed at the peer's end  */
@@ -138,15 +138,15 @@ char *dq_triage_message(const dq_facts_t *facts, char *buf, size_t size);
 typedef struct {
     const char *peer_host;
     uint32_t   peer_pid;
-    double     down_ms;  /* since it was lost                                */
-    uint32_t   again;    /* requests sent again                              */
-    uint32_t   had;      /* messages that the peer turned out to have        */
-} dq_return_t;
+    double     down_ms;   /* since it was lost                               */
+    uint32_t   resent;    /* requests sent again                             */
+    uint32_t   delivered; /* messages that the peer turned out to have       */
+} dq_recovered_t;
 
 /* One line each: a connection is lost, and will be tried to be had again; it is
  * back. Always terminated. Return @a buf. */
-char *dq_triage_lost(const dq_facts_t *facts, char *buf, size_t size);
-char *dq_triage_back(const dq_return_t *back, char *buf, size_t size);
+char *dq_triage_recovering(const dq_facts_t *facts, char *buf, size_t size);
+char *dq_triage_recovered(const dq_recovered_t *back, char *buf, size_t size);
 /* One line: a peer cannot be reached from here, and what to check. */
 char *dq_triage_unreachable(const dq_facts_t *facts, char *buf, size_t size);
 /* One line: the handshake's own queue pair had failed, and works again. */

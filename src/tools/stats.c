@@ -148,7 +148,7 @@ static const daqiri_column_t stats_peer_columns[] = {
     {"peer_qpn", "its QPN"}, {"in_use", "in use"}, {"depth", "of"},
     {"credits", "credits"}, {"window", "of"}, {"owed", "owed"},
     {"promised", "of"}, {"posted", "posted"}, {"retired", "retired"},
-    {"losses", "lost"}, {"oldest_ms", "oldest ms", DAQIRI_UNIT_USEC}
+    {"qp_failures", "lost"}, {"oldest_ms", "oldest ms", DAQIRI_UNIT_USEC}
 };
 
 static const daqiri_column_t stats_note_columns[] = {
@@ -185,7 +185,7 @@ static void stats_summarise(json_t *interface)
 {
     static const char *const sent[]     = {"am_short", "am_bcopy", "am_zcopy"};
     static const char *const received[] = {"am_rx"};
-    static const char *const lost[]     = {"losses"};
+    static const char *const lost[]     = {"qp_failures"};
     static const char *const waited[]   = {
         "refused_sq_full", "refused_cq_full", "refused_no_credit",
         "refused_not_up", "refused_no_buffer"

@@ -245,7 +245,7 @@ static const struct {
     {"rx_duplicates", "the device delivered messages twice, which were handed "
                       "up once"},
     {"rx_out_of_order", "messages came out of order, and were not handed up"},
-    {"losses", "queue pairs died; see recoveries"},
+    {"qp_failures", "queue pairs died; see recoveries"},
     {"stuck", "requests stood still for long"}
 };
 
@@ -317,7 +317,7 @@ static void stats_values(daqiri_stats_file_t *file, json_t *report, int is_all)
         }
         stats_name(entry, name);
         stats_note(notes, name, now[i]);
-        if (strcmp(name, "looked_at_ns") == 0) {
+        if (strcmp(name, "sampled_at_ns") == 0) {
             daqiri_report_real(report, "looked_s_ago", (now[i] == 0) ? 0 :
                                ((double)now_ns - (double)now[i]) / 1e9);
             continue;
@@ -366,7 +366,7 @@ static void stats_peers(const daqiri_stats_file_t *file, json_t *report)
         daqiri_report_int(row, "promised", peer.promised);
         daqiri_report_int(row, "posted", (long long)peer.posted);
         daqiri_report_int(row, "retired", (long long)peer.retired);
-        daqiri_report_int(row, "losses", peer.losses);
+        daqiri_report_int(row, "qp_failures", peer.losses);
         daqiri_report_int(row, "stalls", (long long)peer.stalls);
         daqiri_report_real(row, "oldest_ms", (double)peer.oldest_ns / 1e6);
     }

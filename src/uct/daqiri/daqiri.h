@@ -20,17 +20,17 @@
 #define UCT_DAQIRI_H
 
 #include "compat/ucx_compat.h"
-#include "dq/dq_again.h"
-#include "dq/dq_call.h"
+#include "dq/dq_retry.h"
+#include "dq/dq_liveness.h"
 #include "dq/dq_conn.h"
 #include "dq/dq_gid.h"
-#include "dq/dq_loss.h"
-#include "dq/dq_redo.h"
+#include "dq/dq_recovery.h"
+#include "dq/dq_replay.h"
 #include "dq/dq_rx.h"
 #include "dq/dq_sq.h"
 #include "dq/dq_stats.h"
 #include "dq/dq_triage.h"
-#include "dq/dq_watch.h"
+#include "dq/dq_watchdog.h"
 #include "dq/dq_wire.h"
 
 #include <arpa/inet.h>
@@ -56,13 +56,13 @@
 #define UCT_DAQIRI_POLLED       __attribute__((hot, aligned(1024)))
 
 enum {
-    UCT_DAQIRI_BATCH_MAX   = 64,
-    UCT_DAQIRI_HW_COUNTERS = 64,      /* of the port, looked at; daqiri_hw.c */
-    UCT_DAQIRI_HW_TEXT_MAX = 200,
-    UCT_DAQIRI_STASH_MAX   = 16,
-    UCT_DAQIRI_SGE_MAX     = 32,
-    UCT_DAQIRI_RX_DESC_LEN = 16,      /* index and release, see daqiri_rx.c  */
-    UCT_DAQIRI_HDR_MAX     = 256,     /* of a zcopy: it is copied            */
+    UCT_DAQIRI_POLL_MAX     = 64,
+    UCT_DAQIRI_HW_COUNTERS  = 64,      /* of the port, looked at; daqiri_hw.c */
+    UCT_DAQIRI_HW_TEXT_MAX  = 200,
+    UCT_DAQIRI_PREFETCH_MAX = 16,
+    UCT_DAQIRI_SGE_MAX      = 32,
+    UCT_DAQIRI_RX_DESC_LEN  = 16,      /* index and release, see daqiri_rx.c  */
+    UCT_DAQIRI_HDR_MAX      = 256,     /* of a zcopy: it is copied            */
     /* 16 KiB, and 64 bytes for the headers of UCP and ours: on a device in user space
      * one message holds what UCP sends without asking first, see dq_cost.h */
     UCT_DAQIRI_SEG_SIZE    = 16384 + 64,
@@ -70,7 +70,7 @@ enum {
     UCT_DAQIRI_FRAG_ALIGN  = 16,      /* see uct_daqiri_iface_seg_size()     */
     /* progress calls from one look at the send CQ to the next, while nothing
      * in it could be a success */
-    UCT_DAQIRI_TX_LOOK_EVERY = 64,
+    UCT_DAQIRI_TX_POLL_EVERY = 64,
     /* UCT's short messages, header and payload, at most: a page, and what UCP
      * puts around it */
     UCT_DAQIRI_SHORT_MAX   = 4096 + 64,
@@ -83,9 +83,9 @@ enum {
 typedef struct uct_daqiri_iface uct_daqiri_iface_t;
 typedef struct uct_daqiri_conn  uct_daqiri_conn_t;
 typedef struct uct_daqiri_ep    uct_daqiri_ep_t;
-typedef struct uct_daqiri_chain uct_daqiri_chain_t; /* daqiri_chain.h */
-typedef struct uct_daqiri_redo  uct_daqiri_redo_t;  /* daqiri_redo.h  */
-typedef struct uct_daqiri_early uct_daqiri_early_t; /* daqiri_early.h */
+typedef struct uct_daqiri_batch uct_daqiri_batch_t; /* daqiri_batch.h */
+typedef struct uct_daqiri_replay  uct_daqiri_replay_t; /* daqiri_replay.h */
+typedef struct uct_daqiri_preconnect uct_daqiri_preconnect_t; /* daqiri_preconnect.h */
 
 /* ---- Memory domain: one RDMA device ---- */
 
@@ -150,8 +150,8 @@ typedef struct {
     unsigned           rx_buffers;
     unsigned           rx_window, rx_window_start;
     unsigned           tx_buffers;
-    int                tx_chain;     /* ucs_on_off_auto_value_t              */
-    double             tx_hold;      /* seconds                              */
+    int                tx_batch;     /* ucs_on_off_auto_value_t              */
+    double             tx_batch_timeout; /* seconds                          */
     size_t             seg_size;
     unsigned           max_inline;
     unsigned           max_sge;
@@ -185,9 +185,9 @@ typedef struct {
     uint64_t am_tx_bytes, am_short, am_bcopy, am_zcopy;
     uint64_t put_short, put_bcopy, put_zcopy, get_bcopy, get_zcopy, rma_bytes;
     uint64_t atomics;
-    uint64_t early;
+    uint64_t preconnect;
     uint64_t am_rx, am_rx_bytes, am_unhandled;
-    uint64_t conns, conns_up, conns_over;
+    uint64_t conns, conns_up, conns_closed;
     uint64_t credit_frames_tx, credit_frames_rx;
     uint64_t windows_widened;
     uint64_t refused[DQ_ADMIT_LAST];
@@ -197,10 +197,10 @@ typedef struct {
     uint64_t tx_errors, tx_flushed, rx_flushed;
     uint64_t recvs_refused;    /* calls                                      */
     uint64_t stray_completions, posts_refused, posts_enomem;
-    uint64_t tails_kept, tails_posted; /* daqiri_again.h                     */
-    uint64_t chains, chained, chains_late; /* under the chain's lock         */
-    uint64_t losses, recoveries, redone, redo_had;
-    uint64_t stalls, stuck, pushed, asked, called, mute, events;
+    uint64_t retries_kept, retries_posted; /* daqiri_retry.h                     */
+    uint64_t batches, batched, batches_late; /* under the chain's lock        */
+    uint64_t qp_failures, recoveries, replayed, replay_delivered;
+    uint64_t stalls, stuck, markers, probes, liveness_probes, unresponsive, events;
     uint64_t frames_tx, frames_rx, frames_dup, frames_unknown, frames_crowded,
              frames_unheard;
     uint64_t conns_forged;
@@ -210,7 +210,7 @@ typedef struct {
 
 /* What is looked at now and then: the same. */
 typedef struct {
-    uint64_t looked_at_ns;
+    uint64_t sampled_at_ns;
     uint64_t posted, retired;  /* work requests of all QPs                   */
     uint64_t sq_in_use, cq_len;
     uint64_t credits, oldest_ns;
@@ -252,14 +252,14 @@ typedef struct {
 
 /* How often a line is said that strangers can cause as often as they like. */
 enum {
-    UCT_DAQIRI_QUIET_SEC = 1, /* a reader keeps up with that                 */
-    UCT_DAQIRI_MORE_MAX  = 40
+    UCT_DAQIRI_LOG_LIMIT_SEC = 1, /* a reader keeps up with that             */
+    UCT_DAQIRI_MORE_MAX      = 40
 };
 
 typedef struct {
     ucs_time_t until;
-    uint32_t   unsaid; /* lines since the last                               */
-} uct_daqiri_quiet_t;
+    uint32_t   suppressed; /* lines since the last                           */
+} uct_daqiri_log_limit_t;
 
 typedef struct {
     struct ibv_pd      *pd;
@@ -276,7 +276,7 @@ typedef struct {
     uct_daqiri_chunk_t *chunks;
     unsigned           chunk_count;
     pthread_mutex_t    lock;        /* of what follows, count, chunks        */
-    uct_daqiri_quiet_t quiet;
+    uct_daqiri_log_limit_t log_limit;
 } uct_daqiri_pool_t;
 
 /* ---- What a posted work request owes, by ledger slot ---- */
@@ -305,7 +305,7 @@ typedef struct {
     uint64_t           swap;
     int                is_placed;   /* what its SGEs say is remembered, or never
                                        will be                               */
-    uct_daqiri_redo_t  *redo;       /* where, if is_placed; or NULL          */
+    uct_daqiri_replay_t *replay;    /* where, if is_placed; or NULL          */
     uct_daqiri_op_t    op;
 } uct_daqiri_tx_t;
 
@@ -329,20 +329,20 @@ enum {
     UCT_DAQIRI_CMD_FAIL  = UCS_BIT(1), /* the QP died                        */
     UCT_DAQIRI_CMD_READY = UCS_BIT(2), /* data came: as good as an RTU, if
                                           somebody here wants it             */
-    UCT_DAQIRI_CMD_REAP  = UCS_BIT(3), /* let go of it                       */
-    UCT_DAQIRI_CMD_LOSE  = UCS_BIT(4), /* the QP died, a new one may do      */
+    UCT_DAQIRI_CMD_RELEASE  = UCS_BIT(3), /* let go of it                     */
+    UCT_DAQIRI_CMD_LOSE     = UCS_BIT(4), /* the QP died, a new one may do      */
     UCT_DAQIRI_CMD_DRAINED = UCS_BIT(5), /* and is done with: conn->resume   */
-    UCT_DAQIRI_CMD_CALL  = UCS_BIT(6), /* does the peer's process run?       */
+    UCT_DAQIRI_CMD_PROBE = UCS_BIT(6), /* does the peer's process run?       */
     UCT_DAQIRI_CMD_CLOSE = UCS_BIT(7), /* the lost QP has nothing to say     */
     /* async -> progress */
-    UCT_DAQIRI_EVT_QP     = UCS_BIT(8),  /* it has a QP, with RECVs          */
-    UCT_DAQIRI_EVT_UP     = UCS_BIT(9),
-    UCT_DAQIRI_EVT_DEAD   = UCS_BIT(10),
-    UCT_DAQIRI_EVT_REAPED = UCS_BIT(11),
-    UCT_DAQIRI_EVT_LOST   = UCS_BIT(12), /* the peer has lost its QP         */
-    UCT_DAQIRI_EVT_ASYNC  = UCS_BIT(13), /* its own has died: conn->async    */
-    UCT_DAQIRI_EVT_MISSED = UCS_BIT(14), /* another QP could not be had      */
-    UCT_DAQIRI_EVT_CLOSED = UCS_BIT(15) /* the lost QP is no more            */
+    UCT_DAQIRI_EVT_QP       = UCS_BIT(8),  /* it has a QP, with RECVs          */
+    UCT_DAQIRI_EVT_UP       = UCS_BIT(9),
+    UCT_DAQIRI_EVT_DEAD     = UCS_BIT(10),
+    UCT_DAQIRI_EVT_RELEASED = UCS_BIT(11),
+    UCT_DAQIRI_EVT_LOST     = UCS_BIT(12), /* the peer has lost its QP         */
+    UCT_DAQIRI_EVT_ASYNC    = UCS_BIT(13), /* its own has died: conn->async    */
+    UCT_DAQIRI_EVT_NO_QP    = UCS_BIT(14),  /* another QP could not be had      */
+    UCT_DAQIRI_EVT_CLOSED   = UCS_BIT(15) /* the lost QP is no more            */
 };
 
 /* What a peer is told of a QP that is lost; see dq_frame_t. */
@@ -361,9 +361,9 @@ enum {
 
 /* How far a grant that is due has come; daqiri_rx.c. */
 enum {
-    UCT_DAQIRI_OWING_NEW = 1, /* since this progress call                    */
-    UCT_DAQIRI_OWING_NEXT,    /* the next progress call sends it             */
-    UCT_DAQIRI_OWING_STUCK    /* tried: it waits for room, or for the peer   */
+    UCT_DAQIRI_GRANT_NEW = 1, /* since this progress call                    */
+    UCT_DAQIRI_GRANT_NEXT,    /* the next progress call sends it             */
+    UCT_DAQIRI_GRANT_STUCK    /* tried: it waits for room, or for the peer   */
 };
 
 struct uct_daqiri_conn {
@@ -373,14 +373,14 @@ struct uct_daqiri_conn {
     uint32_t           op_count;   /* of them, not empty                     */
     struct ibv_qp      *qp;        /* from EVT_QP on                         */
     uct_daqiri_iface_t *iface;
-    const uint64_t     *alone;     /* a request goes out by itself if the conn
+    const uint64_t     *direct_epoch; /* a request goes out by itself if the conn
                                     * has posted none since this turn: that of
                                     * the chain, or 0 (never: it is early, or
                                     * behind a hole), or UINT64_MAX          */
-    dq_redo_log_t      redo;       /* daqiri_redo.h; no slots: no recovery   */
+    dq_replay_log_t    replay;     /* daqiri_replay.h; no slots: no recovery */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
-    uint64_t           chain_turn; /* in which it has posted last, or counts
-                                    * as if it had: uct_daqiri_chain_note()  */
+    uint64_t           last_post_epoch; /* in which it has posted last, or counts
+                                    * as if it had: uct_daqiri_batch_note()  */
     int                is_streaming; /* the same                             */
     uint32_t           tx_seq;     /* of the next active message             */
     uint32_t           rx_seq;     /* active messages handed up              */
@@ -389,15 +389,15 @@ struct uct_daqiri_conn {
     dq_rx_window_t     window;
     ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
     int                is_pending; /* on iface->tx.pending                   */
-    int                is_owing;   /* on iface->rx.owing: UCT_DAQIRI_OWING_* */
+    int                grant_due;  /* on iface->rx.grants_due: UCT_DAQIRI_GRANT_* */
     int                is_self;
     int                is_stub;    /* leads nowhere; daqiri_p2p.c            */
     int                is_draining; /* on iface->draining                    */
-    ucs_list_link_t    iface_link, pending_link, owing_link, drain_link;
+    ucs_list_link_t    iface_link, pending_link, grant_link, drain_link;
     ucs_time_t         drain_until;
-    unsigned           drain_turns;    /* progress calls since the mark      */
+    unsigned           drain_polls;    /* progress calls since the mark      */
     uint64_t           drain_taken;    /* completions taken in them          */
-    ucs_time_t         ask_at;     /* not before; see uct_daqiri_tx_ask()    */
+    ucs_time_t         probe_at;   /* not before; see uct_daqiri_tx_probe_peer() */
     ucs_list_link_t    eps;
     dq_facts_t         death;      /* why it died, once the gate is DEAD     */
     int                was_up;     /* the NIC may own what the ledger has    */
@@ -408,30 +408,30 @@ struct uct_daqiri_conn {
     struct {                       /* the last requests in a row whose loss
                                     * is no news to any user: grants, probes */
         uint32_t       from, to;   /* ids, the second one not included       */
-    } own;
-    int                is_missed;  /* somebody wanted to use it since        */
-    int                is_spoiled; /* what it has posted is not all ours any
+    } internal;
+    int                is_used_after_failure;
+    int                is_replay_barred; /* what it has posted is not all ours any
                                       more, and cannot be posted again       */
     int                is_flushing; /* an error has been seen on this QP     */
-    int                is_holed;   /* the device has refused a request: ...  */
-    uint32_t           hole;       /* ... it has none from this id on        */
-    int                is_ended;   /* and something speaks for the last one  */
-    int                is_ending;  /* the last request of the QP is posted   */
+    int                has_send_end; /* the device has refused a request: ... */
+    uint32_t           send_end;       /* ... it has none from this id on        */
+    int                has_marker; /* and something speaks for the last one  */
+    int                is_posting_marker; /* the last request of the QP is posted */
     struct {
-        dq_again_t      state;
-        int             is_on;     /* on iface->tx.again: from the hole on,  */
+        dq_retry_t      state;
+        int             is_on;     /* on iface->tx.retry: from the hole on,  */
         uint32_t        ahead;     /* what is refused is offered again       */
         uint32_t        fresh;
         ucs_list_link_t link;
-    } again;                       /* daqiri_again.h                         */
-    struct uct_daqiri_conn *chain_failed; /* the next one whose chain was
+    } retry;                       /* daqiri_retry.h                         */
+    struct uct_daqiri_conn *batch_failed; /* the next one whose chain was
                                       refused; the chain's lock              */
-    int                chain_error; /* why, or 0; the chain's lock           */
-    uint32_t           chain_hole; /* from which id on; the chain's lock     */
+    int                batch_error; /* why, or 0; the chain's lock           */
+    uint32_t           batch_send_end; /* from which id on; the chain's lock */
     uint32_t           flushed;    /* and up to before this id, flushes      */
     int                life;       /* UCT_DAQIRI_LIVE ...                    */
     struct {
-        dq_loss_t  row;
+        dq_recovery_t row;
         uint32_t   peer_done;      /* as it told with the QP that works      */
         dq_facts_t facts;          /* why                                    */
     } lost;
@@ -441,22 +441,22 @@ struct uct_daqiri_conn {
     } async;                       /* atomic; async writes, progress reads   */
     int                is_listed;  /* on iface->conns                        */
     int                has_hw;     /* it has been up; progress               */
-    int                is_reaped;  /* let go; forgotten by the table         */
+    int                is_released; /* let go; forgotten by the table        */
     struct {
-        dq_watch_t     state;
-        dq_call_t      call;
+        dq_watchdog_t  state;
+        dq_liveness_t  liveness;
         dq_admit_t     refusal;    /* the last since it was looked at, or OK */
         uint32_t       posted, retired; /* ids at the last look, and         */
         uint64_t       all_posted, all_retired; /* how many there were       */
         uint32_t       losses;
-        uint32_t       asked;      /* requests that nobody waits for         */
+        uint32_t       probes;     /* requests that nobody waits for         */
         uint64_t       stalls;
         int            place;      /* among the peers of stats, + 1; or 0    */
-    } watch;                       /* daqiri_watch.c, daqiri_stats.c         */
-    uct_daqiri_early_t *early;     /* held until EVT_UP; NULL: nothing is    */
-    pthread_mutex_t    early_lock; /* of *early, and for progress to set it  */
-    int                is_early_over; /* nothing is held any more; the lock  */
-    int                is_early_known; /* progress knows; progress           */
+    } watchdog;                       /* daqiri_watchdog.c, daqiri_stats.c      */
+    uct_daqiri_preconnect_t *preconnect; /* held until EVT_UP; NULL: nothing is   */
+    pthread_mutex_t    preconnect_lock; /* of *early, and for progress to set it */
+    int                is_preconnect_posted; /* nothing is held any more; the lock */
+    int                is_preconnect_known; /* progress knows; progress      */
 
     /* who the peer is; set once, before the other thread sees the conn */
     dq_port_addr_t     peer_port;
@@ -467,11 +467,11 @@ struct uct_daqiri_conn {
     /* what the next REQ or REP says; progress writes it before CMD_DRAINED */
     uct_daqiri_resume_t resume;
 
-    /* what dq_call looks at; atomic: async writes, progress reads */
+    /* what dq_liveness looks at; atomic: async writes, progress reads */
     struct {
         uint32_t heard;            /* frames of the peer's                   */
-        uint32_t called;           /* calls that have gone out               */
-    } mute;
+        uint32_t probes;           /* that have gone out                    */
+    } liveness;
 
     /* the handshake; async */
     struct {
@@ -483,7 +483,7 @@ struct uct_daqiri_conn {
         int             ah_error;    /* why there is none                    */
         uint8_t         ah_gid_index; /* at which the GID was                */
         int             is_unproven; /* only a REQ has asked for it          */
-        int             is_missed;   /* there is no QP that can be connected */
+        int             has_no_qp;   /* there is no QP that can be connected */
         int             refused;     /* errno: no frame of it may be posted  */
         unsigned        refusals;    /* so many times, one after the other   */
         ucs_time_t      refused_at;  /* ... since then                       */
@@ -542,16 +542,16 @@ typedef struct {
     uint16_t                idle[UCT_DAQIRI_UD_RECVS]; /* receive slots that */
     unsigned                idle_count; /* the device has not taken yet      */
     dq_cause_t              lost;      /* NONE: the QP is well               */
-    int                     is_deaf;   /* its CQ has failed                  */
-    dq_again_t              again;     /* when it may be remade              */
+    int                     is_failed; /* its CQ has failed                  */
+    dq_retry_t              retry;     /* when it may be remade              */
     uint32_t                passed;    /* datagrams                          */
 } uct_daqiri_ud_t;
 
 /* Completions that were taken when nobody could handle them. */
 typedef struct {
     int           count;
-    struct ibv_wc wc[UCT_DAQIRI_STASH_MAX];
-} uct_daqiri_stash_t;
+    struct ibv_wc wc[UCT_DAQIRI_PREFETCH_MAX];
+} uct_daqiri_prefetched_t;
 
 /* Whose completion was the last: likely whose the next is, too. */
 typedef struct {
@@ -577,19 +577,19 @@ typedef void (*uct_daqiri_ud_rx_t)(uct_daqiri_iface_t *iface,
 
 struct uct_daqiri_iface {
     uct_base_iface_t super;
-    uint64_t         turn;             /* count of progress calls, from 1;
+    uint64_t         progress_epoch;   /* count of progress calls, from 1;
                                           atomic: progress writes            */
 
     struct {
         struct ibv_cq     *cq;
         dq_cq_t           ledger;
-        uct_daqiri_chain_t *chain;     /* NULL: a doorbell for each request  */
+        uct_daqiri_batch_t *batch;     /* NULL: a doorbell for each request  */
         uct_daqiri_pool_t pool;
         ucs_list_link_t   pending;     /* conns with pending requests        */
-        ucs_list_link_t   again;       /* whose device has refused some      */
+        ucs_list_link_t   retry;       /* whose device has refused some      */
         uct_daqiri_last_t last;
         int               wake;        /* something became free              */
-        unsigned          idle_turns;  /* dispatches that had nothing to try */
+        unsigned          idle_dispatches; /* dispatches that had nothing to try */
         uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
     } tx;
 
@@ -600,20 +600,20 @@ struct uct_daqiri_iface {
         uct_daqiri_pool_t pool;
         uct_daqiri_recv_t *recvs;      /* by index into the pool             */
         uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
-        ucs_list_link_t   owing;       /* conns with a grant due             */
+        ucs_list_link_t   grants_due;  /* conns with a grant due             */
         uint32_t          spare;       /* buffers free for a window; atomic  */
         uct_daqiri_last_t last;
-        int               is_few_said; /* that there are too few buffers     */
+        int               is_few_logged; /* that there are too few buffers   */
         int               is_refused;  /* RECVs are to be offered again      */
-        int               is_refusal_said;
+        int               is_refusal_logged;
     } rx;
 
     struct {
         struct ibv_comp_channel *channel; /* of both CQs                     */
         int                     epoll_fd; /* -1 until it is asked for        */
-        int                     news_fd;  /* rung by the async thread        */
+        int                     wake_fd;  /* rung by the async thread        */
         uint32_t                is_armed; /* has ever been; atomic           */
-        uct_daqiri_stash_t      rx, tx;
+        uct_daqiri_prefetched_t rx, tx;
     } event;
 
     uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
@@ -624,12 +624,12 @@ struct uct_daqiri_iface {
     uct_daqiri_hw_t       hw;          /* when it was opened                 */
     int                   broken;      /* dq_cause_t; atomic; async writes   */
     uct_daqiri_am_id_t    am_ids[UCT_AM_ID_MAX]; /* arguments of handlers    */
-    int                   is_seg_said; /* that a peer has other segments     */
-    int                   is_version_said; /* or another version of the wire */
+    int                   is_seg_logged; /* that a peer has other segments   */
+    int                   is_version_logged; /* or another version of the wire */
     ucs_list_link_t       md_link;
     struct {
-        dq_watch_bounds_t bounds;      /* ucs_time_t, as is all here         */
-        dq_call_bounds_t  call;
+        dq_watchdog_bounds_t bounds;   /* ucs_time_t, as is all here         */
+        dq_liveness_bounds_t liveness;
         ucs_time_t        period, last;
         ucs_time_t        back;        /* the port is, for so long; from the
                                           start: give_up                     */
@@ -637,8 +637,8 @@ struct uct_daqiri_iface {
         int               timer_fd;
         uint32_t          is_due;      /* cm lock to set; atomic             */
         uint32_t          is_needed;   /* also of who sleeps; atomic         */
-    } watch;
-    int                   chores;      /* owing, draining or tx.pending has  */
+    } watchdog;
+    int                   slow_work;   /* owing, draining or tx.pending has  */
                                        /* somebody, since it was last looked */
     ucs_list_link_t       conns;       /* that have a QP                     */
     ucs_list_link_t       draining;    /* conns that die                     */
@@ -655,7 +655,7 @@ struct uct_daqiri_iface {
         uint32_t          epoch;       /* async                              */
         uint32_t          reserved;    /* RECVs promised; async              */
         uint32_t          unproven;    /* conns with is_unproven; async      */
-        ucs_time_t        strangers_at; /* no stranger has a turn before; async */
+        ucs_time_t        unknown_peers_at; /* no stranger has a turn before; async */
         uint32_t          silent;      /* peers that may not know that we
                                           close; progress, at the end        */
         uct_daqiri_ud_t   ud;
@@ -664,13 +664,13 @@ struct uct_daqiri_iface {
 
     /* Of lines that strangers cause, one for each cause. */
     struct {
-        uct_daqiri_quiet_t carrier, ah, qp, connect, timers, destroy, tick,
+        uct_daqiri_log_limit_t carrier, ah, qp, connect, timers, destroy, tick,
                            version, draw; /* async                           */
-        uct_daqiri_quiet_t gap, lost, back, stall, handler; /* progress      */
-    } quiet;
+        uct_daqiri_log_limit_t gap, lost, back, stall, handler; /* progress  */
+    } log_limit;
 
     struct {
-        unsigned        sq_depth, signal_every, batch, max_sge;
+        unsigned        sq_depth, signal_every, poll_batch, max_sge;
         unsigned        rx_window, rx_window_start;
         uint32_t        max_inline;    /* bytes on the wire                  */
         uint32_t        max_inline_am; /* the same, of what is short         */
@@ -747,7 +747,7 @@ uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
 }
 
 /* Its QP is about to be destroyed. Progress. */
-static inline void uct_daqiri_conn_leave_qp(uct_daqiri_conn_t *conn)
+static inline void uct_daqiri_conn_detach_qp(uct_daqiri_conn_t *conn)
 {
     conn->qp = NULL;
     /* QP 0 is never ours (IBA 3.5.3) */
@@ -1010,11 +1010,11 @@ int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
 /* The device refused this request, and has been given none after it: they
  * stay in the ledger, to be offered again; or the QP is given up. Only the first
  * call counts. */
-void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error);
+void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error);
 /* The device has none of the conn's requests from this one on. */
-void uct_daqiri_tx_set_hole(uct_daqiri_conn_t *conn, uint32_t id);
-/* At first, and after a change of was_up, is_holed or iface->tx.chain. */
-void uct_daqiri_tx_set_alone(uct_daqiri_conn_t *conn);
+void uct_daqiri_tx_set_send_end(uct_daqiri_conn_t *conn, uint32_t id);
+/* At first, and after a change of was_up, has_send_end or iface->tx.batch. */
+void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn);
 /* The device refused what the ledger let through. Gives the send buffer back,
  * if there is one, and the QP up. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
@@ -1038,7 +1038,7 @@ void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn,
 static inline int uct_daqiri_tx_is_due(const uct_daqiri_iface_t *iface)
 {
     return (iface->tx.ledger.signals > 0) ||
-           (iface->turn % UCT_DAQIRI_TX_LOOK_EVERY == 0);
+           (iface->progress_epoch % UCT_DAQIRI_TX_POLL_EVERY == 0);
 }
 
 /* More send buffers: 0 if there can be none, which is counted. */
@@ -1047,26 +1047,26 @@ int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface);
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts);
 /* The request that was just posted is one that no user misses if it fails. */
-void uct_daqiri_tx_note_own(uct_daqiri_conn_t *conn);
+void uct_daqiri_tx_note_internal(uct_daqiri_conn_t *conn);
 /* A user wants to know of all that is posted so far, by whomever, if it fails. */
-void uct_daqiri_tx_note_asked(uct_daqiri_conn_t *conn);
+void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn);
 /* Asks, now and then, whether a peer that grants no credit is there at all. */
-void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn);
+void uct_daqiri_tx_probe_peer(uct_daqiri_conn_t *conn);
 /* Nothing more will be posted: makes the end of the ledger show in the CQ. */
-void uct_daqiri_tx_end(uct_daqiri_conn_t *conn);
+void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn);
 /* The same once more, if the device would not take what speaks for it. */
-void uct_daqiri_tx_end_hole(uct_daqiri_conn_t *conn);
+void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn);
 /* Everything before this id is over, successfully. */
 void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id);
 /* Whatever is still in the ledger is over, with the conn's status. */
 void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn);
 /* This request, which is in use, must not be posted again. */
-void uct_daqiri_tx_spoil(uct_daqiri_conn_t *conn, uint32_t id);
+void uct_daqiri_tx_bar_replay(uct_daqiri_conn_t *conn, uint32_t id);
 /* Nobody is told any more what was posted through ep; the NIC goes on. */
 void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep);
 /* The endpoint goes, and its user may free what it has sent from: waits,
  * within a bound, until the NIC does not need it; else gives up the QP. */
-void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep);
+void uct_daqiri_tx_detach(uct_daqiri_ep_t *ep);
 
 /* ---- daqiri_rx.c; see daqiri_rx.h, too ---- */
 
@@ -1098,17 +1098,17 @@ void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface);
 void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc);
 
 /* Should credits ride on a message now? Worth it from a quarter of the window. */
-static inline int uct_daqiri_rx_may_ride(const uct_daqiri_conn_t *conn)
+static inline int uct_daqiri_rx_may_piggyback(const uct_daqiri_conn_t *conn)
 {
     return conn->window.owed * 4 >= conn->window.size;
 }
 
 /* How many. */
-static inline uint32_t uct_daqiri_rx_riding(const uct_daqiri_conn_t *conn)
+static inline uint32_t uct_daqiri_rx_piggyback(const uct_daqiri_conn_t *conn)
 {
     uint32_t count;
 
-    if (ucs_likely(!uct_daqiri_rx_may_ride(conn))) {
+    if (ucs_likely(!uct_daqiri_rx_may_piggyback(conn))) {
         return 0;
     }
     count = dq_rx_grantable(&conn->iface->rx.ledger, &conn->window);
@@ -1158,14 +1158,14 @@ ucs_status_t uct_daqiri_cm_get_addressed(uct_daqiri_iface_t *iface,
 uct_daqiri_conn_t *uct_daqiri_cm_find(uct_daqiri_iface_t *iface,
                                       uint64_t uuid);
 /* The table forgets the conn: the next uct_daqiri_cm_get() makes another. */
-void uct_daqiri_cm_forget(uct_daqiri_conn_t *conn);
+void uct_daqiri_cm_remove(uct_daqiri_conn_t *conn);
 
-void uct_daqiri_cm_command(uct_daqiri_conn_t *conn, uint32_t command);
-void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event);
+void uct_daqiri_cm_post_command(uct_daqiri_conn_t *conn, uint32_t command);
+void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event);
 /* What one thread did before this, another sees after it. */
 void uct_daqiri_cm_hand_over(uct_daqiri_iface_t *iface);
 /* It is time for progress to look at its conns. */
-void uct_daqiri_cm_tell_due(uct_daqiri_iface_t *iface);
+void uct_daqiri_cm_post_due(uct_daqiri_iface_t *iface);
 /* The next conn in the mailbox, with what is asked of it; NULL if empty. */
 uct_daqiri_conn_t *uct_daqiri_cm_next_command(uct_daqiri_iface_t *iface,
                                               uint32_t *commands_p);
@@ -1209,7 +1209,7 @@ void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn);
 /* Moves its QP to ERR, which flushes the ledger. */
 void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn);
 /* Somebody wanted to use a dead conn: its endpoints will be told. */
-void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn);
+void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn);
 /* Moves dying and lost conns on. @a received and @a completed: what this progress
  * call has found in the receive CQ and, polling it before this, in the send CQ. */
 unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
@@ -1228,7 +1228,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts);
 /* The peer says that it has lost its QP. */
 void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn);
 /* The QP that was to replace the last one could not be made or connected. */
-void uct_daqiri_recover_on_missed(uct_daqiri_conn_t *conn);
+void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn);
 /* The lost QP has nothing more to say, as far as can be seen: it is destroyed. */
 void uct_daqiri_recover_close(uct_daqiri_conn_t *conn);
 void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn);
@@ -1246,50 +1246,50 @@ ucs_status_t uct_daqiri_event_init(uct_daqiri_iface_t *iface);
 void uct_daqiri_event_cleanup(uct_daqiri_iface_t *iface);
 ucs_status_t uct_daqiri_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p);
 ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events);
-/* What arming has found of a CQ, taken off the stash. Returns how many. */
-static inline int uct_daqiri_event_unstash(uct_daqiri_stash_t *stash,
-                                           struct ibv_wc *wc)
+/* What arming has found of a CQ, taken off the prefetched. Returns how many. */
+static inline int uct_daqiri_event_take_prefetched(uct_daqiri_prefetched_t *prefetched,
+                                                   struct ibv_wc *wc)
 {
-    int count = stash->count;
+    int count = prefetched->count;
 
     if (ucs_unlikely(count != 0)) {
-        memcpy(wc, stash->wc, count * sizeof(*wc));
-        stash->count = 0;
+        memcpy(wc, prefetched->wc, count * sizeof(*wc));
+        prefetched->count = 0;
     }
     return count;
 }
 
 /* There is news for progress. Async. */
-void uct_daqiri_event_ring(uct_daqiri_iface_t *iface);
+void uct_daqiri_event_wake(uct_daqiri_iface_t *iface);
 
 /* ---- daqiri_async.c: events of the device ---- */
 
 /* From here on what the device tells is heeded, until it leaves. */
-ucs_status_t uct_daqiri_async_join(uct_daqiri_iface_t *iface);
-void uct_daqiri_async_leave(uct_daqiri_iface_t *iface);
+ucs_status_t uct_daqiri_async_subscribe(uct_daqiri_iface_t *iface);
+void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface);
 /* Has the device, which is asked, said of nothing of the interface that it is
  * broken? If it has, progress knows, and its conns fail. Async. */
 int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface);
 /* Performs what was told of a conn's QP; of the whole interface. Progress. */
 void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn);
-void uct_daqiri_async_look(uct_daqiri_iface_t *iface);
+void uct_daqiri_async_take_events(uct_daqiri_iface_t *iface);
 
 /* ---- daqiri_vfs.c ---- */
 
 /* The counters as files of UCX's VFS. Any thread. */
 void uct_daqiri_iface_vfs_refresh(uct_iface_h tl_iface);
 
-/* ---- daqiri_watch.c: what stands still ---- */
+/* ---- daqiri_watchdog.c: what stands still ---- */
 
-void uct_daqiri_watch_configure(uct_daqiri_iface_t *iface,
-                                const uct_daqiri_iface_config_t *config);
-ucs_status_t uct_daqiri_watch_open(uct_daqiri_iface_t *iface);
-void uct_daqiri_watch_close(uct_daqiri_iface_t *iface);
-void uct_daqiri_watch_look(uct_daqiri_iface_t *iface);
+void uct_daqiri_watchdog_configure(uct_daqiri_iface_t *iface,
+                                   const uct_daqiri_iface_config_t *config);
+ucs_status_t uct_daqiri_watchdog_open(uct_daqiri_iface_t *iface);
+void uct_daqiri_watchdog_close(uct_daqiri_iface_t *iface);
+void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface);
 
-static inline int uct_daqiri_watch_is_due(uct_daqiri_iface_t *iface)
+static inline int uct_daqiri_watchdog_is_due(uct_daqiri_iface_t *iface)
 {
-    return __atomic_load_n(&iface->watch.is_due, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&iface->watchdog.is_due, __ATOMIC_RELAXED) != 0;
 }
 
 /* ---- daqiri_hs.c: the handshake; async ---- */
@@ -1300,13 +1300,13 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
 void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface);
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface);
 /* Whoever waits for an answer asks at once, and then as at the beginning. */
-void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface);
+void uct_daqiri_hs_retry_now(uct_daqiri_iface_t *iface);
 /* The carrier's CQ has failed: no answer comes any more. Who waits for one, and
  * who will want a QP, fails; conns that are up go on. */
-void uct_daqiri_hs_deafen(uct_daqiri_iface_t *iface);
+void uct_daqiri_hs_fail_carrier(uct_daqiri_iface_t *iface);
 /* While the interface closes: says so to the peer, unless it is known to know.
  * cm.silent counts who was told and has not answered, but did so before. */
-void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn);
+void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn);
 /* In place of uct_daqiri_hs_on_frame(): what is answered, or answers us; and who
  * asks for a connection is told that there will be none. */
 void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
@@ -1345,7 +1345,7 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
                                    struct ibv_qp *qp, uint32_t psn,
                                    const dq_frame_t *peer);
 /* Within this time a device fails a request that gets no answer, by itself. */
-ucs_time_t uct_daqiri_qp_patience(const uct_daqiri_iface_t *iface);
+ucs_time_t uct_daqiri_qp_max_retry_time(const uct_daqiri_iface_t *iface);
 /* 0, or errno: it goes on as it was. */
 int uct_daqiri_qp_to_err(struct ibv_qp *qp);
 /* What the device says of its state, for people. Calls the kernel. */
@@ -1364,17 +1364,17 @@ ucs_status_t uct_daqiri_ud_send_once(uct_daqiri_iface_t *iface,
 void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx);
 /* Posts what the device did not take. If the QP has failed and it is time: makes
  * it ready again, under its number. Non-zero if it was. */
-int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface);
+int uct_daqiri_ud_reset(uct_daqiri_iface_t *iface);
 /* Is there something to mend, now or later? */
 static inline int uct_daqiri_ud_is_hurt(const uct_daqiri_iface_t *iface)
 {
-    return !iface->cm.ud.is_deaf && ((iface->cm.ud.lost != DQ_CAUSE_NONE) ||
-                                     (iface->cm.ud.idle_count > 0));
+    return !iface->cm.ud.is_failed && ((iface->cm.ud.lost != DQ_CAUSE_NONE) ||
+                                       (iface->cm.ud.idle_count > 0));
 }
 /* Is something under way that will be told to be over? */
 static inline int uct_daqiri_ud_is_sending(const uct_daqiri_iface_t *iface)
 {
-    return !iface->cm.ud.is_deaf && (iface->cm.ud.send_busy != 0);
+    return !iface->cm.ud.is_failed && (iface->cm.ud.send_busy != 0);
 }
 
 /* ---- daqiri_log.c ---- */
@@ -1385,23 +1385,23 @@ void uct_daqiri_log(ucs_log_level_t level, const dq_facts_t *facts);
 void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
                          const char *verb, int error);
 /* May a line be said now of what strangers can bring about as often as they like?
- * Once in UCT_DAQIRI_QUIET_SEC; else it is counted. @a more: what to put behind
+ * Once in UCT_DAQIRI_LOG_LIMIT_SEC; else it is counted. @a more: what to put behind
  * the line, with that count. Threads: one at a time for each @a quiet. */
-int uct_daqiri_may_say(uct_daqiri_quiet_t *quiet,
+int uct_daqiri_may_log(uct_daqiri_log_limit_t *limit,
                        char more[UCT_DAQIRI_MORE_MAX]);
 /* The same of a line about a conn. Without a limit if somebody here wants it: who
  * can end that again and again has heard us, and is its peer. Progress. */
-int uct_daqiri_may_say_of(uct_daqiri_conn_t *conn,
-                          uct_daqiri_quiet_t *quiet,
+int uct_daqiri_may_log_of(uct_daqiri_conn_t *conn,
+                          uct_daqiri_log_limit_t *limit,
                           char more[UCT_DAQIRI_MORE_MAX]);
 /* As uct_daqiri_log() and uct_daqiri_log_verb(), if it may be said. */
-void uct_daqiri_log_rarely(uct_daqiri_quiet_t *quiet, ucs_log_level_t level,
+void uct_daqiri_log_rarely(uct_daqiri_log_limit_t *limit, ucs_log_level_t level,
                            const dq_facts_t *facts);
-void uct_daqiri_log_verb_rarely(uct_daqiri_quiet_t *quiet,
+void uct_daqiri_log_verb_rarely(uct_daqiri_log_limit_t *limit,
                                 ucs_log_level_t level, const char *subject,
                                 const char *verb, int error);
 /* That a peer has another version of the wire; 0: 5 or less. @a more: as of
- * uct_daqiri_may_say(), or "". */
+ * uct_daqiri_may_log(), or "". */
 void uct_daqiri_log_version(const uct_daqiri_iface_t *iface, unsigned version,
                             const char *more);
 ucs_status_t uct_daqiri_cause_status(dq_cause_t cause);
@@ -1417,7 +1417,7 @@ void uct_daqiri_stats_publish(uct_daqiri_iface_t *iface);
 void uct_daqiri_stats_add_conn(uct_daqiri_conn_t *conn);
 void uct_daqiri_stats_remove_conn(uct_daqiri_conn_t *conn);
 /* Brings the gauges up to date. Progress. */
-void uct_daqiri_stats_look(uct_daqiri_iface_t *iface);
+void uct_daqiri_stats_sample(uct_daqiri_iface_t *iface);
 /* The counters of a closing interface, as text, into DAQIRI_STATS_DIR. */
 void uct_daqiri_stats_write(uct_daqiri_iface_t *iface);
 

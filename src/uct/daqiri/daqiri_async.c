@@ -33,7 +33,7 @@ typedef enum {
     UCT_DAQIRI_LOSE,     /* the QP is lost: another one                      */
     UCT_DAQIRI_READY,    /* as good as the last frame of a handshake         */
     UCT_DAQIRI_BREAK,    /* no QP works any more: the conns fail             */
-    UCT_DAQIRI_HURRY,    /* handshakes ask again at once                     */
+    UCT_DAQIRI_RETRY_NOW, /* handshakes ask again at once                    */
     UCT_DAQIRI_BACK      /* and what the outage has cost is missed sooner    */
 } uct_daqiri_act_t;
 
@@ -69,9 +69,9 @@ static const uct_daqiri_event_row_t uct_daqiri_events[] = {
     [IBV_EVENT_PORT_ERR] = {"PORT_ERR", UCT_DAQIRI_OF_PORT, UCT_DAQIRI_COUNT,
                             DQ_CAUSE_NONE},
     [IBV_EVENT_LID_CHANGE] = {"LID_CHANGE", UCT_DAQIRI_OF_PORT,
-                              UCT_DAQIRI_HURRY, DQ_CAUSE_NONE},
+                              UCT_DAQIRI_RETRY_NOW, DQ_CAUSE_NONE},
     [IBV_EVENT_PKEY_CHANGE] = {"PKEY_CHANGE", UCT_DAQIRI_OF_PORT,
-                               UCT_DAQIRI_HURRY, DQ_CAUSE_NONE},
+                               UCT_DAQIRI_RETRY_NOW, DQ_CAUSE_NONE},
     [IBV_EVENT_SM_CHANGE] = {"SM_CHANGE", UCT_DAQIRI_OF_PORT, UCT_DAQIRI_COUNT,
                              DQ_CAUSE_NONE},
     [IBV_EVENT_SRQ_ERR] = {"SRQ_ERR", UCT_DAQIRI_OF_SRQ, UCT_DAQIRI_BREAK,
@@ -83,7 +83,7 @@ static const uct_daqiri_event_row_t uct_daqiri_events[] = {
     [IBV_EVENT_CLIENT_REREGISTER] = {"CLIENT_REREGISTER", UCT_DAQIRI_OF_PORT,
                                      UCT_DAQIRI_COUNT, DQ_CAUSE_NONE},
     [IBV_EVENT_GID_CHANGE] = {"GID_CHANGE", UCT_DAQIRI_OF_PORT,
-                              UCT_DAQIRI_HURRY, DQ_CAUSE_NONE},
+                              UCT_DAQIRI_RETRY_NOW, DQ_CAUSE_NONE},
 };
 
 
@@ -103,7 +103,7 @@ static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
     if (row->act == UCT_DAQIRI_LOSE) {
         __atomic_store_n(&conn->async.qpn, qpn, __ATOMIC_RELAXED);
         __atomic_store_n(&conn->async.type, type, __ATOMIC_RELAXED);
-        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_ASYNC);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_ASYNC);
     } else if (row->act == UCT_DAQIRI_READY) {
         uct_daqiri_hs_on_command(conn, UCT_DAQIRI_CMD_READY);
     }
@@ -117,15 +117,15 @@ static void uct_daqiri_async_iface(uct_daqiri_iface_t *iface,
     iface->count->events++;
     if (row->act == UCT_DAQIRI_BREAK) {
         __atomic_store_n(&iface->broken, row->cause, __ATOMIC_RELEASE);
-        uct_daqiri_cm_tell_due(iface);
-        uct_daqiri_event_ring(iface);
+        uct_daqiri_cm_post_due(iface);
+        uct_daqiri_event_wake(iface);
         return;
     }
     if (row->act == UCT_DAQIRI_BACK) {
-        __atomic_store_n(&iface->watch.is_back, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&iface->watchdog.is_back, 1, __ATOMIC_RELAXED);
     }
     if (row->act != UCT_DAQIRI_COUNT) {
-        uct_daqiri_hs_hurry(iface);
+        uct_daqiri_hs_retry_now(iface);
     }
 }
 
@@ -182,7 +182,7 @@ static void uct_daqiri_async_take(uct_daqiri_md_t *md,
         } else if ((row->scope == UCT_DAQIRI_OF_CQ) &&
                    (event->element.cq == iface->cm.ud.cq)) {
             iface->count->events++;
-            uct_daqiri_hs_deafen(iface);
+            uct_daqiri_hs_fail_carrier(iface);
         }
     }
 }
@@ -239,7 +239,7 @@ void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn)
 
 
 /* Nothing of this interface works any more. */
-void uct_daqiri_async_look(uct_daqiri_iface_t *iface)
+void uct_daqiri_async_take_events(uct_daqiri_iface_t *iface)
 {
     dq_cause_t cause = (dq_cause_t)__atomic_load_n(&iface->broken,
                                                    __ATOMIC_ACQUIRE);
@@ -258,7 +258,7 @@ void uct_daqiri_async_look(uct_daqiri_iface_t *iface)
 
 /* ---- Listening, as long as there is an interface ---- */
 
-ucs_status_t uct_daqiri_async_join(uct_daqiri_iface_t *iface)
+ucs_status_t uct_daqiri_async_subscribe(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
     int fd              = md->context->async_fd;
@@ -289,7 +289,7 @@ ucs_status_t uct_daqiri_async_join(uct_daqiri_iface_t *iface)
 }
 
 
-void uct_daqiri_async_leave(uct_daqiri_iface_t *iface)
+void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
     int is_last;

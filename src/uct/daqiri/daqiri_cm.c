@@ -260,7 +260,7 @@ ucs_status_t uct_daqiri_cm_get_addressed(uct_daqiri_iface_t *iface,
 }
 
 
-void uct_daqiri_cm_forget(uct_daqiri_conn_t *conn)
+void uct_daqiri_cm_remove(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     khiter_t iter;
@@ -275,7 +275,7 @@ void uct_daqiri_cm_forget(uct_daqiri_conn_t *conn)
 }
 
 
-void uct_daqiri_cm_command(uct_daqiri_conn_t *conn, uint32_t command)
+void uct_daqiri_cm_post_command(uct_daqiri_conn_t *conn, uint32_t command)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
@@ -290,7 +290,7 @@ void uct_daqiri_cm_command(uct_daqiri_conn_t *conn, uint32_t command)
 }
 
 
-void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event)
+void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
@@ -301,21 +301,21 @@ void uct_daqiri_cm_tell(uct_daqiri_conn_t *conn, uint32_t event)
     if (event & UCT_DAQIRI_EVT_QP) {
         /* these were of the QP before */
         conn->events &= ~(UCT_DAQIRI_EVT_UP | UCT_DAQIRI_EVT_LOST |
-                          UCT_DAQIRI_EVT_MISSED);
+                          UCT_DAQIRI_EVT_NO_QP);
     }
     conn->events |= event;
     __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&iface->cm.lock);
 
-    uct_daqiri_event_ring(iface);
+    uct_daqiri_event_wake(iface);
 }
 
 
 /* Under the lock, or whoever finds the mailbox empty could take it back. */
-void uct_daqiri_cm_tell_due(uct_daqiri_iface_t *iface)
+void uct_daqiri_cm_post_due(uct_daqiri_iface_t *iface)
 {
     pthread_mutex_lock(&iface->cm.lock);
-    __atomic_store_n(&iface->watch.is_due, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&iface->watchdog.is_due, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&iface->cm.lock);
 }

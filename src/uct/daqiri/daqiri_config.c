@@ -93,17 +93,17 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      "demand.",
      FIELD(tx_buffers), UCT_DAQIRI_OPTION_UINT},
 
-    {"TX_CHAIN", "auto",
-     "Post send requests that are ready at the same time in one chain, with\n"
+    {"TX_BATCH", "auto",
+     "Post send requests that are ready at the same time in one batch, with\n"
      "one doorbell. \"auto\": on devices that the kernel emulates, where the\n"
      "doorbell is a system call.",
-     FIELD(tx_chain), UCT_DAQIRI_OPTION_ON_OFF_AUTO},
+     FIELD(tx_batch), UCT_DAQIRI_OPTION_ON_OFF_AUTO},
 
-    {"TX_HOLD", "10ms",
+    {"TX_BATCH_TIMEOUT", "10ms",
      "How long a message waits for the doorbell, if it follows another to the\n"
      "same peer and the program does not progress (1us to 60s; it may become\n"
-     "twice that). Of TX_CHAIN.",
-     FIELD(tx_hold), UCT_DAQIRI_OPTION_TIME},
+     "twice that). Of TX_BATCH.",
+     FIELD(tx_batch_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"SEG_SIZE", "auto",
      "Bytes in a send or receive buffer (256 to 1m), the same on both sides of a\n"
@@ -315,12 +315,12 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"RX_WINDOW", config->rx_window, 4, 32768, ""},
         {"RX_WINDOW_START", config->rx_window_start, 4, 32768, ""},
         {"TX_BUFFERS", config->tx_buffers, 64, 1048576, ""},
-        {"TX_HOLD", config->tx_hold, 1e-6, 60, "s"},
+        {"TX_BATCH_TIMEOUT", config->tx_batch_timeout, 1e-6, 60, "s"},
         {"SEG_SIZE", uct_daqiri_bytes_or_auto(config->seg_size, UCS_KBYTE),
          256, UCS_MBYTE, " bytes"},
         {"MAX_INLINE", config->max_inline, 0, 4096, ""},
         {"MAX_SGE", config->max_sge, 2, UCT_DAQIRI_SGE_MAX, ""},
-        {"POLL_BATCH", config->poll_batch, 1, UCT_DAQIRI_BATCH_MAX, ""},
+        {"POLL_BATCH", config->poll_batch, 1, UCT_DAQIRI_POLL_MAX, ""},
         {"RNR_TIMEOUT", config->rnr_timeout, 1e-5, 0.65536, "s"},
         {"TIMEOUT", config->ack_timeout, 8.192e-6, 8000, "s"},
         {"RETRY_COUNT", config->retry_count, 0, 6, ""},

@@ -6,20 +6,20 @@
  *   1. the gate closes: nothing more is posted         uct_daqiri_conn_fail
  *   2. what the peer had sent before is delivered      the receive CQ was empty
  *   3. the QP is moved to ERR, and flushes its ledger  or time is up
- *   4. what is left is purged, endpoints are told      uct_daqiri_conn_end
+ *   4. what is left is purged, endpoints are told      uct_daqiri_conn_close
  *   5. unused, it is let go: the async thread destroys the QP, then says so,
- *      and only then is the memory freed               CMD_REAP, EVT_REAPED
+ *      and only then is the memory freed               CMD_RELEASE, EVT_RELEASED
  * Since 5 comes last, no completion ever finds its conn gone.
  */
 #include "daqiri.h"
-#include "daqiri_again.h"
-#include "daqiri_chain.h"
-#include "daqiri_early.h"
+#include "daqiri_retry.h"
+#include "daqiri_batch.h"
+#include "daqiri_preconnect.h"
 #include "daqiri_tx.h"
 
 enum {
-    UCT_DAQIRI_DRAIN_SEC   = 1,  /* flushes come within microseconds         */
-    UCT_DAQIRI_DRAIN_TURNS = 16  /* progress calls, at least                 */
+    UCT_DAQIRI_DRAIN_SEC       = 1,  /* flushes come within microseconds         */
+    UCT_DAQIRI_DRAIN_POLLS_MIN = 16 /* progress calls, at least              */
 };
 
 
@@ -53,15 +53,15 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                       sizeof(conn->peer_gid_text));
     conn->peer_iface = *addr;
     conn->is_self    = addr->uuid == iface->config.addr.uuid;
-    pthread_mutex_init(&conn->early_lock, NULL);
+    pthread_mutex_init(&conn->preconnect_lock, NULL);
     ucs_queue_head_init(&conn->pending);
     ucs_list_head_init(&conn->eps);
     dq_sq_init(&conn->sq, iface->config.sq_depth, iface->config.signal_every,
                0, ledger);
     dq_sq_expect(&conn->sq);
-    uct_daqiri_tx_set_alone(conn);
+    uct_daqiri_tx_set_direct(conn);
     dq_conn_init(&conn->hs.machine, iface->config.addr.uuid, addr->uuid);
-    if (uct_daqiri_redo_init(conn) != UCS_OK) {
+    if (uct_daqiri_replay_init(conn) != UCS_OK) {
         uct_daqiri_conn_free(conn);
         return NULL;
     }
@@ -71,9 +71,9 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
 
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_early_drop(conn);
-    pthread_mutex_destroy(&conn->early_lock);
-    uct_daqiri_redo_cleanup(conn);
+    uct_daqiri_preconnect_drop(conn);
+    pthread_mutex_destroy(&conn->preconnect_lock);
+    uct_daqiri_replay_cleanup(conn);
     ucs_free(conn->sq.slot);
     ucs_free(conn->ops);
     ucs_free(conn);
@@ -172,13 +172,13 @@ static uint64_t uct_daqiri_conn_live_windows(uct_daqiri_iface_t *iface)
 
 
 /* Once: it is counted each time (rx_overcommit). */
-static void uct_daqiri_conn_say_few(uct_daqiri_iface_t *iface)
+static void uct_daqiri_conn_log_few(uct_daqiri_iface_t *iface)
 {
-    if (iface->rx.is_few_said ||
+    if (iface->rx.is_few_logged ||
         (uct_daqiri_conn_live_windows(iface) <= iface->rx.pool.limit)) {
         return;
     }
-    iface->rx.is_few_said = 1;
+    iface->rx.is_few_logged = 1;
     ucs_warn("daqiri: %u receive buffers are not enough for so many "
              "peers: from here on, senders may have to wait and try "
              "again (UCX_DAQIRI_RX_BUFFERS)", iface->rx.pool.limit);
@@ -220,7 +220,7 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
     uct_daqiri_conn_back_window(conn);
     if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.promised,
                     conn->hs.window)) {
-        uct_daqiri_conn_say_few(iface);
+        uct_daqiri_conn_log_few(iface);
     }
 }
 
@@ -239,7 +239,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     conn->was_up         = 1;
     conn->iface->tx.wake = 1;
     conn->has_hw         = 1;
-    uct_daqiri_tx_set_alone(conn);
+    uct_daqiri_tx_set_direct(conn);
     if (conn->sq.gate == DQ_GATE_LOST) {
         uct_daqiri_recover_up(conn);
         return;
@@ -250,7 +250,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
         return;
     }
     conn->iface->count->conns_up++;
-    uct_daqiri_early_open(conn); /* before all that waits */
+    uct_daqiri_preconnect_open(conn); /* before all that waits */
 }
 
 
@@ -289,7 +289,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn;
     uint32_t events;
 
-    uct_daqiri_async_look(iface); /* the cause of what else there is */
+    uct_daqiri_async_take_events(iface); /* the cause of what else there is */
     while ((conn = uct_daqiri_cm_next_event(iface, &events)) != NULL) {
         if (events & UCT_DAQIRI_EVT_CLOSED) {
             uct_daqiri_recover_on_closed(conn);
@@ -303,8 +303,8 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
         if (events & UCT_DAQIRI_EVT_LOST) {
             uct_daqiri_recover_on_peer_lost(conn);
         }
-        if (events & UCT_DAQIRI_EVT_MISSED) {
-            uct_daqiri_recover_on_missed(conn);
+        if (events & UCT_DAQIRI_EVT_NO_QP) {
+            uct_daqiri_recover_on_no_qp(conn);
         }
         if (events & (UCT_DAQIRI_EVT_ASYNC | UCT_DAQIRI_EVT_UP)) {
             uct_daqiri_async_on_lose(conn);
@@ -312,13 +312,13 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
         if (events & UCT_DAQIRI_EVT_DEAD) {
             uct_daqiri_conn_on_dead(conn);
         }
-        if (events & UCT_DAQIRI_EVT_REAPED) {
-            iface->count->conns_over++;
+        if (events & UCT_DAQIRI_EVT_RELEASED) {
+            iface->count->conns_closed++;
             uct_daqiri_conn_free(conn);
         }
     }
-    if (uct_daqiri_watch_is_due(iface)) {
-        iface->chores = 1;
+    if (uct_daqiri_watchdog_is_due(iface)) {
+        iface->slow_work = 1;
     }
 }
 
@@ -334,7 +334,7 @@ void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
     uct_daqiri_conn_mark_drain(conn);
     conn->drain_until   = ucs_get_time() +
                           ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
-    conn->iface->chores = 1;
+    conn->iface->slow_work = 1;
     ucs_list_add_tail(&conn->iface->draining, &conn->drain_link);
 }
 
@@ -346,16 +346,16 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
     }
     conn->sq.gate     = DQ_GATE_DEAD;
     conn->death       = *death;
-    uct_daqiri_again_stop(conn);
-    uct_daqiri_early_drop(conn);
+    uct_daqiri_retry_stop(conn);
+    uct_daqiri_preconnect_drop(conn);
     uct_daqiri_conn_start_drain(conn);
-    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_FAIL);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_FAIL);
 }
 
 
-void uct_daqiri_conn_miss(uct_daqiri_conn_t *conn)
+void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn)
 {
-    conn->is_missed = 1;
+    conn->is_used_after_failure = 1;
     uct_daqiri_conn_start_drain(conn);
 }
 
@@ -368,7 +368,7 @@ static int uct_daqiri_conn_is_harmless(uct_daqiri_conn_t *conn)
         return 0;
     }
     uct_daqiri_pending_finish(conn);
-    return !conn->is_missed && ucs_queue_is_empty(&conn->pending);
+    return !conn->is_used_after_failure && ucs_queue_is_empty(&conn->pending);
 }
 
 
@@ -385,15 +385,15 @@ static uct_daqiri_ep_t *uct_daqiri_conn_unreported(uct_daqiri_conn_t *conn)
 }
 
 
-static void uct_daqiri_conn_say(uct_daqiri_conn_t *conn, ucs_log_level_t level,
-                                uct_daqiri_quiet_t *quiet)
+static void uct_daqiri_conn_log(uct_daqiri_conn_t *conn, ucs_log_level_t level,
+                                uct_daqiri_log_limit_t *limit)
 {
     dq_facts_t facts = conn->death;
     uct_daqiri_port_words_t words;
 
     uct_daqiri_port_explain(conn, &facts, &words);
-    if (quiet != NULL) {
-        uct_daqiri_log_rarely(quiet, level, &facts);
+    if (limit != NULL) {
+        uct_daqiri_log_rarely(limit, level, &facts);
     } else {
         uct_daqiri_log(level, &facts);
     }
@@ -406,7 +406,7 @@ static ucs_log_level_t uct_daqiri_conn_level(const uct_daqiri_conn_t *conn,
                                              ucs_log_level_t level)
 {
     int is_peers = (conn->death.cause == DQ_CAUSE_PEER_FAILED) &&
-                   !conn->is_awaited && !conn->is_missed &&
+                   !conn->is_awaited && !conn->is_used_after_failure &&
                    ucs_queue_is_empty(&conn->pending);
 
     return (is_peers && (level != UCS_LOG_LEVEL_FATAL))
@@ -435,37 +435,37 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
                 status);
         if (!is_logged) {
             is_logged = 1;
-            uct_daqiri_conn_say(conn, uct_daqiri_conn_level(conn, level),
+            uct_daqiri_conn_log(conn, uct_daqiri_conn_level(conn, level),
                                 NULL);
         }
     }
     if ((conn->death.cause == DQ_CAUSE_GAP) && ucs_list_is_empty(&conn->eps)) {
         /* nobody here has asked for the peer */
-        uct_daqiri_conn_say(conn, UCS_LOG_LEVEL_WARN, &conn->iface->quiet.gap);
+        uct_daqiri_conn_log(conn, UCS_LOG_LEVEL_WARN, &conn->iface->log_limit.gap);
     }
 }
 
 
-static void uct_daqiri_conn_reap(uct_daqiri_conn_t *conn)
+static void uct_daqiri_conn_release(uct_daqiri_conn_t *conn)
 {
     if (conn->is_listed) { /* it has had a QP, and may have none now */
         uct_daqiri_stats_remove_conn(conn);
         ucs_list_del(&conn->iface_link);
     }
-    uct_daqiri_conn_leave_qp(conn);
-    uct_daqiri_cm_forget(conn);
-    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_REAP);
+    uct_daqiri_conn_detach_qp(conn);
+    uct_daqiri_cm_remove(conn);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_RELEASE);
 }
 
 
-static void uct_daqiri_conn_end(uct_daqiri_conn_t *conn)
+static void uct_daqiri_conn_close(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
     uct_daqiri_tx_purge(conn);
-    if (conn->is_owing) {
-        conn->is_owing = 0;
-        ucs_list_del(&conn->owing_link);
+    if (conn->grant_due) {
+        conn->grant_due = 0;
+        ucs_list_del(&conn->grant_link);
     }
     if (conn->window.backed) {
         __atomic_add_fetch(&iface->rx.spare, conn->window.size,
@@ -478,7 +478,7 @@ static void uct_daqiri_conn_end(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn)
 {
-    conn->drain_turns = 0;
+    conn->drain_polls = 0;
     conn->drain_taken = 0;
 }
 
@@ -496,8 +496,8 @@ void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
         return;
     }
     if (!conn->is_err && (conn->qp != NULL)) {
-        uct_daqiri_tx_end(conn);
-        uct_daqiri_chain_ring(conn->iface); /* what is not posted never ends */
+        uct_daqiri_tx_post_marker(conn);
+        uct_daqiri_batch_flush(conn->iface); /* what is not posted never ends */
     }
     is_done        = (conn->qp == NULL) || (uct_daqiri_qp_to_err(conn->qp) == 0);
     conn->is_err   = 1;
@@ -510,7 +510,7 @@ void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
 /* Will the NIC still say something of what is in the ledger? */
 static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
 {
-    uint32_t end = conn->is_holed ? conn->hole : conn->sq.posted;
+    uint32_t end = conn->has_send_end ? conn->send_end : conn->sq.posted;
 
     return (end != conn->sq.retired) && conn->was_up && (conn->qp != NULL) &&
            !(conn->is_flushing && (conn->flushed == end));
@@ -528,9 +528,9 @@ static int uct_daqiri_conn_is_taken(uct_daqiri_conn_t *conn, unsigned taken)
 {
     const uct_daqiri_iface_t *iface = conn->iface;
 
-    conn->drain_turns++;
+    conn->drain_polls++;
     conn->drain_taken += taken;
-    return (conn->drain_turns > 1) &&
+    return (conn->drain_polls > 1) &&
            ((taken == 0) ||
             (conn->drain_taken > (uint64_t)iface->rx.cq->cqe +
                                  iface->tx.cq->cqe));
@@ -554,7 +554,7 @@ static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
     /* a process that was stopped has not waited for its device */
     if (uct_daqiri_conn_is_flushing(conn) &&
         ((ucs_get_time() < conn->drain_until) ||
-         (conn->drain_turns < UCT_DAQIRI_DRAIN_TURNS))) {
+         (conn->drain_polls < UCT_DAQIRI_DRAIN_POLLS_MIN))) {
         return 0;
     }
     uct_daqiri_recover_close(conn);
@@ -578,7 +578,7 @@ static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
     if (uct_daqiri_conn_is_flushing(conn) && !is_late) {
         return 0;
     }
-    uct_daqiri_conn_end(conn);
+    uct_daqiri_conn_close(conn);
     return 1;
 }
 
@@ -590,7 +590,7 @@ static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
         return 1;
     }
     if (conn->is_quiet && (conn->qp != NULL)) {
-        uct_daqiri_tx_end_hole(conn);
+        uct_daqiri_tx_post_marker_at_end(conn);
     }
     return (conn->sq.gate == DQ_GATE_LOST)
                    ? uct_daqiri_conn_lost_step(conn, received + completed)
@@ -625,9 +625,9 @@ unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
 
 void uct_daqiri_conn_put(uct_daqiri_conn_t *conn)
 {
-    if (conn->is_over && !conn->is_draining && !conn->is_reaped &&
+    if (conn->is_over && !conn->is_draining && !conn->is_released &&
         !conn->is_pending && ucs_list_is_empty(&conn->eps)) {
-        conn->is_reaped = 1;
-        uct_daqiri_conn_reap(conn);
+        conn->is_released = 1;
+        uct_daqiri_conn_release(conn);
     }
 }

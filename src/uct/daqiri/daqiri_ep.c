@@ -4,7 +4,7 @@
  * Nothing is owned before the first thing that may refuse.
  */
 #include "daqiri.h"
-#include "daqiri_early.h"
+#include "daqiri_preconnect.h"
 #include "daqiri_ep.h"
 
 
@@ -15,9 +15,9 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
     uct_daqiri_conn_t *conn = ep->conn;
 
     conn->iface->count->refused[admit]++;
-    conn->watch.refusal = admit;
+    conn->watchdog.refusal = admit;
     if (admit == DQ_ADMIT_NO_CREDIT) {
-        uct_daqiri_tx_ask(conn);
+        uct_daqiri_tx_probe_peer(conn);
     }
     if (admit != DQ_ADMIT_DEAD) {
         return UCS_ERR_NO_RESOURCE;
@@ -25,19 +25,19 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
     if (!ep->is_reported) {
         /* UCX aborts on an operation that fails, before anybody could say why:
          * so it is told first */
-        uct_daqiri_conn_miss(conn);
+        uct_daqiri_conn_use_after_failure(conn);
         return UCS_ERR_NO_RESOURCE;
     }
     return uct_daqiri_conn_status(conn);
 }
 
 
-ucs_status_t uct_daqiri_ep_admit_early(uct_daqiri_ep_t *ep,
-                                       dq_wr_class_t wr_class,
-                                       dq_admit_t admit)
+ucs_status_t uct_daqiri_ep_admit_preconnect(uct_daqiri_ep_t *ep,
+                                            dq_wr_class_t wr_class,
+                                            dq_admit_t admit)
 {
     if (admit == DQ_ADMIT_NOT_UP) {
-        admit = uct_daqiri_early_admit(ep->conn, wr_class);
+        admit = uct_daqiri_preconnect_admit(ep->conn, wr_class);
     }
     return (admit == DQ_ADMIT_OK) ? UCS_OK : uct_daqiri_ep_refused(ep, admit);
 }
@@ -78,7 +78,7 @@ uct_daqiri_ep_post_am(uct_daqiri_conn_t *conn, dq_msg_hdr_t *hdr, uint8_t id,
     ucs_status_t status;
 
     tx->wr_class = DQ_WR_MSG;
-    tx->imm      = uct_daqiri_rx_riding(conn);
+    tx->imm      = uct_daqiri_rx_piggyback(conn);
     tx->opcode   = (tx->imm > 0) ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
     dq_msg_pack(hdr, DQ_MSG_AM, id, conn->tx_seq);
 
@@ -209,8 +209,8 @@ uct_daqiri_ep_am_short_any(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
         return status;
     }
 
-    if (ucs_likely(conn->redo.slots != NULL)) {
-        hdr = uct_daqiri_redo_inline(conn, sizeof(*hdr) + length, &tx, &sge);
+    if (ucs_likely(conn->replay.slots != NULL)) {
+        hdr = uct_daqiri_replay_inline(conn, sizeof(*hdr) + length, &tx, &sge);
         uct_daqiri_ep_copy(hdr + 1, payload, length);
     } else {
         two[0].addr   = (uintptr_t)hdr;
@@ -237,7 +237,7 @@ uct_daqiri_ep_is_plain(const uct_daqiri_conn_t *conn,
     return (sizeof(uct_daqiri_short_hdr_t) + length <=
             iface->config.max_inline_am) &&
            uct_daqiri_tx_is_plain(conn, iface) &&
-           !uct_daqiri_rx_may_ride(conn) && ucs_queue_is_empty(&conn->pending);
+           !uct_daqiri_rx_may_piggyback(conn) && ucs_queue_is_empty(&conn->pending);
 }
 
 
@@ -250,7 +250,7 @@ uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
     uct_daqiri_conn_t *conn   = ep->conn;
     uct_daqiri_iface_t *iface = conn->iface;
-    uct_daqiri_redo_t *redo;
+    uct_daqiri_replay_t *replay;
     uct_daqiri_short_hdr_t *hdr;
     ucs_status_t status;
 
@@ -259,14 +259,14 @@ uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
         return uct_daqiri_ep_am_short_any(ep, id, header, payload, length);
     }
 
-    redo    = uct_daqiri_redo_slot(conn, conn->sq.posted);
-    hdr     = (uct_daqiri_short_hdr_t*)&redo->sge[1];
+    replay  = uct_daqiri_replay_slot(conn, conn->sq.posted);
+    hdr     = (uct_daqiri_short_hdr_t*)&replay->sge[1];
     hdr->am = header;
     dq_msg_pack(&hdr->msg, DQ_MSG_AM, id, conn->tx_seq);
     uct_daqiri_ep_copy(hdr + 1, payload, length);
-    uct_daqiri_redo_note_plain(conn, redo, sizeof(*hdr) + length);
+    uct_daqiri_replay_note_plain(conn, replay, sizeof(*hdr) + length);
 
-    status = uct_daqiri_tx_post_plain(conn, iface, redo);
+    status = uct_daqiri_tx_post_plain(conn, iface, replay);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
@@ -365,7 +365,7 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
-    sge = uct_daqiri_redo_sge(conn, &tx, &unremembered);
+    sge = uct_daqiri_replay_sge(conn, &tx, &unremembered);
     hdr = uct_daqiri_ep_take_buffer(iface, &tx, sge);
     if (ucs_unlikely(hdr == NULL)) {
         return UCS_ERR_NO_RESOURCE;
@@ -466,12 +466,12 @@ static ucs_status_t uct_daqiri_ep_cancel(uct_daqiri_ep_t *ep,
     ucs_status_t status;
     dq_admit_t admit;
 
-    if (uct_daqiri_early_is_posted(conn)) {
+    if (uct_daqiri_preconnect_is_posted(conn)) {
         /* not dead: the next progress call will hear that it is up */
         return uct_daqiri_ep_refused(ep, DQ_ADMIT_NOT_UP);
     }
     if ((conn->sq.gate != DQ_GATE_UP) || (dq_sq_in_use(&conn->sq) == 0)) {
-        uct_daqiri_tx_let_go(ep);
+        uct_daqiri_tx_detach(ep);
         return UCS_OK;
     }
     admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
@@ -548,7 +548,7 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     if ((conn->sq.gate == DQ_GATE_NOT_UP) ||
         (conn->sq.gate == DQ_GATE_LOST) ||
         ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
-        uct_daqiri_tx_note_asked(conn);
+        uct_daqiri_tx_note_awaited(conn);
         return UCS_OK; /* something is on its way that will tell */
     }
     /* it overtakes requests that wait: perhaps for credits of a dead peer */
@@ -558,7 +558,7 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     }
     status = uct_daqiri_tx_post_probe(conn, ep, NULL);
     if (status == UCS_OK) {
-        uct_daqiri_tx_note_asked(conn);
+        uct_daqiri_tx_note_awaited(conn);
     }
     return status;
 }
@@ -607,7 +607,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
         return status;
     }
     ucs_list_add_tail(&self->conn->eps, &self->conn_link);
-    uct_daqiri_cm_command(self->conn, UCT_DAQIRI_CMD_OPEN);
+    uct_daqiri_cm_post_command(self->conn, UCT_DAQIRI_CMD_OPEN);
     return UCS_OK;
 }
 
@@ -617,7 +617,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
 static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_ep_t)
 {
     uct_daqiri_ep_pending_purge(&self->super.super, NULL, NULL);
-    uct_daqiri_tx_let_go(self);
+    uct_daqiri_tx_detach(self);
     ucs_list_del(&self->conn_link);
     if (self->conn->is_stub) {
         uct_daqiri_p2p_free(self->conn);

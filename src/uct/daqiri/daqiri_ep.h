@@ -17,9 +17,9 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit);
 
 /* The same for a request that may be held, if the conn is not up yet: UCS_OK if
  * it may be posted all the same. Out of line. */
-ucs_status_t uct_daqiri_ep_admit_early(uct_daqiri_ep_t *ep,
-                                       dq_wr_class_t wr_class,
-                                       dq_admit_t admit);
+ucs_status_t uct_daqiri_ep_admit_preconnect(uct_daqiri_ep_t *ep,
+                                            dq_wr_class_t wr_class,
+                                            dq_admit_t admit);
 
 /* Caller's mistakes: each is logged, and is INVALID_PARAM. */
 ucs_status_t uct_daqiri_ep_bad_length(const char *op, size_t length,
@@ -71,7 +71,7 @@ static inline ucs_status_t uct_daqiri_ep_admit(uct_daqiri_ep_t *ep,
 
     admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, wr_class);
     if (ucs_unlikely(admit != DQ_ADMIT_OK)) {
-        status = uct_daqiri_ep_admit_early(ep, wr_class, admit);
+        status = uct_daqiri_ep_admit_preconnect(ep, wr_class, admit);
         if (status != UCS_OK) {
             return status;
         }

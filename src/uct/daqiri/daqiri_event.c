@@ -5,7 +5,7 @@
  * missed.
  *
  *   channel    completions of either CQ           ibv_req_notify_cq
- *   news_fd    what the async thread tells        uct_daqiri_event_ring
+ *   wake_fd    what the async thread tells        uct_daqiri_event_wake
  *
  * A device may tell only of completions that come after it was armed (rxe), so
  * both CQs are polled once more then. What that finds is kept for the next
@@ -14,7 +14,7 @@
  * Threads: one at a time, as UCT has it: progress, or UCX's async thread for
  * an interface that nobody progresses.
  */
-#include "daqiri_chain.h"
+#include "daqiri_batch.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -34,8 +34,8 @@ ucs_status_t uct_daqiri_event_init(uct_daqiri_iface_t *iface)
     if (iface->event.channel == NULL) {
         return uct_daqiri_event_failed("ibv_create_comp_channel");
     }
-    iface->event.news_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (iface->event.news_fd < 0) {
+    iface->event.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (iface->event.wake_fd < 0) {
         return uct_daqiri_event_failed("eventfd");
     }
     return ucs_sys_fcntl_modfl(iface->event.channel->fd, O_NONBLOCK, 0);
@@ -47,8 +47,8 @@ void uct_daqiri_event_cleanup(uct_daqiri_iface_t *iface)
     if (iface->event.epoll_fd >= 0) {
         close(iface->event.epoll_fd);
     }
-    if (iface->event.news_fd >= 0) {
-        close(iface->event.news_fd);
+    if (iface->event.wake_fd >= 0) {
+        close(iface->event.wake_fd);
     }
     if (iface->event.channel != NULL) {
         ibv_destroy_comp_channel(iface->event.channel);
@@ -72,7 +72,7 @@ ucs_status_t uct_daqiri_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
         iface->event.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         if ((iface->event.epoll_fd < 0) ||
             (uct_daqiri_event_watch(iface, iface->event.channel->fd) != 0) ||
-            (uct_daqiri_event_watch(iface, iface->event.news_fd) != 0)) {
+            (uct_daqiri_event_watch(iface, iface->event.wake_fd) != 0)) {
             return uct_daqiri_event_failed("epoll");
         }
     }
@@ -81,10 +81,10 @@ ucs_status_t uct_daqiri_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
 }
 
 
-void uct_daqiri_event_ring(uct_daqiri_iface_t *iface)
+void uct_daqiri_event_wake(uct_daqiri_iface_t *iface)
 {
     if (__atomic_load_n(&iface->event.is_armed, __ATOMIC_SEQ_CST)) {
-        (void)eventfd_write(iface->event.news_fd, 1); /* EAGAIN: rung already */
+        (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: rung already */
     }
 }
 
@@ -107,16 +107,18 @@ static unsigned uct_daqiri_event_take(uct_daqiri_iface_t *iface)
     if (rx > 0) {
         ibv_ack_cq_events(iface->rx.cq, rx);
     }
-    (void)eventfd_read(iface->event.news_fd, &news); /* EAGAIN: none */
+    (void)eventfd_read(iface->event.wake_fd, &news); /* EAGAIN: none */
     return tx + rx + (news > 0);
 }
 
 
 /* Takes what has come since the CQ was looked at last. */
-static int uct_daqiri_event_stash(uct_daqiri_stash_t *stash, struct ibv_cq *cq)
+static int uct_daqiri_event_prefetch(uct_daqiri_prefetched_t *prefetched,
+                                     struct ibv_cq *cq)
 {
-    stash->count = ucs_max(ibv_poll_cq(cq, UCT_DAQIRI_STASH_MAX, stash->wc), 0);
-    return stash->count > 0;
+    prefetched->count = ucs_max(ibv_poll_cq(cq, UCT_DAQIRI_PREFETCH_MAX,
+                                            prefetched->wc), 0);
+    return prefetched->count > 0;
 }
 
 
@@ -128,8 +130,8 @@ static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)
 {
     return (iface->event.tx.count > 0) || (iface->event.rx.count > 0) ||
            __atomic_load_n(&iface->cm.has_events, __ATOMIC_SEQ_CST) ||
-           iface->rx.is_refused || !ucs_list_is_empty(&iface->rx.owing) ||
-           !ucs_list_is_empty(&iface->tx.again) ||
+           iface->rx.is_refused || !ucs_list_is_empty(&iface->rx.grants_due) ||
+           !ucs_list_is_empty(&iface->tx.retry) ||
            !ucs_list_is_empty(&iface->draining);
 }
 
@@ -139,11 +141,11 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
     int found;
 
-    uct_daqiri_chain_ring(iface);
-    __atomic_store_n(&iface->watch.is_needed,
+    uct_daqiri_batch_flush(iface);
+    __atomic_store_n(&iface->watchdog.is_needed,
                      (iface->tx.ledger.used > 0) ||
                      !ucs_list_is_empty(&iface->tx.pending) ||
-                     (iface->watch.bounds.ask > 0), __ATOMIC_RELEASE);
+                     (iface->watchdog.bounds.probe > 0), __ATOMIC_RELEASE);
     __atomic_store_n(&iface->event.is_armed, 1, __ATOMIC_SEQ_CST);
     if ((uct_daqiri_event_take(iface) > 0) ||
         uct_daqiri_event_is_busy(iface)) {
@@ -156,7 +158,7 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
          (ibv_req_notify_cq(iface->tx.cq, 0) != 0))) {
         return uct_daqiri_event_failed("ibv_req_notify_cq");
     }
-    found  = uct_daqiri_event_stash(&iface->event.rx, iface->rx.cq);
-    found |= uct_daqiri_event_stash(&iface->event.tx, iface->tx.cq);
+    found  = uct_daqiri_event_prefetch(&iface->event.rx, iface->rx.cq);
+    found |= uct_daqiri_event_prefetch(&iface->event.tx, iface->tx.cq);
     return found ? UCS_ERR_BUSY : UCS_OK;
 }

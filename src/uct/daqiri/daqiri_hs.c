@@ -6,14 +6,14 @@
  * handles, INIT -> RTR) block nobody else here.
  */
 #include "daqiri.h"
-#include "daqiri_early.h"
+#include "daqiri_preconnect.h"
 
 #include <sys/timerfd.h>
 
 enum {
     UCT_DAQIRI_BACKOFF_MAX  = 1, /* seconds                                  */
     UCT_DAQIRI_TICK_MS      = 5,
-    UCT_DAQIRI_LONG_TURN_MS = 100,
+    UCT_DAQIRI_LONG_WAIT_MS = 100,
     /* so often, and so long, that it is no accident of a busy device */
     UCT_DAQIRI_HS_REFUSALS   = 7,
     UCT_DAQIRI_HS_REFUSED_MS = 1000,
@@ -53,7 +53,7 @@ static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
     }
     iface->cm.is_ticking = is_needed;
     if ((timerfd_settime(iface->cm.timer_fd, 0, &tick, NULL) != 0) &&
-        uct_daqiri_may_say(&iface->quiet.tick, more)) {
+        uct_daqiri_may_log(&iface->log_limit.tick, more)) {
         ucs_warn("timerfd_settime() failed: %m%s", more);
     }
 }
@@ -251,8 +251,8 @@ static struct ibv_ah *uct_daqiri_hs_address(uct_daqiri_iface_t *iface,
     struct ibv_ah *ah = uct_daqiri_link_address_once(iface, port, gid_index_p);
     ucs_time_t end    = ucs_get_time();
 
-    if (end - begin > ucs_time_from_msec(UCT_DAQIRI_LONG_TURN_MS)) {
-        iface->cm.strangers_at = end + (end - begin);
+    if (end - begin > ucs_time_from_msec(UCT_DAQIRI_LONG_WAIT_MS)) {
+        iface->cm.unknown_peers_at = end + (end - begin);
     }
     return ah;
 }
@@ -260,9 +260,9 @@ static struct ibv_ah *uct_daqiri_hs_address(uct_daqiri_iface_t *iface,
 
 /* Nothing is kept of somebody but a datagram under way, so that no number of
  * strangers costs memory. He asks again if that is lost, or cannot go now. */
-static void uct_daqiri_hs_answer_stranger(uct_daqiri_iface_t *iface,
-                                          dq_frame_kind_t kind,
-                                          const dq_frame_t *request)
+static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
+                                         dq_frame_kind_t kind,
+                                         const dq_frame_t *request)
 {
     dq_frame_t frame = uct_daqiri_hs_frame_to(iface, kind,
                                               request->src.cookie);
@@ -283,14 +283,14 @@ static void uct_daqiri_hs_answer_stranger(uct_daqiri_iface_t *iface,
 
 
 /* Of a conn that has died here, the peer may know nothing yet. */
-void uct_daqiri_hs_say_gone(uct_daqiri_conn_t *conn)
+void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn)
 {
     if ((conn->hs.machine.state == DQ_CONN_IDLE) || (conn->hs.ah == NULL) ||
         conn->is_self || conn->hs.is_heard) {
         return;
     }
     if (conn->hs.has_peer && !conn->hs.is_told &&
-        !conn->iface->cm.ud.is_deaf) {
+        !conn->iface->cm.ud.is_failed) {
         conn->hs.is_told = 1;
         conn->iface->cm.silent++;
     }
@@ -325,7 +325,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
 
     if (is_unproven && (iface->cm.unproven >= UCT_DAQIRI_UNPROVEN_MAX)) {
         iface->count->frames_crowded++;
-        uct_daqiri_hs_answer_stranger(iface, DQ_FRAME_AGAIN, request);
+        uct_daqiri_hs_answer_unknown(iface, DQ_FRAME_AGAIN, request);
         return NULL;
     }
     ah = uct_daqiri_hs_address(iface, &request->port, &gid_index);
@@ -348,9 +348,9 @@ static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
 /* ---- The machine ---- */
 
 /* To be one's own peer takes no answer. */
-static int uct_daqiri_hs_is_deaf(const uct_daqiri_conn_t *conn)
+static int uct_daqiri_hs_has_carrier_failed(const uct_daqiri_conn_t *conn)
 {
-    return conn->iface->cm.ud.is_deaf && !conn->is_self;
+    return conn->iface->cm.ud.is_failed && !conn->is_self;
 }
 
 
@@ -360,7 +360,7 @@ static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
 {
     switch (event) {
     case DQ_EV_VERB_FAIL:
-        return uct_daqiri_hs_is_deaf(conn) ? DQ_CAUSE_CARRIER : DQ_CAUSE_VERB;
+        return uct_daqiri_hs_has_carrier_failed(conn) ? DQ_CAUSE_CARRIER : DQ_CAUSE_VERB;
     case DQ_EV_EXPIRE:
         return DQ_CAUSE_NO_ANSWER;
     case DQ_EV_REFUSE:
@@ -385,7 +385,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_link_close_qp(conn);
         break;
     case DQ_ACT_QP_CREATE:
-        conn->hs.is_missed = 0;
+        conn->hs.has_no_qp = 0;
         return uct_daqiri_link_open(conn);
     case DQ_ACT_QP_CONNECT:
         conn->hs.peer     = *frame;
@@ -410,19 +410,19 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
     case DQ_ACT_TIMER_STOP:
         uct_daqiri_hs_timer_stop(conn);
         break;
-    case DQ_ACT_TELL_UP:
+    case DQ_ACT_POST_UP:
         uct_daqiri_hs_prove(conn);
         uct_daqiri_hw_mark(conn);
         /* first: what is held may be answered before we return */
-        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_UP);
-        uct_daqiri_early_post(conn);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_UP);
+        uct_daqiri_preconnect_post(conn);
         break;
-    case DQ_ACT_TELL_LOST:
-        uct_daqiri_cm_tell(conn, conn->hs.is_missed ? UCT_DAQIRI_EVT_MISSED
+    case DQ_ACT_POST_LOST:
+        uct_daqiri_cm_post_event(conn, conn->hs.has_no_qp ? UCT_DAQIRI_EVT_NO_QP
                                                     : UCT_DAQIRI_EVT_LOST);
         break;
-    case DQ_ACT_TELL_DEAD:
-        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_DEAD);
+    case DQ_ACT_POST_DEAD:
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_DEAD);
         break;
     case DQ_ACT_COUNT_DUP:
         conn->iface->count->frames_dup++;
@@ -454,8 +454,8 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
         }
         status = uct_daqiri_hs_act(conn, action, frame);
         if (status != UCS_OK) {
-            conn->hs.is_missed = status == UCS_ERR_NO_RESOURCE;
-            uct_daqiri_hs_step(conn, conn->hs.is_missed ? DQ_EV_MISS
+            conn->hs.has_no_qp = status == UCS_ERR_NO_RESOURCE;
+            uct_daqiri_hs_step(conn, conn->hs.has_no_qp ? DQ_EV_NO_QP
                                                         : DQ_EV_VERB_FAIL,
                                NULL);
             return;
@@ -480,7 +480,7 @@ static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
 
 /* The conn ends here. Who is not told finds out when it sends something, after
  * all its time limits; so once is enough. */
-static void uct_daqiri_hs_tell_end(uct_daqiri_conn_t *conn, dq_cause_t cause)
+static void uct_daqiri_hs_notify_end(uct_daqiri_conn_t *conn, dq_cause_t cause)
 {
     if ((conn->hs.machine.state != DQ_CONN_IDLE) &&
         (conn->hs.machine.state != DQ_CONN_DEAD) && (conn->hs.ah != NULL)) {
@@ -491,7 +491,7 @@ static void uct_daqiri_hs_tell_end(uct_daqiri_conn_t *conn, dq_cause_t cause)
 
 static void uct_daqiri_hs_give_up(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_hs_tell_end(conn, DQ_CAUSE_CARRIER);
+    uct_daqiri_hs_notify_end(conn, DQ_CAUSE_CARRIER);
     uct_daqiri_hs_step(conn, DQ_EV_VERB_FAIL, NULL);
 }
 
@@ -509,7 +509,7 @@ static void uct_daqiri_hs_open(uct_daqiri_conn_t *conn, dq_conn_event_t event)
 {
     if (conn->is_self) {
         uct_daqiri_hs_open_self(conn, event);
-    } else if (uct_daqiri_hs_is_deaf(conn) &&
+    } else if (uct_daqiri_hs_has_carrier_failed(conn) &&
                uct_daqiri_hs_is_attempt(conn, event)) {
         uct_daqiri_hs_give_up(conn);
     } else {
@@ -531,13 +531,13 @@ static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
 
 /* Our REP once more: whoever is up answers it with an RTU, on its async thread,
  * whatever its program does. So no frame of its own is needed. */
-static void uct_daqiri_hs_call(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_probe_peer(uct_daqiri_conn_t *conn)
 {
     if ((conn->hs.machine.state == DQ_CONN_UP) &&
-        !uct_daqiri_hs_is_deaf(conn) &&
+        !uct_daqiri_hs_has_carrier_failed(conn) &&
         (uct_daqiri_hs_try_send(conn, DQ_FRAME_REP) == UCS_OK)) {
-        conn->iface->count->called++;
-        __atomic_fetch_add(&conn->mute.called, 1, __ATOMIC_RELAXED);
+        conn->iface->count->liveness_probes++;
+        __atomic_fetch_add(&conn->liveness.probes, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -557,11 +557,11 @@ static int uct_daqiri_hs_heeds_data(const uct_daqiri_conn_t *conn)
 
 void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
 {
-    if (commands & UCT_DAQIRI_CMD_REAP) {
+    if (commands & UCT_DAQIRI_CMD_RELEASE) {
         uct_daqiri_hs_prove(conn);
         uct_daqiri_hs_timer_stop(conn);
         uct_daqiri_link_close(conn);
-        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_REAPED);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_RELEASED);
         return;
     }
     if (commands & UCT_DAQIRI_CMD_OPEN) {
@@ -578,17 +578,17 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         DQ_ASSERT((conn->hs.machine.state == DQ_CONN_LOST) ||
                   (conn->hs.machine.state == DQ_CONN_DEAD));
         uct_daqiri_link_destroy_qp(conn);
-        uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_CLOSED);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_CLOSED);
     }
     if (commands & UCT_DAQIRI_CMD_DRAINED) {
         uct_daqiri_hs_resume(conn);
     }
     if (commands & UCT_DAQIRI_CMD_FAIL) {
-        uct_daqiri_hs_tell_end(conn, conn->death.cause); /* final by now */
+        uct_daqiri_hs_notify_end(conn, conn->death.cause); /* final by now */
         uct_daqiri_hs_step(conn, DQ_EV_QP_ERROR, NULL);
     }
-    if (commands & UCT_DAQIRI_CMD_CALL) {
-        uct_daqiri_hs_call(conn);
+    if (commands & UCT_DAQIRI_CMD_PROBE) {
+        uct_daqiri_hs_probe_peer(conn);
     }
 }
 
@@ -604,7 +604,7 @@ static void uct_daqiri_hs_on_other_version(uct_daqiri_iface_t *iface,
     char more[UCT_DAQIRI_MORE_MAX];
 
     if ((version != DQ_WIRE_VERSION) &&
-        uct_daqiri_may_say(&iface->quiet.version, more)) {
+        uct_daqiri_may_log(&iface->log_limit.version, more)) {
         uct_daqiri_log_version(iface, version, more);
     }
 }
@@ -645,7 +645,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
         iface->count->frames_dropped[DQ_WIRE_BAD_MARK]++;
         return NULL;
     }
-    __atomic_fetch_add(&conn->mute.heard, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&conn->liveness.heard, 1, __ATOMIC_RELAXED);
     return conn;
 }
 
@@ -702,15 +702,15 @@ static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
 }
 
 
-static void uct_daqiri_hs_hear_stranger(uct_daqiri_iface_t *iface,
-                                        const dq_frame_t *frame)
+static void uct_daqiri_hs_accept_unknown(uct_daqiri_iface_t *iface,
+                                         const dq_frame_t *frame)
 {
     uct_daqiri_conn_t *conn;
 
     if (frame->peer_epoch != 0) {
         /* what it wants to go on with is not known here, or no longer */
         iface->count->frames_unknown++;
-        uct_daqiri_hs_answer_stranger(iface, DQ_FRAME_REFUSE, frame);
+        uct_daqiri_hs_answer_unknown(iface, DQ_FRAME_REFUSE, frame);
         return;
     }
     conn = uct_daqiri_hs_take_up(iface, frame);
@@ -720,13 +720,13 @@ static void uct_daqiri_hs_hear_stranger(uct_daqiri_iface_t *iface,
 }
 
 
-static void uct_daqiri_hs_on_stranger(uct_daqiri_iface_t *iface,
-                                      const dq_frame_t *frame)
+static void uct_daqiri_hs_on_unknown(uct_daqiri_iface_t *iface,
+                                     const dq_frame_t *frame)
 {
-    if (ucs_get_time() < iface->cm.strangers_at) {
+    if (ucs_get_time() < iface->cm.unknown_peers_at) {
         iface->count->frames_unheard++;
     } else {
-        uct_daqiri_hs_hear_stranger(iface, frame);
+        uct_daqiri_hs_accept_unknown(iface, frame);
     }
 }
 
@@ -742,7 +742,7 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
     }
     conn = uct_daqiri_cm_find(iface, frame.src.uuid);
     if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
-        uct_daqiri_hs_on_stranger(iface, &frame);
+        uct_daqiri_hs_on_unknown(iface, &frame);
     } else {
         uct_daqiri_hs_on_peer(iface, conn, &frame);
     }
@@ -761,7 +761,7 @@ void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
     }
     conn = uct_daqiri_cm_find(iface, frame.src.uuid);
     if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
-        uct_daqiri_hs_answer_stranger(iface, (frame.peer_epoch == 0)
+        uct_daqiri_hs_answer_unknown(iface, (frame.peer_epoch == 0)
                                                      ? DQ_FRAME_GONE
                                                      : DQ_FRAME_REFUSE, &frame);
         return;
@@ -779,7 +779,7 @@ void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
 
 /* ---- The timer ---- */
 
-void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface)
+void uct_daqiri_hs_retry_now(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
     uct_daqiri_conn_t *conn;
@@ -793,7 +793,7 @@ void uct_daqiri_hs_hurry(uct_daqiri_iface_t *iface)
 
 /* Said at once: perhaps nobody wants a connection from here on but a peer, who
  * gets no answer. */
-void uct_daqiri_hs_deafen(uct_daqiri_iface_t *iface)
+void uct_daqiri_hs_fail_carrier(uct_daqiri_iface_t *iface)
 {
     const dq_facts_t facts = {
         .cause   = DQ_CAUSE_CARRIER,
@@ -801,10 +801,10 @@ void uct_daqiri_hs_deafen(uct_daqiri_iface_t *iface)
         .detail  = iface->config.port_name,
     };
 
-    if (!iface->cm.ud.is_deaf) {
-        iface->cm.ud.is_deaf = 1;
+    if (!iface->cm.ud.is_failed) {
+        iface->cm.ud.is_failed = 1;
         uct_daqiri_log(UCS_LOG_LEVEL_WARN, &facts);
-        uct_daqiri_hs_hurry(iface);
+        uct_daqiri_hs_retry_now(iface);
     }
 }
 
@@ -819,7 +819,7 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
     ucs_time_t limit          = is_first ? iface->config.conn_timeout
                                          : iface->config.recovery_timeout;
 
-    if (uct_daqiri_hs_is_deaf(conn) || uct_daqiri_hs_is_refused(conn, now)) {
+    if (uct_daqiri_hs_has_carrier_failed(conn) || uct_daqiri_hs_is_refused(conn, now)) {
         return DQ_EV_VERB_FAIL;
     }
     if (now - conn->hs.started > limit) {
@@ -832,10 +832,10 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
 
 
 /* Has the timer tick until it is done. */
-static void uct_daqiri_hs_mend(uct_daqiri_iface_t *iface)
+static void uct_daqiri_hs_reset_carrier(uct_daqiri_iface_t *iface)
 {
-    if (uct_daqiri_ud_mend(iface)) {
-        uct_daqiri_hs_hurry(iface); /* what they asked went down with it */
+    if (uct_daqiri_ud_reset(iface)) {
+        uct_daqiri_hs_retry_now(iface); /* what they asked went down with it */
     }
     uct_daqiri_hs_tick_set(iface);
 }
@@ -844,7 +844,7 @@ static void uct_daqiri_hs_mend(uct_daqiri_iface_t *iface)
 void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_frame);
-    uct_daqiri_hs_mend(iface);
+    uct_daqiri_hs_reset_carrier(iface);
 }
 
 
@@ -854,7 +854,7 @@ void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn, *next;
     dq_conn_event_t event;
 
-    uct_daqiri_hs_mend(iface);
+    uct_daqiri_hs_reset_carrier(iface);
     ucs_list_for_each_safe(conn, next, &iface->cm.timed, hs.timer_link) {
         if (now < conn->hs.next_try) {
             continue;

@@ -3,9 +3,9 @@
  * The interface: one port of one device, its queues and its progress.
  */
 #include "daqiri.h"
-#include "daqiri_again.h"
-#include "daqiri_chain.h"
-#include "daqiri_early.h"
+#include "daqiri_retry.h"
+#include "daqiri_batch.h"
+#include "daqiri_preconnect.h"
 #include "daqiri_ep.h"
 #include "daqiri_rx.h"
 #include "dq/dq_time.h"
@@ -15,7 +15,7 @@
 
 
 /* Posts a probe behind a tail that would not complete by itself. */
-static void uct_daqiri_conn_push(uct_daqiri_conn_t *conn)
+static void uct_daqiri_conn_post_marker(uct_daqiri_conn_t *conn)
 {
     if (dq_sq_tail_is_silent(&conn->sq) &&
         (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
@@ -31,8 +31,8 @@ static int uct_daqiri_iface_is_granting(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
 
-    ucs_list_for_each(conn, &iface->rx.owing, owing_link) {
-        if (conn->is_owing != UCT_DAQIRI_OWING_STUCK) {
+    ucs_list_for_each(conn, &iface->rx.grants_due, grant_link) {
+        if (conn->grant_due != UCT_DAQIRI_GRANT_STUCK) {
             return 1;
         }
     }
@@ -59,7 +59,7 @@ ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
         return UCS_OK;
     }
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        uct_daqiri_conn_push(conn);
+        uct_daqiri_conn_post_marker(conn);
     }
     return UCS_INPROGRESS;
 }
@@ -103,7 +103,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.rx_window     = config->rx_window;
     iface->config.rx_window_start = config->rx_window_start;
     /* the slack is two batches: leave windows the larger part */
-    iface->config.batch         = ucs_min(config->poll_batch,
+    iface->config.poll_batch    = ucs_min(config->poll_batch,
                                           config->rx_buffers / 8);
     iface->config.max_inline    = config->max_inline;
     iface->config.seg_size      = uct_daqiri_iface_seg_size(iface, config);
@@ -124,7 +124,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.recovery      = config->recovery;
     iface->config.recovery_timeout =
             ucs_time_from_sec(config->recovery_timeout);
-    uct_daqiri_watch_configure(iface, config);
+    uct_daqiri_watchdog_configure(iface, config);
     iface->config.pid           = getpid();
     iface->config.headroom      =
             (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
@@ -144,7 +144,7 @@ ucs_status_t uct_daqiri_draw(uct_daqiri_iface_t *iface, void *bytes,
         ret = getrandom(bytes, length, 0);
     } while ((ret < 0) && (errno == EINTR));
     if (ret != (ssize_t)length) {
-        uct_daqiri_log_verb_rarely(&iface->quiet.draw, UCS_LOG_LEVEL_ERROR,
+        uct_daqiri_log_verb_rarely(&iface->log_limit.draw, UCS_LOG_LEVEL_ERROR,
                                    UCT_DAQIRI_NAME, "getrandom",
                                    (ret < 0) ? errno : EIO);
         return UCS_ERR_IO_ERROR;
@@ -224,7 +224,7 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
     if (iface->rx.srq == NULL) {
         return uct_daqiri_iface_failed(iface, "ibv_create_srq");
     }
-    dq_rx_init(&iface->rx.ledger, rx_buffers, iface->config.batch);
+    dq_rx_init(&iface->rx.ledger, rx_buffers, iface->config.poll_batch);
     return UCS_OK;
 }
 
@@ -398,7 +398,7 @@ static ucs_status_t uct_daqiri_iface_on_unhandled(void *arg, void *data,
     (void)data;
     (void)flags;
     iface->count->am_unhandled++;
-    if (uct_daqiri_may_say(&iface->quiet.handler, more)) {
+    if (uct_daqiri_may_log(&iface->log_limit.handler, more)) {
         ucs_warn("daqiri: a message of %zu bytes has come with active message "
                  "id %u, for which there is no handler: it is dropped%s",
                  length, am_id->id, more);
@@ -473,7 +473,7 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
     if (status != UCS_OK) {
         return status;
     }
-    status = uct_daqiri_chain_init(iface, config);
+    status = uct_daqiri_batch_init(iface, config);
     if (status != UCS_OK) {
         return status;
     }
@@ -493,7 +493,7 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
         conn->sq.gate = DQ_GATE_DEAD;
         uct_daqiri_conn_to_err(conn);
         if (is_lost || !conn->was_up) { /* nothing more will be flushed */
-            uct_daqiri_early_drop(conn);
+            uct_daqiri_preconnect_drop(conn);
             uct_daqiri_tx_purge(conn);
         }
     });
@@ -501,12 +501,12 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
 
 
 /* One after the other: the UD QP takes no more than a few at a time. */
-static void uct_daqiri_iface_say_gone(uct_daqiri_iface_t *iface)
+static void uct_daqiri_iface_send_gone(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
 
     kh_foreach_value(&iface->cm.conns, conn, {
-        uct_daqiri_hs_say_gone(conn);
+        uct_daqiri_hs_send_all_gone(conn);
         uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
     });
 }
@@ -522,16 +522,16 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
     ucs_time_t again    = now + interval;
 
     uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
-    uct_daqiri_iface_say_gone(iface);
+    uct_daqiri_iface_send_gone(iface);
     uct_daqiri_iface_end_conns(iface);
     while (((iface->tx.ledger.used > 0) || (iface->cm.silent > 0) ||
             uct_daqiri_ud_is_sending(iface)) && (now < until)) {
         uct_daqiri_tx_poll(iface);
         uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
-        (void)uct_daqiri_ud_mend(iface);
+        (void)uct_daqiri_ud_reset(iface);
         now = ucs_get_time();
         if (now >= again) {
-            uct_daqiri_iface_say_gone(iface);
+            uct_daqiri_iface_send_gone(iface);
             interval *= 2;
             again     = now + interval;
         }
@@ -552,7 +552,7 @@ static void uct_daqiri_iface_free_conns(uct_daqiri_iface_t *iface)
 
     /* those that were being let go are in the mailbox, and nowhere else */
     while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
-        if (commands & UCT_DAQIRI_CMD_REAP) {
+        if (commands & UCT_DAQIRI_CMD_RELEASE) {
             uct_daqiri_link_close(conn);
             uct_daqiri_conn_free(conn);
         }
@@ -570,7 +570,7 @@ static void uct_daqiri_iface_free_conns(uct_daqiri_iface_t *iface)
 static void uct_daqiri_iface_close(uct_daqiri_iface_t *self)
 {
     uct_daqiri_cm_stop(self);
-    uct_daqiri_chain_close(self);
+    uct_daqiri_batch_close(self);
     uct_daqiri_conn_absorb(self);
     uct_daqiri_iface_drain(self);
     uct_daqiri_stats_write(self);
@@ -622,15 +622,15 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
-    self->turn = 1; /* a conn that has not posted has seen none */
+    self->progress_epoch = 1; /* a conn that has not posted has seen none */
     ucs_list_head_init(&self->tx.pending);
-    ucs_list_head_init(&self->tx.again);
-    ucs_list_head_init(&self->rx.owing);
+    ucs_list_head_init(&self->tx.retry);
+    ucs_list_head_init(&self->rx.grants_due);
     ucs_list_head_init(&self->conns);
     ucs_list_head_init(&self->draining);
     self->rx.release.cb  = uct_daqiri_rx_release_desc;
     self->event.epoll_fd = -1;
-    self->event.news_fd  = -1;
+    self->event.wake_fd  = -1;
     uct_daqiri_iface_configure(self, config, params);
     status = uct_daqiri_iface_draw_secrets(self);
     if (status != UCS_OK) {
@@ -643,20 +643,20 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     }
     status = uct_daqiri_iface_open(self, config, params);
     if (status != UCS_OK) {
-        uct_daqiri_chain_close(self);
+        uct_daqiri_batch_close(self);
         uct_daqiri_iface_close_queues(self);
         uct_daqiri_stats_close(self);
         return status;
     }
     uct_daqiri_stats_publish(self);
-    status = uct_daqiri_watch_open(self);
+    status = uct_daqiri_watchdog_open(self);
     if (status != UCS_OK) {
         uct_daqiri_iface_close(self);
         return status;
     }
-    status = uct_daqiri_async_join(self);
+    status = uct_daqiri_async_subscribe(self);
     if (status != UCS_OK) {
-        uct_daqiri_watch_close(self);
+        uct_daqiri_watchdog_close(self);
         uct_daqiri_iface_close(self);
     }
     return status;
@@ -667,8 +667,8 @@ static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
 {
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-    uct_daqiri_async_leave(self);
-    uct_daqiri_watch_close(self);
+    uct_daqiri_async_unsubscribe(self);
+    uct_daqiri_watchdog_close(self);
     uct_daqiri_iface_close(self);
 }
 

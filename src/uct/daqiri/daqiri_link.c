@@ -31,7 +31,7 @@ static uint32_t uct_daqiri_link_window(uct_daqiri_iface_t *iface)
 static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-    uint32_t index[UCT_DAQIRI_BATCH_MAX];
+    uint32_t index[UCT_DAQIRI_POLL_MAX];
     uint32_t count  = conn->hs.promised;
     uint32_t posted = 0;
     uint32_t first, done, n, i;
@@ -50,7 +50,7 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
     }
 
     for (done = 0; (done < count) && (posted == done); done += n) {
-        n = ucs_min(count - done, UCT_DAQIRI_BATCH_MAX);
+        n = ucs_min(count - done, UCT_DAQIRI_POLL_MAX);
         for (i = 0; i < n; i++) {
             index[i] = first + done + i;
         }
@@ -65,7 +65,7 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
 
 /* ---- QP ---- */
 
-static ucs_status_t uct_daqiri_link_enter_qpn(uct_daqiri_conn_t *conn)
+static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uint32_t qpn              = conn->hs.qp->qp_num;
@@ -87,7 +87,7 @@ static ucs_status_t uct_daqiri_link_enter_qpn(uct_daqiri_conn_t *conn)
 
 
 /* Unless the device has given the number to another's QP since. */
-static void uct_daqiri_link_leave_qpn(uct_daqiri_conn_t *conn)
+static void uct_daqiri_link_remove_qpn(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uct_daqiri_conn_t **leaf  = iface->qpns[conn->hs.qpn >> UCT_DAQIRI_QPN_LOW];
@@ -134,7 +134,7 @@ static int uct_daqiri_link_ah_may_come(uct_daqiri_iface_t *iface,
         uct_daqiri_port_has_gid_left(iface, gid_index)) {
         return 1;
     }
-    uct_daqiri_log_verb_rarely(&iface->quiet.ah, UCS_LOG_LEVEL_ERROR,
+    uct_daqiri_log_verb_rarely(&iface->log_limit.ah, UCS_LOG_LEVEL_ERROR,
                                "handshake", "ibv_create_ah", error);
     return 0;
 }
@@ -244,7 +244,7 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
     if (status != UCS_OK) {
         return is_another ? status : UCS_ERR_IO_ERROR;
     }
-    status = uct_daqiri_link_enter_qpn(conn);
+    status = uct_daqiri_link_add_qpn(conn);
     if (status != UCS_OK) {
         return status;
     }
@@ -260,7 +260,7 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
         }
     }
 
-    uct_daqiri_cm_tell(conn, UCT_DAQIRI_EVT_QP);
+    uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_QP);
     return UCS_OK;
 }
 
@@ -274,7 +274,7 @@ void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn)
         return;
     }
     ret = ibv_destroy_qp(conn->hs.qp);
-    if ((ret != 0) && uct_daqiri_may_say(&conn->iface->quiet.destroy, more)) {
+    if ((ret != 0) && uct_daqiri_may_log(&conn->iface->log_limit.destroy, more)) {
         ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s%s", conn->hs.qpn,
                  strerror(ret), more);
     }
@@ -285,7 +285,7 @@ void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn)
 void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_link_destroy_qp(conn);
-    uct_daqiri_link_leave_qpn(conn);
+    uct_daqiri_link_remove_qpn(conn);
 }
 
 

@@ -61,36 +61,36 @@ void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
 }
 
 
-int uct_daqiri_may_say(uct_daqiri_quiet_t *quiet,
+int uct_daqiri_may_log(uct_daqiri_log_limit_t *limit,
                        char more[UCT_DAQIRI_MORE_MAX])
 {
     ucs_time_t now = ucs_get_time();
 
-    if (now < quiet->until) {
-        quiet->unsaid++;
+    if (now < limit->until) {
+        limit->suppressed++;
         return 0;
     }
     more[0] = '\0';
-    if (quiet->unsaid > 0) {
+    if (limit->suppressed > 0) {
         snprintf(more, UCT_DAQIRI_MORE_MAX, " (and %u more like it before)",
-                 quiet->unsaid);
+                 limit->suppressed);
     }
-    quiet->unsaid = 0;
-    quiet->until  = now + ucs_time_from_sec(UCT_DAQIRI_QUIET_SEC);
+    limit->suppressed = 0;
+    limit->until      = now + ucs_time_from_sec(UCT_DAQIRI_LOG_LIMIT_SEC);
     return 1;
 }
 
 
-int uct_daqiri_may_say_of(uct_daqiri_conn_t *conn,
-                          uct_daqiri_quiet_t *quiet,
+int uct_daqiri_may_log_of(uct_daqiri_conn_t *conn,
+                          uct_daqiri_log_limit_t *limit,
                           char more[UCT_DAQIRI_MORE_MAX])
 {
     more[0] = '\0';
-    return !ucs_list_is_empty(&conn->eps) || uct_daqiri_may_say(quiet, more);
+    return !ucs_list_is_empty(&conn->eps) || uct_daqiri_may_log(limit, more);
 }
 
 
-void uct_daqiri_log_rarely(uct_daqiri_quiet_t *quiet, ucs_log_level_t level,
+void uct_daqiri_log_rarely(uct_daqiri_log_limit_t *limit, ucs_log_level_t level,
                            const dq_facts_t *facts)
 {
     char message[DQ_TRIAGE_MESSAGE_MAX];
@@ -98,20 +98,20 @@ void uct_daqiri_log_rarely(uct_daqiri_quiet_t *quiet, ucs_log_level_t level,
 
     if (level >= UCS_LOG_LEVEL_INFO) {
         uct_daqiri_log(level, facts);
-    } else if (uct_daqiri_may_say(quiet, more)) {
+    } else if (uct_daqiri_may_log(limit, more)) {
         ucs_log(level, "%s%s",
                 dq_triage_message(facts, message, sizeof(message)), more);
     }
 }
 
 
-void uct_daqiri_log_verb_rarely(uct_daqiri_quiet_t *quiet,
+void uct_daqiri_log_verb_rarely(uct_daqiri_log_limit_t *limit,
                                 ucs_log_level_t level, const char *subject,
                                 const char *verb, int error)
 {
     const dq_facts_t facts = uct_daqiri_verb_facts(subject, verb, error);
 
-    uct_daqiri_log_rarely(quiet, level, &facts);
+    uct_daqiri_log_rarely(limit, level, &facts);
 }
 
 
@@ -144,7 +144,7 @@ ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
     case DQ_CAUSE_PEER_FORGOT:
     case DQ_CAUSE_WR_FLUSH:
     case DQ_CAUSE_STUCK:
-    case DQ_CAUSE_PEER_MUTE:
+    case DQ_CAUSE_PEER_UNRESPONSIVE:
         /* what UCP answers to whatever is sent after that, so that a program
          * sees one status and not two; the message in the log says more */
         return UCS_ERR_ENDPOINT_TIMEOUT;

@@ -6,19 +6,19 @@
 
 
 /* UCX asks for the devices several times; once is enough for the answer. */
-static void uct_daqiri_say_no_device(int error)
+static void uct_daqiri_log_no_device(int error)
 {
-    static int is_said     = 0;
+    static int is_logged   = 0;
     const dq_facts_t facts = {
         .cause   = DQ_CAUSE_NO_DEVICE,
         .subject = UCT_DAQIRI_NAME,
         .error   = error,
     };
 
-    uct_daqiri_log((uct_daqiri_is_asked_for() && !is_said)
+    uct_daqiri_log((uct_daqiri_is_asked_for() && !is_logged)
                            ? UCS_LOG_LEVEL_WARN : UCS_LOG_LEVEL_DEBUG,
                    &facts);
-    is_said = 1;
+    is_logged = 1;
 }
 
 
@@ -34,7 +34,7 @@ ucs_status_t uct_daqiri_query_md_resources(uct_component_t *component,
     devices = ibv_get_device_list(&count);
     if ((devices == NULL) || (count == 0)) {
         /* ENOSYS: a kernel without RDMA; that is no more than no device */
-        uct_daqiri_say_no_device(((devices == NULL) && (errno != ENOSYS))
+        uct_daqiri_log_no_device(((devices == NULL) && (errno != ENOSYS))
                                          ? errno : 0);
         if (devices != NULL) {
             ibv_free_device_list(devices);
@@ -174,16 +174,16 @@ static dq_cause_t uct_daqiri_md_port_cause(uct_daqiri_md_t *md, int num)
  * say so; what a program does without daqiri it may go on doing. */
 static int uct_daqiri_md_is_stranded(const char *name)
 {
-    static pid_t said_by;
+    static pid_t logged_by;
     const dq_facts_t facts = {.cause = DQ_CAUSE_FORKED, .subject = name};
 
     if (uct_daqiri_compat_async_runs()) {
         return 0;
     }
-    uct_daqiri_log((uct_daqiri_is_asked_for() && (said_by != getpid()))
+    uct_daqiri_log((uct_daqiri_is_asked_for() && (logged_by != getpid()))
                            ? UCS_LOG_LEVEL_WARN : UCS_LOG_LEVEL_DEBUG,
                    &facts);
-    said_by = getpid();
+    logged_by = getpid();
     return 1;
 }
 

@@ -21,12 +21,12 @@ ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
     }
     stub->iface   = iface;
     stub->is_stub = 1;
-    pthread_mutex_init(&stub->early_lock, NULL);
+    pthread_mutex_init(&stub->preconnect_lock, NULL);
     ucs_queue_head_init(&stub->pending);
     ucs_list_head_init(&stub->eps);
     dq_sq_init(&stub->sq, iface->config.sq_depth, iface->config.signal_every,
                0, NULL);
-    uct_daqiri_tx_set_alone(stub);
+    uct_daqiri_tx_set_direct(stub);
     ep->conn = stub;
     ucs_list_add_tail(&stub->eps, &ep->conn_link);
     return UCS_OK;
@@ -35,7 +35,7 @@ ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
 
 void uct_daqiri_p2p_free(uct_daqiri_conn_t *stub)
 {
-    pthread_mutex_destroy(&stub->early_lock);
+    pthread_mutex_destroy(&stub->preconnect_lock);
     ucs_free(stub);
 }
 
@@ -50,7 +50,7 @@ ucs_status_t uct_daqiri_ep_get_address(uct_ep_h tl_ep, uct_ep_addr_t *addr)
 
 
 /* UCP may connect it once more, to the same. */
-static ucs_status_t uct_daqiri_p2p_again(const uct_daqiri_conn_t *conn,
+static ucs_status_t uct_daqiri_p2p_retry(const uct_daqiri_conn_t *conn,
                                          const dq_iface_addr_t *peer)
 {
     if (conn->peer_iface.uuid == peer->uuid) {
@@ -75,7 +75,7 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     memcpy(&peer, ep_addr, sizeof(peer)); /* they may lie at any address */
     memcpy(&port, dev_addr, sizeof(port));
     if (!stub->is_stub) {
-        return uct_daqiri_p2p_again(stub, &peer);
+        return uct_daqiri_p2p_retry(stub, &peer);
     }
     if (!uct_daqiri_iface_is_alike(stub->iface, ep_addr)) {
         return UCS_ERR_UNREACHABLE;
@@ -91,6 +91,6 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     uct_daqiri_pending_move(stub, ep->conn);
     ep->conn->next_flags |= stub->next_flags;
     uct_daqiri_p2p_free(stub);
-    uct_daqiri_cm_command(ep->conn, UCT_DAQIRI_CMD_OPEN);
+    uct_daqiri_cm_post_command(ep->conn, UCT_DAQIRI_CMD_OPEN);
     return UCS_OK;
 }

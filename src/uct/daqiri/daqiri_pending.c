@@ -33,8 +33,8 @@ uct_daqiri_pending_req(uct_daqiri_pending_t *pending)
 static void uct_daqiri_pending_enter(uct_daqiri_conn_t *conn)
 {
     if (!conn->is_pending) {
-        conn->is_pending    = 1;
-        conn->iface->chores = 1;
+        conn->is_pending       = 1;
+        conn->iface->slow_work = 1;
         ucs_list_add_tail(&conn->iface->tx.pending, &conn->pending_link);
     }
 }
@@ -64,7 +64,7 @@ ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 }
 
 
-static void uct_daqiri_pending_leave(uct_daqiri_conn_t *conn)
+static void uct_daqiri_pending_unlink(uct_daqiri_conn_t *conn)
 {
     if (conn->is_pending && ucs_queue_is_empty(&conn->pending)) {
         conn->is_pending = 0;
@@ -81,7 +81,7 @@ void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn)
         return;
     }
     ucs_queue_splice(&conn->pending, &stub->pending);
-    uct_daqiri_pending_leave(stub);
+    uct_daqiri_pending_unlink(stub);
     uct_daqiri_pending_enter(conn);
     iface->tx.wake = 1; /* it may be up: there is nothing else to wait for */
 }
@@ -103,7 +103,7 @@ void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
             ucs_queue_push(&purged, &pending->queue);
         }
     }
-    uct_daqiri_pending_leave(conn);
+    uct_daqiri_pending_unlink(conn);
 
     while (!ucs_queue_is_empty(&purged)) {
         pending = ucs_queue_pull_elem_non_empty(&purged, uct_daqiri_pending_t,
@@ -126,7 +126,7 @@ static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
     unsigned count = 0;
 
     while (!ucs_queue_is_empty(&conn->pending)) {
-        if (count == iface->config.batch) {
+        if (count == iface->config.poll_batch) {
             iface->tx.wake = 1;
             break;
         }
@@ -159,22 +159,22 @@ void uct_daqiri_pending_finish(uct_daqiri_conn_t *conn)
         count                 = uct_daqiri_dispatch_conn(conn);
         iface->tx.dispatching = NULL;
     }
-    uct_daqiri_pending_leave(conn);
+    uct_daqiri_pending_unlink(conn);
 }
 
 
 /* Nothing has become free for a while: is every peer that we wait for there? */
-static void uct_daqiri_dispatch_ask(uct_daqiri_iface_t *iface)
+static void uct_daqiri_dispatch_probe(uct_daqiri_iface_t *iface)
 {
     enum { TURNS = 256 }; /* spare most calls the look at the clock */
     uct_daqiri_conn_t *conn;
 
-    if ((++iface->tx.idle_turns % TURNS) != 0) {
+    if ((++iface->tx.idle_dispatches % TURNS) != 0) {
         return;
     }
     ucs_list_for_each(conn, &iface->tx.pending, pending_link) {
         if (conn->sq.credits <= DQ_CREDIT_SPARE) {
-            uct_daqiri_tx_ask(conn);
+            uct_daqiri_tx_probe_peer(conn);
         }
     }
 }
@@ -197,7 +197,7 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
     unsigned count = 0;
 
     if (!iface->tx.wake) {
-        uct_daqiri_dispatch_ask(iface);
+        uct_daqiri_dispatch_probe(iface);
         return 0;
     }
 
@@ -214,7 +214,7 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
             count                 += uct_daqiri_dispatch_conn(conn);
             iface->tx.dispatching  = NULL;
         }
-        uct_daqiri_pending_leave(conn);
+        uct_daqiri_pending_unlink(conn);
     }
 
     /* those who had no turn come first next time, or the first few would take

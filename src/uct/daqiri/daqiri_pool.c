@@ -84,7 +84,7 @@ static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
     chunk->memory = mmap(NULL, chunk->length, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (chunk->memory == MAP_FAILED) {
-        uct_daqiri_log_verb_rarely(&pool->quiet, UCS_LOG_LEVEL_ERROR,
+        uct_daqiri_log_verb_rarely(&pool->log_limit, UCS_LOG_LEVEL_ERROR,
                                    pool->name, "mmap", errno);
         return UCS_ERR_NO_MEMORY;
     }
@@ -92,7 +92,7 @@ static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
     chunk->mr = ibv_reg_mr(pool->pd, chunk->memory, chunk->length,
                            IBV_ACCESS_LOCAL_WRITE);
     if (chunk->mr == NULL) {
-        uct_daqiri_log_verb_rarely(&pool->quiet, UCS_LOG_LEVEL_ERROR,
+        uct_daqiri_log_verb_rarely(&pool->log_limit, UCS_LOG_LEVEL_ERROR,
                                    pool->name, "ibv_reg_mr", errno);
         uct_daqiri_chunk_free(chunk);
         return UCS_ERR_NO_MEMORY;

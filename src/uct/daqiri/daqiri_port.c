@@ -158,7 +158,7 @@ static ucs_status_t uct_daqiri_gid_init(uct_daqiri_iface_t *iface,
 }
 
 
-static int uct_daqiri_gid_could_not_look(int error)
+static int uct_daqiri_gid_read_failed(int error)
 {
     return (error == ENOMEM) || (error == EAGAIN) || (error == EMFILE) ||
            (error == ENFILE);
@@ -176,7 +176,7 @@ static ucs_status_t uct_daqiri_gid_search(uct_daqiri_iface_t *iface)
     count = uct_daqiri_gid_list(iface, &rows);
     if (count < 0) {
         ucs_free(rows);
-        return uct_daqiri_gid_could_not_look(-count) ? UCS_OK
+        return uct_daqiri_gid_read_failed(-count) ? UCS_OK
                                                      : UCS_ERR_IO_ERROR;
     }
     found = dq_gid_find(rows, count, &iface->config.gid);
@@ -200,7 +200,7 @@ ucs_status_t uct_daqiri_port_find_gid(uct_daqiri_iface_t *iface)
     int ret;
 
     ret = uct_daqiri_gid_read(iface, uct_daqiri_iface_gid_index(iface), &row);
-    if (uct_daqiri_gid_could_not_look(ret)) {
+    if (uct_daqiri_gid_read_failed(ret)) {
         return UCS_OK;
     }
     if ((ret != 0) && (ret != ENODATA) && (ret != EINVAL)) {

@@ -7,8 +7,8 @@
  * with the call itself: a program in a ping-pong waits for all of it
  * (docs/bench.md).
  */
-#include "daqiri_again.h"
-#include "daqiri_chain.h"
+#include "daqiri_retry.h"
+#include "daqiri_batch.h"
 #include "daqiri_done.h"
 #include "daqiri_rx.h"
 
@@ -177,7 +177,7 @@ uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
     }
     if (ucs_unlikely((conn->sq.gate == DQ_GATE_NOT_UP) ||
                      (conn->sq.gate == DQ_GATE_LOST))) {
-        uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_READY);
+        uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_READY);
     }
     uct_daqiri_progress_on_message(iface, conn, wc);
 }
@@ -213,23 +213,23 @@ uct_daqiri_progress_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
  * refused, grants that no message carried, conns that die, requests that wait.
  * Out of line: few progress calls need any of it. */
 static UCS_F_NOINLINE unsigned
-uct_daqiri_progress_do_chores(uct_daqiri_iface_t *iface, unsigned received)
+uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
 {
     unsigned count = 0, completed;
 
     if (uct_daqiri_cm_has_events(iface)) {
         uct_daqiri_conn_absorb(iface);
     }
-    if (uct_daqiri_watch_is_due(iface)) {
-        uct_daqiri_watch_look(iface);
+    if (uct_daqiri_watchdog_is_due(iface)) {
+        uct_daqiri_watchdog_run(iface);
     }
     if (ucs_unlikely(iface->rx.is_refused)) {
         iface->rx.is_refused = 0;
         uct_daqiri_rx_refill(iface);
     }
     count += uct_daqiri_rx_grant(iface);
-    if (!ucs_list_is_empty(&iface->tx.again)) {
-        count += uct_daqiri_again_try(iface);
+    if (!ucs_list_is_empty(&iface->tx.retry)) {
+        count += uct_daqiri_retry_all(iface);
     }
     if (!ucs_list_is_empty(&iface->draining)) {
         completed  = uct_daqiri_tx_poll(iface); /* flushes are not signalled */
@@ -238,18 +238,18 @@ uct_daqiri_progress_do_chores(uct_daqiri_iface_t *iface, unsigned received)
     }
     count += uct_daqiri_dispatch(iface);
 
-    iface->chores = iface->rx.is_refused ||
-                    !ucs_list_is_empty(&iface->rx.owing) ||
+    iface->slow_work = iface->rx.is_refused ||
+                    !ucs_list_is_empty(&iface->rx.grants_due) ||
                     !ucs_list_is_empty(&iface->draining) ||
-                    !ucs_list_is_empty(&iface->tx.again) ||
+                    !ucs_list_is_empty(&iface->tx.retry) ||
                     !ucs_list_is_empty(&iface->tx.pending);
     return count;
 }
 
 
-static inline int uct_daqiri_progress_has_chores(uct_daqiri_iface_t *iface)
+static inline int uct_daqiri_progress_has_slow_work(uct_daqiri_iface_t *iface)
 {
-    return ucs_unlikely(iface->chores) ||
+    return ucs_unlikely(iface->slow_work) ||
            ucs_unlikely(uct_daqiri_cm_has_events(iface));
 }
 
@@ -257,18 +257,18 @@ static inline int uct_daqiri_progress_has_chores(uct_daqiri_iface_t *iface)
 /* Is there anything to do but what has arrived? */
 static inline int uct_daqiri_progress_has_work(uct_daqiri_iface_t *iface)
 {
-    return uct_daqiri_tx_is_due(iface) || uct_daqiri_progress_has_chores(iface) ||
+    return uct_daqiri_tx_is_due(iface) || uct_daqiri_progress_has_slow_work(iface) ||
            dq_rx_is_behind(&iface->rx.ledger);
 }
 
 
-static inline void uct_daqiri_progress_turn(uct_daqiri_iface_t *iface)
+static inline void uct_daqiri_progress_all(uct_daqiri_iface_t *iface)
 {
-    const uint64_t turn = iface->turn + 1;
+    const uint64_t epoch = iface->progress_epoch + 1;
 
-    __atomic_store_n(&iface->turn, turn, __ATOMIC_RELAXED);
-    if (iface->tx.chain != NULL) {
-        uct_daqiri_chain_turn(iface->tx.chain, turn);
+    __atomic_store_n(&iface->progress_epoch, epoch, __ATOMIC_RELAXED);
+    if (iface->tx.batch != NULL) {
+        uct_daqiri_batch_start_epoch(iface->tx.batch, epoch);
     }
 }
 
@@ -279,18 +279,18 @@ static inline void uct_daqiri_progress_turn(uct_daqiri_iface_t *iface)
 UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-    struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
+    struct ibv_wc wc[UCT_DAQIRI_POLL_MAX];
     unsigned received, count;
 
-    uct_daqiri_progress_turn(iface);
+    uct_daqiri_progress_all(iface);
     received = uct_daqiri_rx_poll(iface, wc);
     if ((received == 0) && !uct_daqiri_progress_has_work(iface)) {
         return 0;
     }
 
     count = received;
-    if (iface->tx.chain != NULL) {
-        uct_daqiri_chain_enter(iface->tx.chain);
+    if (iface->tx.batch != NULL) {
+        uct_daqiri_batch_begin_progress(iface->tx.batch);
     }
     if (received > 0) {
         uct_daqiri_progress_take(iface, wc, received);
@@ -300,11 +300,11 @@ UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
     if (uct_daqiri_tx_is_due(iface)) {
         count += uct_daqiri_done_poll(iface, wc);
     }
-    if (ucs_unlikely(uct_daqiri_progress_has_chores(iface))) {
-        count += uct_daqiri_progress_do_chores(iface, received);
+    if (ucs_unlikely(uct_daqiri_progress_has_slow_work(iface))) {
+        count += uct_daqiri_progress_do_slow_work(iface, received);
     }
-    if (iface->tx.chain != NULL) {
-        uct_daqiri_chain_leave(iface->tx.chain, iface->turn);
+    if (iface->tx.batch != NULL) {
+        uct_daqiri_batch_end_progress(iface->tx.batch, iface->progress_epoch);
     }
     return count;
 }

@@ -70,14 +70,14 @@ ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
     }
     if (qp == NULL) {
         ret = errno;
-        uct_daqiri_log_verb_rarely(&iface->quiet.qp, level, name,
+        uct_daqiri_log_verb_rarely(&iface->log_limit.qp, level, name,
                                    "ibv_create_qp", ret);
         return uct_daqiri_qp_status(ret);
     }
 
     ret = uct_daqiri_qp_to_init(iface, qp);
     if (ret != 0) {
-        uct_daqiri_log_verb_rarely(&iface->quiet.qp, level, name,
+        uct_daqiri_log_verb_rarely(&iface->log_limit.qp, level, name,
                                    "ibv_modify_qp to INIT", ret);
         ibv_destroy_qp(qp);
         return uct_daqiri_qp_status(ret);
@@ -148,7 +148,7 @@ static void uct_daqiri_qp_read_back(uct_daqiri_iface_t *iface,
                                    0.5;
     if (((attr.min_rnr_timer != iface->config.rnr_timer) ||
          (attr.timeout != iface->config.ack_timeout)) &&
-        uct_daqiri_may_say(&iface->quiet.timers, more)) {
+        uct_daqiri_may_log(&iface->log_limit.timers, more)) {
         ucs_warn("qp 0x%x keeps an RNR timer of %.2f ms and an ACK timeout of "
                  "%.3f ms, where %.2f ms and %.3f ms were set%s", qp->qp_num,
                  dq_rnr_timer_seconds(attr.min_rnr_timer) * 1e3,
@@ -190,7 +190,7 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
         return UCS_ERR_NO_RESOURCE;
     }
     if (ret != 0) {
-        uct_daqiri_log_verb_rarely(&iface->quiet.connect, UCS_LOG_LEVEL_ERROR,
+        uct_daqiri_log_verb_rarely(&iface->log_limit.connect, UCS_LOG_LEVEL_ERROR,
                                    peer->host, verb, ret);
         return UCS_ERR_IO_ERROR;
     }
@@ -199,7 +199,7 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
 }
 
 
-ucs_time_t uct_daqiri_qp_patience(const uct_daqiri_iface_t *iface)
+ucs_time_t uct_daqiri_qp_max_retry_time(const uct_daqiri_iface_t *iface)
 {
     enum { SLACK = 4 }; /* of ACK timeouts (IBA 9.7.6.1.3) */
     double timeout = dq_ack_timeout_seconds(iface->config.ack_timeout);

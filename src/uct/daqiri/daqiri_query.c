@@ -136,8 +136,8 @@ static int uct_daqiri_iface_is_seg_alike(uct_daqiri_iface_t *iface,
     if (seg_size == iface->config.seg_size) {
         return 1;
     }
-    if (!iface->is_seg_said) {
-        iface->is_seg_said = 1;
+    if (!iface->is_seg_logged) {
+        iface->is_seg_logged = 1;
         ucs_warn("daqiri: %s does not connect to a peer whose segments have %u "
                  "bytes, for here they have %zu: set UCX_DAQIRI_SEG_SIZE to "
                  "the same on both sides", iface->config.port_name, seg_size,
@@ -155,8 +155,8 @@ static int uct_daqiri_iface_is_version_alike(uct_daqiri_iface_t *iface,
     if (version == DQ_WIRE_VERSION) {
         return 1;
     }
-    if (!iface->is_version_said) {
-        iface->is_version_said = 1;
+    if (!iface->is_version_logged) {
+        iface->is_version_logged = 1;
         uct_daqiri_log_version(iface, version, "");
     }
     return 0;

@@ -17,12 +17,12 @@
  * CQs (mlx5), and one in ERR may still be taking a message (rxe waits for its
  * responder when a QP is destroyed, and not when it is moved to ERR).
  *
- * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; bounded by dq_loss.h.
+ * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; bounded by dq_recovery.h.
  *
  * Threads: progress.
  */
-#include "daqiri_again.h"
-#include "daqiri_early.h"
+#include "daqiri_retry.h"
+#include "daqiri_preconnect.h"
 #include "daqiri_tx.h"
 
 /* Milliseconds. */
@@ -42,16 +42,16 @@ static uint32_t uct_daqiri_recover_mark(const uct_daqiri_conn_t *conn)
 
 
 /* A path that does not carry what is sent lets a QP fail within its patience. */
-static dq_loss_limits_t
+static dq_recovery_limits_t
 uct_daqiri_recover_limits(const uct_daqiri_iface_t *iface)
 {
     ucs_time_t bound = iface->config.recovery_timeout;
 
-    return (dq_loss_limits_t){
+    return (dq_recovery_limits_t){
         .least = ucs_time_from_msec(UCT_DAQIRI_RECOVER_FIRST),
         .most  = ucs_time_from_msec(UCT_DAQIRI_RECOVER_LAST),
         .bound = bound,
-        .trial = ucs_max(uct_daqiri_qp_patience(iface), bound),
+        .trial = ucs_max(uct_daqiri_qp_max_retry_time(iface), bound),
         .rest  = ucs_min(ucs_time_from_msec(UCT_DAQIRI_RECOVER_REST), bound),
     };
 }
@@ -60,42 +60,42 @@ uct_daqiri_recover_limits(const uct_daqiri_iface_t *iface)
 static int uct_daqiri_recover_is_possible(const uct_daqiri_conn_t *conn,
                                           dq_cause_t cause)
 {
-    const dq_loss_limits_t limits = uct_daqiri_recover_limits(conn->iface);
+    const dq_recovery_limits_t limits = uct_daqiri_recover_limits(conn->iface);
 
-    return (conn->redo.slots != NULL) && !conn->is_spoiled &&
+    return (conn->replay.slots != NULL) && !conn->is_replay_barred &&
            dq_triage_new_qp_helps(cause) &&
-           dq_loss_may_try(&conn->lost.row, &limits);
+           dq_recovery_may_try(&conn->lost.row, &limits);
 }
 
 
-static void uct_daqiri_recover_say_lost(uct_daqiri_conn_t *conn,
-                                        const dq_facts_t *facts)
+static void uct_daqiri_recover_log_failure(uct_daqiri_conn_t *conn,
+                                           const dq_facts_t *facts)
 {
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
-    if (uct_daqiri_may_say_of(conn, &conn->iface->quiet.lost, more)) {
-        ucs_warn("%s%s", dq_triage_lost(facts, line, sizeof(line)), more);
+    if (uct_daqiri_may_log_of(conn, &conn->iface->log_limit.lost, more)) {
+        ucs_warn("%s%s", dq_triage_recovering(facts, line, sizeof(line)), more);
     }
 }
 
 
-static void uct_daqiri_recover_say_back(uct_daqiri_conn_t *conn,
-                                        const dq_return_t *back)
+static void uct_daqiri_recover_log_recovered(uct_daqiri_conn_t *conn,
+                                             const dq_recovered_t *back)
 {
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
-    if (uct_daqiri_may_say_of(conn, &conn->iface->quiet.back, more)) {
-        ucs_warn("%s%s", dq_triage_back(back, line, sizeof(line)), more);
+    if (uct_daqiri_may_log_of(conn, &conn->iface->log_limit.back, more)) {
+        ucs_warn("%s%s", dq_triage_recovered(back, line, sizeof(line)), more);
     }
 }
 
 
 static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn, dq_cause_t cause)
 {
-    const dq_loss_limits_t limits = uct_daqiri_recover_limits(conn->iface);
-    const dq_loss_seen_t seen     = {
+    const dq_recovery_limits_t limits = uct_daqiri_recover_limits(conn->iface);
+    const dq_recovery_seen_t seen     = {
         .now       = ucs_get_time(),
         .mark      = uct_daqiri_recover_mark(conn),
         .is_wanted = (conn->sq.posted != conn->sq.retired) ||
@@ -103,7 +103,7 @@ static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn, dq_cause_t cause)
         .is_peers  = cause == DQ_CAUSE_PEER_LOST,
     };
 
-    dq_loss_add(&conn->lost.row, &limits, &seen);
+    dq_recovery_add_failure(&conn->lost.row, &limits, &seen);
 }
 
 
@@ -128,7 +128,7 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 {
-    uct_daqiri_async_look(conn->iface);
+    uct_daqiri_async_take_events(conn->iface);
     if ((conn->sq.gate == DQ_GATE_DEAD) || (conn->life != UCT_DAQIRI_LIVE)) {
         return; /* the first cause is the cause */
     }
@@ -141,14 +141,14 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     conn->life        = UCT_DAQIRI_LOSING;
     conn->lost.facts  = *facts;
     conn->is_flushing = 0;
-    uct_daqiri_again_stop(conn);
-    uct_daqiri_early_drop(conn);
+    uct_daqiri_retry_stop(conn);
+    uct_daqiri_preconnect_drop(conn);
     dq_sq_lose(&conn->sq);
-    conn->iface->count->losses++;
-    conn->watch.losses++;
-    uct_daqiri_recover_say_lost(conn, facts);
+    conn->iface->count->qp_failures++;
+    conn->watchdog.losses++;
+    uct_daqiri_recover_log_failure(conn, facts);
     uct_daqiri_conn_start_drain(conn);
-    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_LOSE);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_LOSE);
 }
 
 
@@ -177,11 +177,11 @@ void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
 }
 
 
-void uct_daqiri_recover_on_missed(uct_daqiri_conn_t *conn)
+void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn)
 {
     dq_facts_t facts;
 
-    uct_daqiri_tx_facts(conn, DQ_CAUSE_QP_MISSED, &facts);
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_NO_QP, &facts);
     if (conn->life == UCT_DAQIRI_LIVE) {
         uct_daqiri_recover(conn, &facts);
     } else if (conn->life == UCT_DAQIRI_WAITING) {
@@ -205,8 +205,8 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 void uct_daqiri_recover_close(uct_daqiri_conn_t *conn)
 {
     conn->life = UCT_DAQIRI_CLOSING;
-    uct_daqiri_conn_leave_qp(conn);
-    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_CLOSE);
+    uct_daqiri_conn_detach_qp(conn);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_CLOSE);
 }
 
 
@@ -226,13 +226,13 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
         return 0;
     }
     conn->resume.delivered = conn->rx_seq;
-    conn->resume.acked     = dq_redo_acked(&conn->redo, conn->sq.retired,
-                                           conn->sq.posted, conn->tx_seq);
+    conn->resume.acked     = dq_replay_acked(&conn->replay, conn->sq.retired,
+                                             conn->sq.posted, conn->tx_seq);
     conn->resume.done      = conn->sq.retired;
     conn->resume.promised  = uct_daqiri_recover_promise(conn);
     conn->sq.credits       = 0;
     conn->life             = UCT_DAQIRI_WAITING;
-    uct_daqiri_cm_command(conn, UCT_DAQIRI_CMD_DRAINED);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_DRAINED);
     return 1;
 }
 
@@ -240,22 +240,22 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
 void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
 {
     /* perhaps before anybody has looked: the old one's time is not its own */
-    dq_watch_init(&conn->watch.state);
-    conn->qp       = conn->hs.qp;
-    conn->life     = UCT_DAQIRI_LIVE;
-    conn->is_err   = 0;
-    conn->is_quiet = 0;
-    conn->was_up   = 0;
-    conn->is_holed = 0;
-    conn->is_ended = 0;
-    uct_daqiri_tx_set_alone(conn);
+    dq_watchdog_init(&conn->watchdog.state);
+    conn->qp           = conn->hs.qp;
+    conn->life         = UCT_DAQIRI_LIVE;
+    conn->is_err       = 0;
+    conn->is_quiet     = 0;
+    conn->was_up       = 0;
+    conn->has_send_end = 0;
+    conn->has_marker   = 0;
+    uct_daqiri_tx_set_direct(conn);
 }
 
 
 void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
 {
     const dq_frame_t *peer = &conn->hs.peer;
-    dq_return_t back       = {
+    dq_recovered_t back    = {
         .peer_host = peer->host,
         .peer_pid  = peer->pid,
         .down_ms   = ucs_time_to_msec(ucs_get_time() - conn->lost.row.since),
@@ -265,19 +265,19 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
 
     /* what the peer knows to have arrived was handed up, or it is lost */
     if ((int32_t)(peer->acked - conn->resume.delivered) <= 0) {
-        cause = uct_daqiri_redo_all(conn, peer, &back);
+        cause = uct_daqiri_replay_all(conn, peer, &back);
     }
     if (cause != DQ_CAUSE_NONE) {
         uct_daqiri_tx_facts(conn, cause, &facts);
         uct_daqiri_recover(conn, &facts);
         return;
     }
-    dq_loss_back(&conn->lost.row, ucs_get_time());
+    dq_recovery_add_success(&conn->lost.row, ucs_get_time());
     conn->lost.peer_done = peer->done;
     conn->iface->count->recoveries++;
-    conn->iface->count->redone += back.again;
-    conn->iface->count->redo_had += back.had;
-    uct_daqiri_recover_say_back(conn, &back);
+    conn->iface->count->replayed += back.resent;
+    conn->iface->count->replay_delivered += back.delivered;
+    uct_daqiri_recover_log_recovered(conn, &back);
 }
 
 

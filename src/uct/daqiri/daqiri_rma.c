@@ -61,7 +61,7 @@ uct_daqiri_fetch_post(uct_daqiri_ep_t *ep, size_t offset, uct_daqiri_tx_t *tx,
         .ep   = ep,
         .desc = desc,
     };
-    sge         = uct_daqiri_redo_sge(conn, tx, &unremembered);
+    sge         = uct_daqiri_replay_sge(conn, tx, &unremembered);
     sge->addr   = (uintptr_t)buf->buf;
     sge->length = fetch->length;
     sge->lkey   = buf->lkey;
@@ -146,7 +146,7 @@ ssize_t uct_daqiri_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
 
     buf         = &iface->tx.pool.bufs[tx.op.desc];
     length      = pack_cb(buf->buf, arg);
-    sge         = uct_daqiri_redo_sge(ep->conn, &tx, &unremembered);
+    sge         = uct_daqiri_replay_sge(ep->conn, &tx, &unremembered);
     sge->addr   = (uintptr_t)buf->buf;
     sge->length = length;
     sge->lkey   = buf->lkey;

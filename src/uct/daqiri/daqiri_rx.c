@@ -116,9 +116,9 @@ void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface)
 {
     iface->count->recvs_refused++;
     iface->rx.is_refused = 1;
-    iface->chores        = 1;
-    if (!iface->rx.is_refusal_said) {
-        iface->rx.is_refusal_said = 1;
+    iface->slow_work     = 1;
+    if (!iface->rx.is_refusal_logged) {
+        iface->rx.is_refusal_logged = 1;
         ucs_warn("daqiri: %s refuses RECVs that fit its shared receive queue: "
                  "they are offered again, and senders may have to wait",
                  iface->config.port_name);
@@ -147,7 +147,7 @@ ucs_status_t uct_daqiri_rx_add(uct_daqiri_iface_t *iface, uint32_t count)
 static void uct_daqiri_rx_grow(uct_daqiri_iface_t *iface)
 {
     uint32_t count = ucs_max(dq_rx_short(&iface->rx.ledger),
-                             (uint32_t)UCT_DAQIRI_BATCH_MAX);
+                             (uint32_t)UCT_DAQIRI_POLL_MAX);
 
     count = ucs_min(count, dq_rx_room(&iface->rx.ledger));
     if (count > 0) {
@@ -163,7 +163,7 @@ void uct_daqiri_rx_post_free(uct_daqiri_iface_t *iface, uint32_t count)
     uint32_t n, taken;
 
     while (count > 0) {
-        n     = ucs_min(count, UCT_DAQIRI_BATCH_MAX);
+        n     = ucs_min(count, UCT_DAQIRI_POLL_MAX);
         top   = &pool->free_stack[pool->free_count - n];
         taken = uct_daqiri_rx_post(iface, top, n);
         pool->free_count -= taken;
@@ -282,7 +282,7 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
     if (status == UCS_OK) {
         conn->tx_grant++;
         conn->iface->count->credit_frames_tx++;
-        uct_daqiri_tx_note_own(conn);
+        uct_daqiri_tx_note_internal(conn);
     }
     return status;
 }
@@ -290,13 +290,13 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
 
 /* A program that has just been handed messages may be about to answer them,
  * and an answer carries credits for nothing: a grant waits one progress call. */
-static int uct_daqiri_rx_grant_is_early(uct_daqiri_conn_t *conn)
+static int uct_daqiri_rx_may_grant_wait(uct_daqiri_conn_t *conn)
 {
-    if ((conn->is_owing != UCT_DAQIRI_OWING_NEW) ||
+    if ((conn->grant_due != UCT_DAQIRI_GRANT_NEW) ||
         dq_rx_grant_is_urgent(&conn->window)) {
         return 0;
     }
-    conn->is_owing = UCT_DAQIRI_OWING_NEXT;
+    conn->grant_due = UCT_DAQIRI_GRANT_NEXT;
     return 1;
 }
 
@@ -307,14 +307,14 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
     unsigned sent = 0;
     uint32_t count;
 
-    ucs_list_for_each_safe(conn, next, &iface->rx.owing, owing_link) {
+    ucs_list_for_each_safe(conn, next, &iface->rx.grants_due, grant_link) {
         if ((conn->sq.gate == DQ_GATE_DEAD) ||
             !dq_rx_grant_is_due(&conn->window)) {
-            conn->is_owing = 0;
-            ucs_list_del(&conn->owing_link);
+            conn->grant_due = 0;
+            ucs_list_del(&conn->grant_link);
             continue;
         }
-        if (uct_daqiri_rx_grant_is_early(conn)) {
+        if (uct_daqiri_rx_may_grant_wait(conn)) {
             continue;
         }
         if (dq_rx_is_narrow(&conn->window)) {
@@ -325,11 +325,11 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
         if ((count == 0) ||
             (dq_sq_admit(&conn->sq, &iface->tx.ledger, DQ_WR_GRANT) !=
              DQ_ADMIT_OK)) {
-            conn->is_owing = UCT_DAQIRI_OWING_STUCK;
+            conn->grant_due = UCT_DAQIRI_GRANT_STUCK;
             continue;
         }
         if (uct_daqiri_rx_send_grant(conn, count) != UCS_OK) {
-            conn->is_owing = UCT_DAQIRI_OWING_STUCK;
+            conn->grant_due = UCT_DAQIRI_GRANT_STUCK;
             continue;
         }
         dq_rx_grant(&iface->rx.ledger, &conn->window, count);

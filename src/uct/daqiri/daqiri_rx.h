@@ -16,10 +16,10 @@
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_rx_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
-    int count = uct_daqiri_event_unstash(&iface->event.rx, wc);
+    int count = uct_daqiri_event_take_prefetched(&iface->event.rx, wc);
 
     if (ucs_likely(count == 0)) {
-        count = ibv_poll_cq(iface->rx.cq, iface->config.batch, wc);
+        count = ibv_poll_cq(iface->rx.cq, iface->config.poll_batch, wc);
     }
     return ucs_likely(count >= 0) ? count : 0;
 }
@@ -52,10 +52,10 @@ static inline void uct_daqiri_rx_use_window(uct_daqiri_iface_t *iface,
                                             uct_daqiri_conn_t *conn)
 {
     dq_rx_use(&iface->rx.ledger, &conn->window);
-    if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->is_owing)) {
-        conn->is_owing = UCT_DAQIRI_OWING_NEW;
-        iface->chores  = 1;
-        ucs_list_add_tail(&iface->rx.owing, &conn->owing_link);
+    if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->grant_due)) {
+        conn->grant_due  = UCT_DAQIRI_GRANT_NEW;
+        iface->slow_work = 1;
+        ucs_list_add_tail(&iface->rx.grants_due, &conn->grant_link);
     }
 }
 

@@ -51,13 +51,13 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(get_zcopy),
     COUNTER(rma_bytes),
     COUNTER(atomics),
-    COUNTER(early),
+    COUNTER(preconnect),
     COUNTER(am_rx),
     COUNTER(am_rx_bytes),
     COUNTER(am_unhandled),
     COUNTER(conns),
     COUNTER(conns_up),
-    COUNTER(conns_over),
+    COUNTER(conns_closed),
     COUNTER(credit_frames_tx),
     COUNTER(credit_frames_rx),
     COUNTER(windows_widened),
@@ -71,21 +71,21 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(stray_completions),
     COUNTER(posts_refused),
     COUNTER(posts_enomem),
-    COUNTER(tails_kept),
-    COUNTER(tails_posted),
-    COUNTER(chains),
-    COUNTER(chained),
-    COUNTER(chains_late),
-    COUNTER(losses),
+    COUNTER(retries_kept),
+    COUNTER(retries_posted),
+    COUNTER(batches),
+    COUNTER(batched),
+    COUNTER(batches_late),
+    COUNTER(qp_failures),
     COUNTER(recoveries),
-    COUNTER(redone),
-    COUNTER(redo_had),
+    COUNTER(replayed),
+    COUNTER(replay_delivered),
     COUNTER(stalls),
     COUNTER(stuck),
-    COUNTER(pushed),
-    COUNTER(asked),
-    COUNTER(called),
-    COUNTER(mute),
+    COUNTER(markers),
+    COUNTER(probes),
+    COUNTER(liveness_probes),
+    COUNTER(unresponsive),
     COUNTER(events),
     COUNTER(frames_tx),
     COUNTER(frames_rx),
@@ -96,7 +96,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(conns_forged),
     COUNTER(ud_remade),
     COUNTER(ud_refused),
-    SUM(looked_at_ns),
+    SUM(sampled_at_ns),
     SUM(posted),
     SUM(retired),
     GAUGE(sq_in_use),
@@ -219,10 +219,10 @@ static uint32_t uct_daqiri_stats_next(uint32_t *serial, int tried)
 
 /* A name was taken, most likely by another user. Once: he may have taken
  * many. */
-static void uct_daqiri_stats_say_taken(int *is_said, const char *taken,
+static void uct_daqiri_stats_log_taken(int *is_logged, const char *taken,
                                        uid_t uid, const char *instead)
 {
-    if (__atomic_exchange_n(is_said, 1, __ATOMIC_RELAXED) == 0) {
+    if (__atomic_exchange_n(is_logged, 1, __ATOMIC_RELAXED) == 0) {
         ucs_warn("daqiri: %s is there already, as user %u's: the counters are "
                  "in %s", taken, (unsigned)uid, instead);
     }
@@ -291,7 +291,7 @@ static void uct_daqiri_stats_sweep(void)
 static int uct_daqiri_stats_create(char *path)
 {
     static uint32_t serial = 0;
-    static int is_said     = 0;
+    static int is_logged   = 0;
     char taken[DQ_STATS_FILE_MAX];
     struct stat st = {.st_uid = geteuid()}, other;
     int fd, i;
@@ -314,7 +314,7 @@ static int uct_daqiri_stats_create(char *path)
         if ((flock(fd, LOCK_EX | LOCK_NB) == 0) &&
             uct_daqiri_stats_is_named(fd, path)) {
             if (st.st_uid != geteuid()) {
-                uct_daqiri_stats_say_taken(&is_said, taken, st.st_uid,
+                uct_daqiri_stats_log_taken(&is_logged, taken, st.st_uid,
                                            path);
             }
             return fd;
@@ -355,7 +355,7 @@ static void *uct_daqiri_stats_map_file(uct_daqiri_stats_t *stats,
 }
 
 
-static void uct_daqiri_stats_forget(uct_daqiri_stats_t *stats)
+static void uct_daqiri_stats_release_peer(uct_daqiri_stats_t *stats)
 {
     if ((stats->fd >= 0) && (stats->owner == getpid())) {
         unlink(stats->path);
@@ -369,7 +369,7 @@ static void __attribute__((destructor)) uct_daqiri_stats_at_exit(void)
     uct_daqiri_stats_t *stats;
 
     ucs_list_for_each(stats, &uct_daqiri_stats_files, link) {
-        uct_daqiri_stats_forget(stats);
+        uct_daqiri_stats_release_peer(stats);
     }
 }
 
@@ -420,7 +420,7 @@ void uct_daqiri_stats_publish(uct_daqiri_iface_t *iface)
     ucs_strncpy_zero(map->host, iface->config.host, sizeof(map->host));
     ucs_strncpy_zero(map->device, ibv_get_device_name(context->device),
                      sizeof(map->device));
-    uct_daqiri_stats_look(iface);
+    uct_daqiri_stats_sample(iface);
     dq_stats_publish(map);
 }
 
@@ -433,7 +433,7 @@ void uct_daqiri_stats_close(uct_daqiri_iface_t *iface)
     pthread_mutex_lock(&uct_daqiri_stats_lock);
     ucs_list_del(&stats->link);
     pthread_mutex_unlock(&uct_daqiri_stats_lock);
-    uct_daqiri_stats_forget(stats);
+    uct_daqiri_stats_release_peer(stats);
     stats->fd = -1;
     munmap(stats->map, stats->map->length);
     if (fd >= 0) {
@@ -444,7 +444,7 @@ void uct_daqiri_stats_close(uct_daqiri_iface_t *iface)
 
 /* ---- Gauges ---- */
 
-static void uct_daqiri_stats_look_rx(uct_daqiri_iface_t *iface)
+static void uct_daqiri_stats_sample_rx(uct_daqiri_iface_t *iface)
 {
     const dq_rx_t *rx          = &iface->rx.ledger;
     uct_daqiri_gauges_t *gauge = iface->gauge;
@@ -467,7 +467,7 @@ static dq_stats_peer_t *uct_daqiri_stats_place(uct_daqiri_conn_t *conn)
     dq_stats_header_t *map = conn->iface->stats.map;
     dq_stats_peer_t *peers = UCS_PTR_BYTE_OFFSET(map, map->peers_at);
 
-    return (conn->watch.place == 0) ? NULL : &peers[conn->watch.place - 1];
+    return (conn->watchdog.place == 0) ? NULL : &peers[conn->watchdog.place - 1];
 }
 
 
@@ -476,8 +476,8 @@ void uct_daqiri_stats_add_conn(uct_daqiri_conn_t *conn)
     uct_daqiri_stats_t *stats = &conn->iface->stats;
 
     if (stats->taken != UINT64_MAX) {
-        conn->watch.place  = ucs_ffs64(~stats->taken) + 1;
-        stats->taken      |= UCS_BIT(conn->watch.place - 1);
+        conn->watchdog.place = ucs_ffs64(~stats->taken) + 1;
+        stats->taken      |= UCS_BIT(conn->watchdog.place - 1);
     }
 }
 
@@ -485,10 +485,10 @@ void uct_daqiri_stats_add_conn(uct_daqiri_conn_t *conn)
 /* Ids wrap; how many requests there were does not. */
 static void uct_daqiri_stats_sum(uct_daqiri_conn_t *conn)
 {
-    conn->watch.all_posted  += conn->sq.posted - conn->watch.posted;
-    conn->watch.all_retired += conn->sq.retired - conn->watch.retired;
-    conn->watch.posted       = conn->sq.posted;
-    conn->watch.retired      = conn->sq.retired;
+    conn->watchdog.all_posted  += conn->sq.posted - conn->watchdog.posted;
+    conn->watchdog.all_retired += conn->sq.retired - conn->watchdog.retired;
+    conn->watchdog.posted       = conn->sq.posted;
+    conn->watchdog.retired      = conn->sq.retired;
 }
 
 
@@ -499,12 +499,12 @@ void uct_daqiri_stats_remove_conn(uct_daqiri_conn_t *conn)
     dq_stats_peer_t *place     = uct_daqiri_stats_place(conn);
 
     uct_daqiri_stats_sum(conn);
-    stats->posted  += conn->watch.all_posted;
-    stats->retired += conn->watch.all_retired;
+    stats->posted  += conn->watchdog.all_posted;
+    stats->retired += conn->watchdog.all_retired;
     if (place != NULL) {
         dq_stats_write_peer(place, &none);
-        stats->taken      &= ~UCS_BIT(conn->watch.place - 1);
-        conn->watch.place  = 0;
+        stats->taken      &= ~UCS_BIT(conn->watchdog.place - 1);
+        conn->watchdog.place = 0;
     }
 }
 
@@ -524,7 +524,7 @@ static dq_stats_state_t uct_daqiri_stats_state(const uct_daqiri_conn_t *conn)
 }
 
 
-static void uct_daqiri_stats_look_conn(uct_daqiri_conn_t *conn)
+static void uct_daqiri_stats_sample_conn(uct_daqiri_conn_t *conn)
 {
     dq_stats_peer_t *place = uct_daqiri_stats_place(conn);
     dq_stats_peer_t peer   = {
@@ -536,11 +536,11 @@ static void uct_daqiri_stats_look_conn(uct_daqiri_conn_t *conn)
         .window    = conn->sq.window,
         .owed      = conn->window.owed,
         .promised  = conn->window.size,
-        .losses    = conn->watch.losses,
-        .posted    = conn->watch.all_posted,
-        .retired   = conn->watch.all_retired,
-        .oldest_ns = ucs_time_to_nsec(conn->watch.state.still),
-        .stalls    = conn->watch.stalls,
+        .losses    = conn->watchdog.losses,
+        .posted    = conn->watchdog.all_posted,
+        .retired   = conn->watchdog.all_retired,
+        .oldest_ns = ucs_time_to_nsec(conn->watchdog.state.still),
+        .stalls    = conn->watchdog.stalls,
     };
 
     if (place == NULL) {
@@ -555,7 +555,7 @@ static void uct_daqiri_stats_look_conn(uct_daqiri_conn_t *conn)
 }
 
 
-static void uct_daqiri_stats_look_conns(uct_daqiri_iface_t *iface)
+static void uct_daqiri_stats_sample_conns(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_gauges_t *gauge = iface->gauge;
     uint64_t posted            = iface->stats.posted;
@@ -565,11 +565,11 @@ static void uct_daqiri_stats_look_conns(uct_daqiri_iface_t *iface)
 
     ucs_list_for_each(conn, &iface->conns, iface_link) {
         uct_daqiri_stats_sum(conn);
-        uct_daqiri_stats_look_conn(conn);
-        posted  += conn->watch.all_posted;
-        retired += conn->watch.all_retired;
+        uct_daqiri_stats_sample_conn(conn);
+        posted  += conn->watchdog.all_posted;
+        retired += conn->watchdog.all_retired;
         credits += conn->sq.credits;
-        oldest   = ucs_max(oldest, conn->watch.state.still);
+        oldest   = ucs_max(oldest, conn->watchdog.state.still);
         open++;
     }
     gauge->posted     = posted;
@@ -580,18 +580,18 @@ static void uct_daqiri_stats_look_conns(uct_daqiri_iface_t *iface)
 }
 
 
-void uct_daqiri_stats_look(uct_daqiri_iface_t *iface)
+void uct_daqiri_stats_sample(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_gauges_t *gauge   = iface->gauge;
     const uct_daqiri_pool_t *pool = &iface->tx.pool;
 
-    uct_daqiri_stats_look_rx(iface);
-    uct_daqiri_stats_look_conns(iface);
+    uct_daqiri_stats_sample_rx(iface);
+    uct_daqiri_stats_sample_conns(iface);
     gauge->sq_in_use      = iface->tx.ledger.used;
     gauge->cq_len         = iface->tx.ledger.depth;
     gauge->tx_buffers     = pool->count;
     gauge->tx_buffers_out = pool->count - pool->free_count;
-    gauge->looked_at_ns   = uct_daqiri_stats_now();
+    gauge->sampled_at_ns  = uct_daqiri_stats_now();
 }
 
 
@@ -688,7 +688,7 @@ static int uct_daqiri_stats_open_text(const char *path)
 static FILE *uct_daqiri_stats_text(const char *dir, unsigned pid, char *path)
 {
     static uint32_t serial = 0;
-    static int is_said     = 0;
+    static int is_logged   = 0;
     char taken[PATH_MAX]   = "";
     struct stat st         = {.st_uid = geteuid()}, other;
     int error, fd, i;
@@ -700,7 +700,7 @@ static FILE *uct_daqiri_stats_text(const char *dir, unsigned pid, char *path)
         error = errno;
         if (fd >= 0) {
             if (taken[0] != '\0') {
-                uct_daqiri_stats_say_taken(&is_said, taken, st.st_uid,
+                uct_daqiri_stats_log_taken(&is_logged, taken, st.st_uid,
                                            path);
             }
             return fdopen(fd, "w");
@@ -723,7 +723,7 @@ void uct_daqiri_stats_write(uct_daqiri_iface_t *iface)
     char path[PATH_MAX];
     FILE *file;
 
-    uct_daqiri_stats_look(iface);
+    uct_daqiri_stats_sample(iface);
     if ((dir == NULL) || (*dir == '\0')) {
         return;
     }

@@ -5,19 +5,19 @@
  * says is what the NIC owns.
  */
 #include "daqiri.h"
-#include "daqiri_again.h"
-#include "daqiri_chain.h"
+#include "daqiri_retry.h"
+#include "daqiri_batch.h"
 #include "daqiri_done.h"
-#include "daqiri_early.h"
+#include "daqiri_preconnect.h"
 #include "daqiri_tx.h"
 #include "dq/dq_time.h"
 
 /* How long a departing endpoint waits for the NIC, before and after its QP is
  * given up. Credits make completions independent of the peer's software. */
-enum { UCT_DAQIRI_LET_GO_MS = 200 };
+enum { UCT_DAQIRI_DETACH_MS = 200 };
 
 /* How often a peer that grants no credit is asked whether it is there. */
-enum { UCT_DAQIRI_ASK_MS = 100 };
+enum { UCT_DAQIRI_PROBE_MS = 100 };
 
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts)
@@ -44,24 +44,24 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
 }
 
 
-void uct_daqiri_tx_set_alone(uct_daqiri_conn_t *conn)
+void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn)
 {
     static const uint64_t never = 0, always = UINT64_MAX;
 
-    if (!conn->was_up || conn->is_holed) {
-        conn->alone = &never;
+    if (!conn->was_up || conn->has_send_end) {
+        conn->direct_epoch = &never;
     } else {
-        conn->alone = (conn->iface->tx.chain != NULL)
-                              ? &conn->iface->tx.chain->alone : &always;
+        conn->direct_epoch = (conn->iface->tx.batch != NULL)
+                              ? &conn->iface->tx.batch->direct_epoch : &always;
     }
 }
 
 
-void uct_daqiri_tx_set_hole(uct_daqiri_conn_t *conn, uint32_t id)
+void uct_daqiri_tx_set_send_end(uct_daqiri_conn_t *conn, uint32_t id)
 {
-    conn->is_holed = 1;
-    conn->hole     = id;
-    uct_daqiri_tx_set_alone(conn);
+    conn->has_send_end = 1;
+    conn->send_end     = id;
+    uct_daqiri_tx_set_direct(conn);
 }
 
 
@@ -71,7 +71,7 @@ int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface)
     uint32_t count, first, i;
 
     count = ucs_min(pool->limit - pool->count,
-                    (uint32_t)UCT_DAQIRI_BATCH_MAX);
+                    (uint32_t)UCT_DAQIRI_POLL_MAX);
     if ((count == 0) || (uct_daqiri_pool_grow(pool, count, &first) != UCS_OK)) {
         iface->count->refused_no_buffer++;
         return 0;
@@ -93,27 +93,27 @@ void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error)
 int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
                           const struct ibv_send_wr *wr, int error)
 {
-    if ((conn->redo.slots == NULL) || (conn->sq.gate == DQ_GATE_DEAD)) {
+    if ((conn->replay.slots == NULL) || (conn->sq.gate == DQ_GATE_DEAD)) {
         return 0;
     }
-    uct_daqiri_redo_note_rest(conn, wr);
-    uct_daqiri_tx_hole(conn, conn->sq.posted - 1, error);
+    uct_daqiri_replay_note_rest(conn, wr);
+    uct_daqiri_tx_on_refused(conn, conn->sq.posted - 1, error);
     return 1;
 }
 
 
-void uct_daqiri_tx_hole(uct_daqiri_conn_t *conn, uint32_t id, int error)
+void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error)
 {
     dq_facts_t facts;
 
     uct_daqiri_tx_count_refused(conn->iface, error);
-    if (uct_daqiri_again_keep(conn, id, error)) {
+    if (uct_daqiri_retry_keep(conn, id, error)) {
         return;
     }
-    if (!conn->is_holed) {
-        uct_daqiri_tx_set_hole(conn, id);
+    if (!conn->has_send_end) {
+        uct_daqiri_tx_set_send_end(conn, id);
     }
-    if (conn->is_ending) {
+    if (conn->is_posting_marker) {
         return; /* it is lost, or dead, already: that has a cause */
     }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
@@ -137,7 +137,7 @@ ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
     dq_sq_unpost(&conn->sq, &conn->iface->tx.ledger, 1,
                  wr_class != DQ_WR_RMA);
     uct_daqiri_tx_count_refused(conn->iface, error);
-    if (conn->is_ending) {
+    if (conn->is_posting_marker) {
         return UCS_ERR_NO_RESOURCE; /* it is dead already, of something else */
     }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
@@ -152,18 +152,18 @@ int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
 {
     struct ibv_send_wr *bad_wr;
 
-    if ((conn->redo.slots != NULL) && (wr->opcode != IBV_WR_SEND)) {
+    if ((conn->replay.slots != NULL) && (wr->opcode != IBV_WR_SEND)) {
         /* of a plain SEND there is no more to note */
-        uct_daqiri_redo_note_rest(conn, wr);
+        uct_daqiri_replay_note_rest(conn, wr);
     }
-    if (conn->is_holed) {
+    if (conn->has_send_end) {
         return 0; /* behind what was refused */
     }
-    if (conn->early != NULL) {
-        return uct_daqiri_early_hold(conn, wr, ep, desc);
+    if (conn->preconnect != NULL) {
+        return uct_daqiri_preconnect_add(conn, wr, ep, desc);
     }
-    return (conn->iface->tx.chain != NULL)
-                   ? uct_daqiri_chain_post(conn, wr)
+    return (conn->iface->tx.batch != NULL)
+                   ? uct_daqiri_batch_post(conn, wr)
                    : ibv_post_send(conn->qp, wr, &bad_wr); /* at close */
 }
 
@@ -184,58 +184,58 @@ ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
 
     ucs_status_t status;
 
-    conn->watch.asked += (ep == NULL);
+    conn->watchdog.probes += (ep == NULL);
     status             = uct_daqiri_tx_post(conn, &tx, NULL, 0);
     if (status == UCS_OK) {
-        uct_daqiri_tx_note_own(conn);
+        uct_daqiri_tx_note_internal(conn);
     }
     return status;
 }
 
 
-void uct_daqiri_tx_note_own(uct_daqiri_conn_t *conn)
+void uct_daqiri_tx_note_internal(uct_daqiri_conn_t *conn)
 {
     uint32_t id = conn->sq.posted - 1;
 
-    if (conn->own.to != id) {
-        conn->own.from = id;
+    if (conn->internal.to != id) {
+        conn->internal.from = id;
     }
-    conn->own.to = id + 1;
+    conn->internal.to = id + 1;
 }
 
 
-void uct_daqiri_tx_note_asked(uct_daqiri_conn_t *conn)
+void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn)
 {
-    conn->own.from = conn->own.to;
+    conn->internal.from = conn->internal.to;
 }
 
 
 /* The request with this id has failed, as have all behind it: does a user miss
  * any of them? */
-static int uct_daqiri_tx_is_missed(const uct_daqiri_conn_t *conn, uint32_t id)
+static int uct_daqiri_tx_is_awaited(const uct_daqiri_conn_t *conn, uint32_t id)
 {
-    return (conn->own.to != conn->sq.posted) ||
-           (conn->sq.posted - id > conn->own.to - conn->own.from);
+    return (conn->internal.to != conn->sq.posted) ||
+           (conn->sq.posted - id > conn->internal.to - conn->internal.from);
 }
 
 
 /* Speaks for the last request that the NIC has, under its id: behind it are
  * some that it has not, and must not seem over. In the ledger it has the slots of
  * the first of those. */
-void uct_daqiri_tx_end_hole(uct_daqiri_conn_t *conn)
+void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
 {
     struct ibv_send_wr *bad_wr;
     struct ibv_send_wr wr = {
-        .wr_id      = conn->hole - 1,
+        .wr_id      = conn->send_end - 1,
         .opcode     = IBV_WR_RDMA_WRITE,
         .send_flags = IBV_SEND_SIGNALED,
     };
 
-    if (!conn->is_holed || conn->is_ended ||
-        (conn->hole == conn->sq.retired)) {
+    if (!conn->has_send_end || conn->has_marker ||
+        (conn->send_end == conn->sq.retired)) {
         return;
     }
-    conn->is_ended = dq_sq_is_signalled(&conn->sq, conn->hole - 1) ||
+    conn->has_marker = dq_sq_is_signalled(&conn->sq, conn->send_end - 1) ||
                      (ibv_post_send(conn->qp, &wr, &bad_wr) == 0);
 }
 
@@ -245,28 +245,28 @@ void uct_daqiri_tx_end_hole(uct_daqiri_conn_t *conn)
  * flush speaks of it. With a signalled request at the end, one completion or
  * flush does, and the ledger need not wait for time to run out.
  */
-void uct_daqiri_tx_end(uct_daqiri_conn_t *conn)
+void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn)
 {
     dq_gate_t gate = conn->sq.gate;
 
     if (conn->is_err || !conn->was_up) {
         return;
     }
-    if (conn->is_holed) {
-        uct_daqiri_tx_end_hole(conn);
+    if (conn->has_send_end) {
+        uct_daqiri_tx_post_marker_at_end(conn);
         return;
     }
     if (!dq_sq_tail_is_silent(&conn->sq)) {
         return;
     }
-    conn->sq.gate   = DQ_GATE_UP; /* past the gate, this once */
-    conn->is_ending = 1;
+    conn->sq.gate           = DQ_GATE_UP; /* past the gate, this once */
+    conn->is_posting_marker = 1;
     if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
         DQ_ADMIT_OK) {
         (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
     }
-    conn->is_ending = 0;
-    conn->sq.gate   = gate;
+    conn->is_posting_marker = 0;
+    conn->sq.gate           = gate;
 }
 
 
@@ -296,7 +296,7 @@ static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
     uct_daqiri_op_t op;
 
     if (status != UCS_OK) {
-        conn->is_awaited |= uct_daqiri_tx_is_missed(conn, next);
+        conn->is_awaited |= uct_daqiri_tx_is_awaited(conn, next);
     }
     while ((conn->op_count > 0) && ((int32_t)(id - next) >= 0)) {
         op = uct_daqiri_done_take(conn, next);
@@ -322,10 +322,10 @@ static int uct_daqiri_tx_is_owned(const uct_daqiri_conn_t *conn, uint32_t id)
 
 
 /* What was posted to speak for this request came after it has spoken. */
-static int uct_daqiri_tx_is_echo(const uct_daqiri_conn_t *conn,
-                                 const struct ibv_wc *wc)
+static int uct_daqiri_tx_is_marker_again(const uct_daqiri_conn_t *conn,
+                                         const struct ibv_wc *wc)
 {
-    return conn->is_ended && ((uint32_t)wc->wr_id == conn->hole - 1);
+    return conn->has_marker && ((uint32_t)wc->wr_id == conn->send_end - 1);
 }
 
 
@@ -377,7 +377,7 @@ void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn,
     if (ucs_unlikely((conn == NULL) ||
                      !uct_daqiri_tx_is_owned(conn, wc->wr_id))) {
         iface->count->stray_completions += (conn == NULL) ||
-                                           !uct_daqiri_tx_is_echo(conn, wc);
+                                           !uct_daqiri_tx_is_marker_again(conn, wc);
         return;
     }
     if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {
@@ -393,24 +393,24 @@ void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn,
  * that died with all our messages received would never be missed. A request
  * that needs no credit asks its NIC.
  */
-void uct_daqiri_tx_ask(uct_daqiri_conn_t *conn)
+void uct_daqiri_tx_probe_peer(uct_daqiri_conn_t *conn)
 {
     ucs_time_t now = ucs_get_time();
 
-    if ((now < conn->ask_at) ||
+    if ((now < conn->probe_at) ||
         ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq)) ||
         (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) !=
          DQ_ADMIT_OK)) {
         return;
     }
-    conn->ask_at = now + ucs_time_from_msec(UCT_DAQIRI_ASK_MS);
+    conn->probe_at = now + ucs_time_from_msec(UCT_DAQIRI_PROBE_MS);
     (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
 }
 
 
 unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
 {
-    struct ibv_wc wc[UCT_DAQIRI_BATCH_MAX];
+    struct ibv_wc wc[UCT_DAQIRI_POLL_MAX];
 
     return uct_daqiri_done_poll(iface, wc);
 }
@@ -449,28 +449,28 @@ static uct_daqiri_op_t *uct_daqiri_tx_awaited(uct_daqiri_ep_t *ep,
 static int uct_daqiri_tx_wait(uct_daqiri_ep_t *ep)
 {
     ucs_time_t until = ucs_get_time() +
-                       ucs_time_from_msec(UCT_DAQIRI_LET_GO_MS);
+                       ucs_time_from_msec(UCT_DAQIRI_DETACH_MS);
     uint32_t id      = ep->conn->sq.retired;
 
-    uct_daqiri_chain_ring(ep->conn->iface);
+    uct_daqiri_batch_flush(ep->conn->iface);
     while (uct_daqiri_tx_awaited(ep, &id) != NULL) {
         if (ucs_get_time() >= until) {
             return 0;
         }
         uct_daqiri_tx_poll(ep->conn->iface);
-        (void)uct_daqiri_again_try(ep->conn->iface);
+        (void)uct_daqiri_retry_all(ep->conn->iface);
         id = ep->conn->sq.retired;
     }
     return 1;
 }
 
 
-void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep)
+void uct_daqiri_tx_detach(uct_daqiri_ep_t *ep)
 {
     uct_daqiri_conn_t *conn = ep->conn;
     dq_facts_t facts;
 
-    if (uct_daqiri_early_let_go(ep)) {
+    if (uct_daqiri_preconnect_detach(ep)) {
         uct_daqiri_tx_cancel(ep); /* the NIC has nothing of it yet */
         return;
     }
@@ -489,16 +489,16 @@ void uct_daqiri_tx_let_go(uct_daqiri_ep_t *ep)
 
 /* The request's memory is its user's again: it must not be posted once more. A
  * message can then not be sent again at all, and the peer counts messages. */
-void uct_daqiri_tx_spoil(uct_daqiri_conn_t *conn, uint32_t id)
+void uct_daqiri_tx_bar_replay(uct_daqiri_conn_t *conn, uint32_t id)
 {
     dq_op_t *op;
 
-    if (conn->redo.slots == NULL) {
+    if (conn->replay.slots == NULL) {
         return;
     }
-    op = dq_redo_slot(&conn->redo, id);
+    op = dq_replay_slot(&conn->replay, id);
     if (op->kind == DQ_OP_MSG) {
-        conn->is_spoiled = 1;
+        conn->is_replay_barred = 1;
     } else {
         op->kind = DQ_OP_BLANK;
     }
@@ -515,7 +515,7 @@ void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep)
     while ((op = uct_daqiri_tx_awaited(ep, &id)) != NULL) {
         comp            = op->comp;
         op->comp        = NULL;
-        uct_daqiri_tx_spoil(conn, id);
+        uct_daqiri_tx_bar_replay(conn, id);
         conn->op_count -= op->desc == UCT_DAQIRI_NO_DESC;
         uct_invoke_completion(comp, UCS_ERR_CANCELED);
     }

@@ -3,7 +3,7 @@
  * Posting on the RC QPs: each request by itself, in a chain, or to be held as
  * long as the conn is not up. Whether a request may be posted was asked before
  * (dq_sq_admit); from here on the ledger has it, and what is needed to post it
- * again is remembered (daqiri_redo.h).
+ * again is remembered (daqiri_replay.h).
  *
  * Inline, so that each kind of message gets a post without what it does not
  * use: this is most of what a short send costs.
@@ -13,8 +13,8 @@
 #ifndef UCT_DAQIRI_TX_H
 #define UCT_DAQIRI_TX_H
 
-#include "daqiri_chain.h"
-#include "daqiri_redo.h"
+#include "daqiri_batch.h"
+#include "daqiri_replay.h"
 
 /*
  * A send buffer, if there is one. Silent tails hold buffers until something behind
@@ -54,12 +54,12 @@ uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
 
 
 /* Goes out now, by itself: not held back, not behind a hole, not in a chain. */
-static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_is_alone(uct_daqiri_conn_t *conn)
+static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_may_post_direct(uct_daqiri_conn_t *conn)
 {
-    if (ucs_unlikely(conn->chain_turn >= *conn->alone)) {
+    if (ucs_unlikely(conn->last_post_epoch >= *conn->direct_epoch)) {
         return 0;
     }
-    conn->chain_turn = conn->iface->turn;
+    conn->last_post_epoch = conn->iface->progress_epoch;
     return 1;
 }
 
@@ -71,8 +71,8 @@ uct_daqiri_tx_account(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                       dq_ticket_t ticket)
 {
     dq_sq_debit(&conn->sq, &conn->iface->tx.ledger, tx->wr_class, ticket);
-    if (!tx->is_placed && ucs_likely(conn->redo.slots != NULL)) {
-        uct_daqiri_redo_note(conn, tx, flags, wr);
+    if (!tx->is_placed && ucs_likely(conn->replay.slots != NULL)) {
+        uct_daqiri_replay_note(conn, tx, flags, wr);
     }
 }
 
@@ -111,10 +111,10 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         wr.imm_data = htonl(tx->imm);
     }
 
-    if (tx->redo != NULL) {
-        uct_daqiri_redo_note_kind(conn, tx->redo, tx, flags, num_sge);
+    if (tx->replay != NULL) {
+        uct_daqiri_replay_note_kind(conn, tx->replay, tx, flags, num_sge);
     }
-    if (ucs_likely(uct_daqiri_tx_is_alone(conn))) {
+    if (ucs_likely(uct_daqiri_tx_may_post_direct(conn))) {
         ret = ibv_post_send(conn->qp, &wr, &bad_wr);
         /* after the doorbell, so that the peer need not wait for it */
         uct_daqiri_tx_account(conn, tx, flags, &wr, ticket);
@@ -139,29 +139,29 @@ static UCS_F_ALWAYS_INLINE int
 uct_daqiri_tx_is_plain(const uct_daqiri_conn_t *conn,
                        const uct_daqiri_iface_t *iface)
 {
-    return (conn->chain_turn < *conn->alone) &&
+    return (conn->last_post_epoch < *conn->direct_epoch) &&
            dq_sq_is_plain(&conn->sq, &iface->tx.ledger) &&
-           (conn->next_flags == 0) && (conn->redo.slots != NULL);
+           (conn->next_flags == 0) && (conn->replay.slots != NULL);
 }
 
 
-/* Then this is all that posting it takes; see uct_daqiri_redo_note_plain(). */
+/* Then this is all that posting it takes; see uct_daqiri_replay_note_plain(). */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_daqiri_tx_post_plain(uct_daqiri_conn_t *conn, uct_daqiri_iface_t *iface,
-                         uct_daqiri_redo_t *redo)
+                         uct_daqiri_replay_t *replay)
 {
     struct ibv_send_wr wr; /* as far as a SEND is read */
     struct ibv_send_wr *bad_wr;
     int ret;
 
-    wr.wr_id         = conn->sq.posted;
-    wr.next          = NULL;
-    wr.sg_list       = redo->sge;
-    wr.num_sge       = 1;
-    wr.opcode        = IBV_WR_SEND;
-    wr.send_flags    = IBV_SEND_INLINE;
-    conn->chain_turn = iface->turn;
-    ret              = ibv_post_send(conn->qp, &wr, &bad_wr);
+    wr.wr_id              = conn->sq.posted;
+    wr.next               = NULL;
+    wr.sg_list            = replay->sge;
+    wr.num_sge            = 1;
+    wr.opcode             = IBV_WR_SEND;
+    wr.send_flags         = IBV_SEND_INLINE;
+    conn->last_post_epoch = iface->progress_epoch;
+    ret                   = ibv_post_send(conn->qp, &wr, &bad_wr);
 
     dq_sq_debit(&conn->sq, &iface->tx.ledger, DQ_WR_MSG,
                 (dq_ticket_t){.id = conn->sq.posted});

@@ -241,9 +241,9 @@ static const char *uct_daqiri_ud_setup(uct_daqiri_iface_t *iface)
 
 
 /* From one life of the QP to the next; the more if nothing has passed. */
-static dq_again_limits_t uct_daqiri_ud_limits(void)
+static dq_retry_limits_t uct_daqiri_ud_limits(void)
 {
-    return (dq_again_limits_t){
+    return (dq_retry_limits_t){
         .least = ucs_time_from_msec(UCT_DAQIRI_UD_LEAST_MS),
         .most  = ucs_time_from_msec(UCT_DAQIRI_UD_MOST_MS),
     };
@@ -253,10 +253,10 @@ static dq_again_limits_t uct_daqiri_ud_limits(void)
 ucs_status_t uct_daqiri_ud_open(uct_daqiri_iface_t *iface)
 {
     struct ibv_context *context    = uct_daqiri_iface_md(iface)->context;
-    const dq_again_limits_t limits = uct_daqiri_ud_limits();
+    const dq_retry_limits_t limits = uct_daqiri_ud_limits();
     const char *verb;
 
-    dq_again_begin(&iface->cm.ud.again, &limits, ucs_get_time(), 0);
+    dq_retry_begin(&iface->cm.ud.retry, &limits, ucs_get_time(), 0);
     verb = uct_daqiri_ud_setup(iface);
     if (verb != NULL) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR,
@@ -362,7 +362,7 @@ ucs_status_t uct_daqiri_ud_send_once(uct_daqiri_iface_t *iface,
 
 /* From any error on nothing is posted; if only its sends have failed (SQE), the
  * RECVs are given up, too. The first that is no flush is the cause. */
-static void uct_daqiri_ud_lose(uct_daqiri_ud_t *ud, enum ibv_wc_status status)
+static void uct_daqiri_ud_fail(uct_daqiri_ud_t *ud, enum ibv_wc_status status)
 {
     if ((ud->lost == DQ_CAUSE_NONE) || (ud->lost == DQ_CAUSE_WR_FLUSH)) {
         ud->lost = (dq_cause_t)status;
@@ -381,7 +381,7 @@ static void uct_daqiri_ud_on_wc(uct_daqiri_iface_t *iface,
         uct_daqiri_ud_free_send(ud, index);
     }
     if (wc->status != IBV_WC_SUCCESS) {
-        uct_daqiri_ud_lose(ud, wc->status);
+        uct_daqiri_ud_fail(ud, wc->status);
         return; /* the slot is gone with the QP */
     }
     ud->passed++;
@@ -442,7 +442,7 @@ void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx)
     if (ibv_req_notify_cq(ud->cq, 0) != 0) {
         ucs_debug("handshake: ibv_req_notify_cq() failed: %m");
     }
-    uct_daqiri_ud_drain(iface, ud->is_deaf ? uct_daqiri_ud_ignore : rx);
+    uct_daqiri_ud_drain(iface, ud->is_failed ? uct_daqiri_ud_ignore : rx);
 }
 
 
@@ -464,7 +464,7 @@ static const char *uct_daqiri_ud_renew(uct_daqiri_iface_t *iface)
 }
 
 
-static void uct_daqiri_ud_say(uct_daqiri_iface_t *iface)
+static void uct_daqiri_ud_log(uct_daqiri_iface_t *iface)
 {
     const uct_daqiri_ud_t *ud = &iface->cm.ud;
     const dq_facts_t facts    = {
@@ -475,16 +475,16 @@ static void uct_daqiri_ud_say(uct_daqiri_iface_t *iface)
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
-    if (uct_daqiri_may_say(&iface->quiet.carrier, more)) {
+    if (uct_daqiri_may_log(&iface->log_limit.carrier, more)) {
         ucs_warn("%s%s", dq_triage_carrier(&facts, line, sizeof(line)), more);
     }
 }
 
 
-int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface)
+int uct_daqiri_ud_reset(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_ud_t *ud            = &iface->cm.ud;
-    const dq_again_limits_t limits = uct_daqiri_ud_limits();
+    const dq_retry_limits_t limits = uct_daqiri_ud_limits();
     ucs_time_t now                 = ucs_get_time();
     const char *verb;
 
@@ -493,17 +493,17 @@ int uct_daqiri_ud_mend(uct_daqiri_iface_t *iface)
     }
     uct_daqiri_ud_offer(ud);
     if ((ud->lost == DQ_CAUSE_NONE) ||
-        !dq_again_is_due(&ud->again, now, ud->again.retired)) {
+        !dq_retry_is_due(&ud->retry, now, ud->retry.retired)) {
         return 0;
     }
-    (void)dq_again_refused(&ud->again, &limits, now, ud->passed,
-                           ud->passed != ud->again.retired);
+    (void)dq_retry_refused(&ud->retry, &limits, now, ud->passed,
+                           ud->passed != ud->retry.retired);
     verb = uct_daqiri_ud_renew(iface);
     if (verb != NULL) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, "handshake", verb, errno);
         return 0;
     }
-    uct_daqiri_ud_say(iface);
+    uct_daqiri_ud_log(iface);
     ud->lost = DQ_CAUSE_NONE;
     iface->count->ud_remade++;
     return 1;

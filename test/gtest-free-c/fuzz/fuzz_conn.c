@@ -66,7 +66,7 @@ static int fuzz_act(fuzz_side_t *side, uint32_t action,
         return 0;
     case DQ_ACT_SEND_REP:
     case DQ_ACT_SEND_RTU:
-    case DQ_ACT_TELL_UP:
+    case DQ_ACT_POST_UP:
         FUZZ_MUST(side->is_connected);
         return 0;
     case DQ_ACT_REFUSE:
@@ -116,7 +116,7 @@ static void fuzz_step(fuzz_side_t *side, dq_conn_event_t event,
     for (action = 1; action < DQ_ACT_LAST_BIT; action <<= 1) {
         if ((actions & action) && (fuzz_act(side, action, frame) != 0)) {
             side->may_fail = 0;
-            fuzz_step(side, side->is_hopeless ? DQ_EV_VERB_FAIL : DQ_EV_MISS,
+            fuzz_step(side, side->is_hopeless ? DQ_EV_VERB_FAIL : DQ_EV_NO_QP,
                       NULL);
             break;
         }

@@ -83,7 +83,7 @@ comes_and_goes()
     # the parent, and the children of each round
     carriers=$(grep -l '^am_tx [1-9]' "$job/counters"/* | wc -l)
     [ "$carriers" -gt $((rounds * $2)) ]
-    if grep -E '^(sq_in_use|rx_held|tx_buffers_out)_at_close [1-9]|^(rx_dropped|rx_overrun|rx_out_of_order|rx_duplicates|stray_completions|losses) [1-9]' \
+    if grep -E '^(sq_in_use|rx_held|tx_buffers_out)_at_close [1-9]|^(rx_dropped|rx_overrun|rx_out_of_order|rx_duplicates|stray_completions|qp_failures) [1-9]' \
             "$job/counters"/*; then
         echo 'the counters above must be 0'
         return 1

@@ -298,7 +298,7 @@ wire_has_no_errors()
 {
     local key
 
-    for key in tx_errors losses stray_completions; do
+    for key in tx_errors qp_failures stray_completions; do
         [ "$(wire_counter "$key" | sort -u)" = 0 ] || return
     done
 }

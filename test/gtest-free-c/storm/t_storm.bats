@@ -59,7 +59,7 @@ nothing_is_left()
     storm --ranks 3 --messages 200 --amo 100
     [ "$(wc -l <"$BATS_TEST_TMPDIR/out")" -eq 1 ]
     nothing_is_left
-    [ "$(sum losses)" -eq 0 ]
+    [ "$(sum qp_failures)" -eq 0 ]
 }
 
 @test "contrib/check --long faults: some runs of a campaign" {

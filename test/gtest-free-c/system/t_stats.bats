@@ -67,7 +67,7 @@ copy()
     has '.interfaces[0].age_s > 0 and .interfaces[0].looked_s_ago < .interfaces[0].age_s + 1'
     [ "$(value am_rx)" -gt 100 ]
     [ "$(value rx_overcommit)" -eq 0 ]
-    [ "$(value losses)" -eq 0 ]
+    [ "$(value qp_failures)" -eq 0 ]
 }
 
 @test "watching: counters grow, rates are what they grow by" {

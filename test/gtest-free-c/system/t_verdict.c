@@ -169,7 +169,7 @@ START_TEST(test_explain)
              100, "");
     explains("{\"rx\": {\"am_rx\": 210}}", 10, "{\"rx\": {\"am_rx\": 1000}}",
              100, "rx.am_rx 210 (100 else)");
-    explains("{\"tx\": {\"looked_at_ns\": 3}}", 10, "{}", 10, "");
+    explains("{\"tx\": {\"sampled_at_ns\": 3}}", 10, "{}", 10, "");
     explains("{\"tx\": {\"a\": 1, \"b\": 50, \"c\": 2, \"d\": 7, \"e\": 9}}",
              10, "{}", 10,
              "tx.b 50 (0 else), tx.e 9 (0 else), tx.d 7 (0 else), "

@@ -229,7 +229,7 @@ START_TEST(test_peers_come_and_go)
         t_iface_flush(stays);
         t_link_close(back);
         t_end_close(goes);
-        T_WAIT(t_live_sum("conns_over") == i + 1);
+        T_WAIT(t_live_sum("conns_closed") == i + 1);
     }
     t_end_close(stays);
     ck_assert_uint_eq(t_stats_max("conns"), rounds());

@@ -114,8 +114,8 @@ START_TEST(test_event)
     stream_all(link, &stream, end[0]);
     T_WAIT(t_live_sum("events") > 0);
     if (events[_i].end == RECOVERS) {
-        T_WAIT((t_live_sum("losses") > 0) &&
-               (t_live_sum("losses") == t_live_sum("recoveries")));
+        T_WAIT((t_live_sum("qp_failures") > 0) &&
+               (t_live_sum("qp_failures") == t_live_sum("recoveries")));
     }
     if (events[_i].end == FAILS) {
         T_WAIT(end[0]->errors == 1);
@@ -132,7 +132,7 @@ START_TEST(test_event)
         ck_assert_uint_gt(t_stats_sum("recoveries"), 0);
         ck_assert_uint_eq(t_log_count(words), 1);
     } else if (events[_i].end == GOES_ON) {
-        ck_assert_uint_eq(t_stats_sum("losses"), 0);
+        ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
     }
 }
 END_TEST
@@ -362,7 +362,7 @@ START_TEST(test_overrun)
     t_hold_begin(&hold);
     /* a command is there before the event, and so are those that follow it */
     (void)t_link_open(end[0], &end[1]->address, 2);
-    while (t_live_sum("losses") == 0) {
+    while (t_live_sum("qp_failures") == 0) {
         (void)t_try_send(link, T_BCOPY, 10);
         t_progress_or_yield();
     }
@@ -402,7 +402,7 @@ START_TEST(test_why)
     T_WAIT((t_live_sum("recoveries") == 2) && (stream.got == 2));
     t_end_close_all();
     ck_assert_uint_eq(t_log_count("(QP_FATAL)"), 0);
-    ck_assert_uint_eq(t_stats_sum("losses"), 2);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 2);
 }
 END_TEST
 
@@ -419,12 +419,12 @@ static void go_on_without(t_end_t *other)
 /* A request fails, and its queue pair is drained, to be destroyed. */
 static void lose_without(t_link_t *link, t_end_t *other)
 {
-    uint64_t losses = t_live_sum("losses");
+    uint64_t losses = t_live_sum("qp_failures");
 
     other->is_stopped = 1;
     t_plan_by_command("complete qp=rc times=1 status=RETRY_EXC_ERR");
     ck_assert_int_eq(t_try_send(link, T_SHORT, 10), UCS_OK);
-    T_WAIT(t_live_sum("losses") == losses + 1);
+    T_WAIT(t_live_sum("qp_failures") == losses + 1);
     go_on_without(other);
 }
 
@@ -469,7 +469,7 @@ START_TEST(test_both_lose)
         T_WAIT(stream[i].got == link[i]->sent);
     }
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("losses"), 2);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 2);
 }
 END_TEST
 

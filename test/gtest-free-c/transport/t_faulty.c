@@ -31,10 +31,10 @@ static const fault_t faults[] = {
     {"post qp=rc p=0.2 times=200", QUICK, 1},
     {"post qp=rc p=0.01 errno=EINVAL", QUICK " SQ_DEPTH=8 RX_WINDOW=8"},
     {"post qp=rc n=1 times=2", QUICK, 1},
-    {"post qp=rc position=1 times=2", QUICK " TX_CHAIN=on", 1},
-    {"post qp=rc p=0.01", QUICK " TX_CHAIN=on", 1},
-    {"post qp=rc p=0.1 position=1", QUICK " TX_CHAIN=on", 1},
-    {"post qp=rc p=0.1 position=4", QUICK " TX_CHAIN=on TX_HOLD=1ms", 1},
+    {"post qp=rc position=1 times=2", QUICK " TX_BATCH=on", 1},
+    {"post qp=rc p=0.01", QUICK " TX_BATCH=on", 1},
+    {"post qp=rc p=0.1 position=1", QUICK " TX_BATCH=on", 1},
+    {"post qp=rc p=0.1 position=4", QUICK " TX_BATCH=on TX_BATCH_TIMEOUT=1ms", 1},
     {"post qp=rc p=0.01; qp-error qp=rc p=0.01", QUICK},
     /* completions that tell of errors */
     {"complete qp=rc p=0.01 status=WR_FLUSH_ERR", QUICK},
@@ -184,11 +184,11 @@ START_TEST(test_fault)
     pair_settle(&pair, count);
     t_end_close_all();
     ck_assert_uint_gt(failed, 0);
-    ck_assert_int_eq(t_stats_sum("losses") > 0, !fault->is_kept);
-    ck_assert(!fault->is_kept || (t_stats_sum("tails_posted") > 0));
-    ck_assert_uint_eq(t_stats_sum("redone"),
+    ck_assert_int_eq(t_stats_sum("qp_failures") > 0, !fault->is_kept);
+    ck_assert(!fault->is_kept || (t_stats_sum("retries_posted") > 0));
+    ck_assert_uint_eq(t_stats_sum("replayed"),
                       t_log_sum(" requests sent again"));
-    ck_assert_uint_eq(t_stats_sum("redo_had"),
+    ck_assert_uint_eq(t_stats_sum("replay_delivered"),
                       t_log_sum(" messages had arrived"));
     ck_assert_uint_eq(t_stats_sum("am_rx"), 2 * count);
 }
@@ -235,7 +235,7 @@ START_TEST(test_carrier)
     ck_assert_uint_gt(t_log_count(said), 0); /* not more than once a second */
     ck_assert_uint_ge(t_stats_sum("ud_remade"),
                       t_log_count(said) + t_log_sum(" more like it before"));
-    ck_assert_int_eq(t_stats_sum("losses") > 0, carriers[_i].is_later);
+    ck_assert_int_eq(t_stats_sum("qp_failures") > 0, carriers[_i].is_later);
     ck_assert_uint_eq(t_stats_sum("am_rx"), 2 * CARRIED);
 }
 END_TEST
@@ -304,7 +304,7 @@ START_TEST(test_farewell)
     ck_assert_uint_eq(stays->errors, 0);
     t_end_close_all();
     ck_assert_uint_gt(plan_count(), LEAVERS);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
     ck_assert_uint_eq(t_stats_sum("am_rx"), LEAVERS);
 }
 END_TEST

@@ -705,7 +705,7 @@ START_TEST(test_stopped)
     t_only_daqiri("counts credits");
     t_expect_log("nothing could be sent for ");
     t_team_run(STOPPED, 0, stopped_body);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
     ck_assert_uint_eq(t_stats_sum("stuck"), 0);
     ck_assert_uint_eq(t_stats_sum("rx_overcommit"), 0);
 }

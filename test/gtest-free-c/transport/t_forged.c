@@ -589,7 +589,7 @@ static void pair_close(uint64_t bad_cookies, uint64_t ignored_at_least)
     pair_end();
     ck_assert_uint_eq(t_stats_sum("frames_dropped_bad_cookie"), bad_cookies);
     ck_assert_uint_ge(t_stats_sum("frames_dup"), ignored_at_least);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
     /* of the one refused nothing */
     ck_assert_uint_eq(t_stats_sum("conns"), pair.conns);
 }
@@ -908,7 +908,7 @@ START_TEST(test_address_wins)
     forge_first_word(other, _i);
     (void)t_link_up(pair.end[0], other, 3, &stream[0]);
     (void)t_link_up(other, pair.end[0], 3, &stream[1]);
-    T_WAIT(t_live_sum("conns_over") == 1);
+    T_WAIT(t_live_sum("conns_closed") == 1);
     pair.conns += 2;
     pair_end();
     ck_assert_uint_eq(t_stats_sum("conns_forged"), 1);
@@ -930,7 +930,7 @@ START_TEST(test_address_wins_at_once)
     t_link_open(pair.end[0], &other->address, 3);
     t_progress_turns(1000);
     __atomic_store_n(&device_does, 0, __ATOMIC_RELAXED);
-    T_WAIT(t_live_sum("conns_over") == 1);
+    T_WAIT(t_live_sum("conns_closed") == 1);
     (void)t_link_up(other, pair.end[0], 4, &stream);
     pair.conns += 2;
     pair_end();
@@ -1024,7 +1024,7 @@ static void stranger_answers(unsigned index, const dq_frame_t *rep,
 /* And that it goes, so that there is room for others. */
 static void stranger_goes(unsigned index, const dq_frame_t *rep)
 {
-    uint64_t over    = t_live_sum("conns_over");
+    uint64_t over    = t_live_sum("conns_closed");
     dq_frame_t frame = forger_frame(DQ_FRAME_GONE);
 
     frame.src        = forger_address(FORGER + index);
@@ -1032,7 +1032,7 @@ static void stranger_goes(unsigned index, const dq_frame_t *rep)
     frame.peer_epoch = rep->epoch;
     frame.peer_mark  = rep->mark;
     forger_say(&frame);
-    T_WAIT(t_live_sum("conns_over") > over);
+    T_WAIT(t_live_sum("conns_closed") > over);
 }
 
 
@@ -1419,7 +1419,7 @@ START_TEST(test_beginners)
         stranger_says(i);
     }
     ck_assert_uint_eq(t_live_sum("conns"), 2 + BEGINNERS);
-    T_WAIT(t_live_sum("conns_over") == BEGINNERS);
+    T_WAIT(t_live_sum("conns_closed") == BEGINNERS);
     pair_end();
 }
 END_TEST
@@ -1595,7 +1595,7 @@ START_TEST(test_lines)
     __atomic_store_n(&device_does, 0, __ATOMIC_RELAXED);
     t_plan_by_command("verb name=resize_cq"); /* nobody does */
     if (causes[_i].has_conn) {
-        T_WAIT(t_live_sum("conns_over") == causes[_i].times + 1);
+        T_WAIT(t_live_sum("conns_closed") == causes[_i].times + 1);
     }
     pair_end();
 }
@@ -1664,7 +1664,7 @@ START_TEST(test_lines_of_losses)
            t_log_sum(" more like it before") == 2 * (LOSSES + 1));
     pair.conns++;
     pair_end();
-    ck_assert_uint_eq(t_stats_sum("losses"), LOSSES + 1);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), LOSSES + 1);
 }
 END_TEST
 

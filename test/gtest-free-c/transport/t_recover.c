@@ -252,7 +252,7 @@ static unsigned kill_one(t_rng_t *rng)
 }
 
 
-/* The same, unless a few have died since a message came: DQ_LOSS_VAIN_MAX of
+/* The same, unless a few have died since a message came: DQ_RECOVERY_FUTILE_MAX of
  * them may end the connection, and where a message takes long, a loop that sends
  * would kill that many. */
 static void kill_some(t_rng_t *rng)
@@ -291,14 +291,14 @@ static const char options[] = "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms";
 
 static void check_recovered(void)
 {
-    ck_assert_uint_gt(t_stats_sum("losses"), 0);
-    ck_assert_uint_eq(t_stats_sum("losses"),
+    ck_assert_uint_gt(t_stats_sum("qp_failures"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"),
                       t_log_count("; lost, connecting again"));
     ck_assert_uint_eq(t_stats_sum("recoveries"),
                       t_log_count(" daqiri: back, with "));
-    ck_assert_uint_eq(t_stats_sum("redone"),
+    ck_assert_uint_eq(t_stats_sum("replayed"),
                       t_log_sum(" requests sent again"));
-    ck_assert_uint_eq(t_stats_sum("redo_had"),
+    ck_assert_uint_eq(t_stats_sum("replay_delivered"),
                       t_log_sum(" messages had arrived"));
 }
 
@@ -536,7 +536,7 @@ START_TEST(test_passive)
     t_region_close(&region);
     t_end_close_all();
     check_recovered();
-    ck_assert_uint_ge(t_stats_sum("losses"), 100);
+    ck_assert_uint_ge(t_stats_sum("qp_failures"), 100);
 }
 END_TEST
 
@@ -576,7 +576,7 @@ START_TEST(test_seldom)
     t_region_close(&region);
     t_end_close_all();
     check_recovered();
-    ck_assert_uint_ge(t_stats_sum("losses"), 4);
+    ck_assert_uint_ge(t_stats_sum("qp_failures"), 4);
 }
 END_TEST
 
@@ -620,7 +620,7 @@ START_TEST(test_had)
     link = idle_open(end, &stream, options);
     end[1]->is_stopped = 1;
     t_send(link, T_BCOPY, 100);
-    T_WAIT(t_live_sum("losses") > 0);
+    T_WAIT(t_live_sum("qp_failures") > 0);
     then = t_seconds();
     T_WAIT(t_seconds() > then + 0.03);
     end[1]->is_stopped = 0;
@@ -630,7 +630,7 @@ START_TEST(test_had)
     ck_assert_uint_ge(qps.stopped, 2); /* or they might still take messages */
     t_end_close_all();
     check_recovered();
-    ck_assert_uint_eq(t_stats_sum("redo_had"), 1);
+    ck_assert_uint_eq(t_stats_sum("replay_delivered"), 1);
     ck_assert_uint_ge(t_log_sum(" ms: "), 30);
 }
 END_TEST
@@ -653,10 +653,10 @@ START_TEST(test_idle)
                                    "RECOVERY_TIMEOUT=600s");
     (void)t_link_open(end[1], &end[0]->address, 1); /* for its errors */
     for (round = 0; round < 20; round++) {
-        losses = t_live_sum("losses");
+        losses = t_live_sum("qp_failures");
         t_plan_by_command("qp-error qp=rc at=0ms times=1");
-        T_WAIT(((t_live_sum("losses") > losses) &&
-                (t_live_sum("losses") == t_live_sum("recoveries"))) ||
+        T_WAIT(((t_live_sum("qp_failures") > losses) &&
+                (t_live_sum("qp_failures") == t_live_sum("recoveries"))) ||
                (end[0]->errors + end[1]->errors > 0));
         ck_assert_uint_eq(end[0]->errors + end[1]->errors, 0);
     }
@@ -665,7 +665,7 @@ START_TEST(test_idle)
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     t_end_close_all();
     check_recovered();
-    ck_assert_uint_ge(t_stats_sum("losses"), 40);
+    ck_assert_uint_ge(t_stats_sum("qp_failures"), 40);
 }
 END_TEST
 
@@ -681,11 +681,11 @@ static ucs_status_t never_go(uct_pending_req_t *req)
 /* One queue pair of each end. */
 static void kill_both(const t_end_t *one, const t_end_t *other)
 {
-    uint64_t losses = t_live_sum("losses");
+    uint64_t losses = t_live_sum("qp_failures");
 
     t_plan_by_command("qp-error qp=rc at=0ms times=1");
-    T_WAIT(((t_live_sum("losses") >= losses + 2) &&
-            (t_live_sum("losses") == t_live_sum("recoveries"))) ||
+    T_WAIT(((t_live_sum("qp_failures") >= losses + 2) &&
+            (t_live_sum("qp_failures") == t_live_sum("recoveries"))) ||
            (one->errors + other->errors > 0));
     ck_assert_uint_eq(one->errors + other->errors, 0);
 }
@@ -717,7 +717,7 @@ START_TEST(test_heard)
         status = uct_ep_pending_add(link[1]->ep, &wish, 0);
     }
     ck_assert_int_eq(status, UCS_OK);
-    T_WAIT((t_live_sum("losses") == 2) && (t_live_sum("recoveries") == 2));
+    T_WAIT((t_live_sum("qp_failures") == 2) && (t_live_sum("recoveries") == 2));
     for (i = 0; i < VAIN_MAX; i++) {
         kill_both(end[0], end[1]);
     }
@@ -777,7 +777,7 @@ START_TEST(test_unanswered)
     t_plan_by_command("complete qp=rc status=GENERAL_ERR times=1; drop");
     t_send(link, T_SHORT, 10);
     T_WAIT(end[0]->errors > 0);
-    ck_assert_uint_eq(t_live_sum("losses"), 1);
+    ck_assert_uint_eq(t_live_sum("qp_failures"), 1);
     ck_assert_uint_eq(t_live_sum("recoveries"), 0);
     t_link_close(link);
     t_plan_by_command("drop qp=ud.99");
@@ -810,7 +810,7 @@ START_TEST(test_off)
     }
     t_link_close(link);
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
 }
 END_TEST
 

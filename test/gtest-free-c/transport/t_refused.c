@@ -37,10 +37,10 @@ static void plan_set(const char *plan)
 static void check_none_lost(void)
 {
     ck_assert_uint_gt(t_stats_sum("posts_refused"), 0);
-    ck_assert_uint_gt(t_stats_sum("tails_kept"), 0);
-    ck_assert_uint_eq(t_stats_sum("tails_kept"), t_stats_sum("tails_posted"));
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
-    ck_assert_uint_eq(t_stats_sum("redone"), 0);
+    ck_assert_uint_gt(t_stats_sum("retries_kept"), 0);
+    ck_assert_uint_eq(t_stats_sum("retries_kept"), t_stats_sum("retries_posted"));
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
+    ck_assert_uint_eq(t_stats_sum("replayed"), 0);
     ck_assert_uint_eq(t_stats_sum("posted"), t_stats_sum("retired"));
     ck_assert_uint_eq(t_stats_sum("stray_completions"), 0);
 }
@@ -95,7 +95,7 @@ START_TEST(test_position)
 
     snprintf(plan, sizeof(plan), "post qp=rc every=2 position=%d", _i / SIGNALS);
     plan_set(plan);
-    snprintf(options, sizeof(options), "TX_CHAIN=on TX_HOLD=60s SIGNAL_EVERY=%u",
+    snprintf(options, sizeof(options), "TX_BATCH=on TX_BATCH_TIMEOUT=60s SIGNAL_EVERY=%u",
              signal_every[_i % SIGNALS]);
     t_rng_init(&rng, 0x2ef0 + _i);
     run_traffic(options, 1, &rng);
@@ -107,8 +107,8 @@ END_TEST
 START_TEST(test_subset)
 {
     static const char *const options[] = {
-        "TX_CHAIN=on", "TX_CHAIN=on SQ_DEPTH=8 CQ_LEN=16",
-        "TX_CHAIN=on TX_HOLD=1ms SIGNAL_EVERY=1",
+        "TX_BATCH=on", "TX_BATCH=on SQ_DEPTH=8 CQ_LEN=16",
+        "TX_BATCH=on TX_BATCH_TIMEOUT=1ms SIGNAL_EVERY=1",
         "SQ_DEPTH=8 CQ_LEN=16", "SIGNAL_EVERY=1", "RX_WINDOW=4 SQ_DEPTH=16"
     };
     t_rng_t rng;
@@ -134,7 +134,7 @@ START_TEST(test_endpoints)
              "post qp=rc.6 p=0.4; post qp=rc.8 p=0.4; post qp=rc.9 p=0.4; "
              "post qp=rc.11 p=0.4");
     t_rng_init(&rng, 0x2ee0 + _i);
-    run_traffic((_i == 0) ? "" : "TX_CHAIN=on CQ_LEN=32", SPOKES, &rng);
+    run_traffic((_i == 0) ? "" : "TX_BATCH=on CQ_LEN=32", SPOKES, &rng);
 }
 END_TEST
 
@@ -254,8 +254,8 @@ START_TEST(test_for_ever)
     ck_assert_uint_eq(stream.got, 0);
     t_link_close(link);
     t_end_close_all();
-    ck_assert_uint_gt(t_stats_sum("tails_kept"), 0);
-    ck_assert_uint_gt(t_stats_sum("losses"), 0);
+    ck_assert_uint_gt(t_stats_sum("retries_kept"), 0);
+    ck_assert_uint_gt(t_stats_sum("qp_failures"), 0);
 }
 END_TEST
 

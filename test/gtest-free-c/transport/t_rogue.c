@@ -366,7 +366,7 @@ static void close_ends(void)
 static void close_lies(void)
 {
     close_ends();
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
 }
 
 
@@ -545,7 +545,7 @@ START_TEST(test_end)
         ck_assert_uint_eq(device.ends, i);
     }
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("losses"), 2 * 3);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 2 * 3);
 }
 END_TEST
 
@@ -574,8 +574,8 @@ START_TEST(test_end_refused)
     t_progress_turns(1000);
     t_end_close_all();
     ck_assert_uint_eq(t_stats_sum("posts_refused"), 1);
-    ck_assert_uint_eq(t_stats_sum("tails_kept"), 0);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("retries_kept"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
 }
 END_TEST
 
@@ -629,7 +629,7 @@ static void check_recvs(void)
 {
     ck_assert_uint_gt(t_stats_sum("recvs_refused"), 0);
     ck_assert_uint_gt(t_log_count(refused), 0);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
     ck_assert_uint_eq(t_stats_sum("rx_taken") + t_stats_sum("rx_held"), 0);
     ck_assert_uint_eq(t_stats_sum("rx_total"),
                       t_stats_sum("rx_free") + t_stats_sum("rx_posted"));
@@ -759,8 +759,8 @@ START_TEST(test_recvs_none_at_a_loss)
     ck_assert_int_eq(ibv_modify_qp(__atomic_load_n(&device.qp,
                                                    __ATOMIC_RELAXED), &attr,
                                    IBV_QP_STATE), 0);
-    while ((t_live_sum("losses") < 2) ||
-           (t_live_sum("losses") != t_live_sum("recoveries"))) {
+    while ((t_live_sum("qp_failures") < 2) ||
+           (t_live_sum("qp_failures") != t_live_sum("recoveries"))) {
         (void)t_try_send(link, T_BCOPY, 100); /* or nobody looks */
         t_progress_or_yield();
     }

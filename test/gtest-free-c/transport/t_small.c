@@ -19,7 +19,7 @@ static void check_none_refused(void)
     ck_assert_uint_eq(t_stats_sum("posts_refused"), 0);
     ck_assert_uint_eq(t_stats_sum("posts_enomem"), 0);
     ck_assert_uint_eq(t_stats_sum("tx_errors"), 0);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
     ck_assert_uint_eq(t_stats_sum("posted"), t_stats_sum("retired"));
 }
 

@@ -116,10 +116,10 @@ static void unmap(const dq_stats_header_t *header)
  * the next one was. */
 static uint64_t wait_for_look(const dq_stats_header_t *map)
 {
-    uint64_t last = value(map, "looked_at_ns");
+    uint64_t last = value(map, "sampled_at_ns");
 
-    T_WAIT(value(map, "looked_at_ns") != last);
-    return value(map, "looked_at_ns");
+    T_WAIT(value(map, "sampled_at_ns") != last);
+    return value(map, "sampled_at_ns");
 }
 
 
@@ -202,7 +202,7 @@ START_TEST(test_promises)
     /* and not sooner: what waits for the QP is not posted yet */
     link     = t_link_up(end, end, 1, &stream);
     first_ns = wait_for_look(map);
-    while (value(map, "looked_at_ns") - first_ns < 300000000) {
+    while (value(map, "sampled_at_ns") - first_ns < 300000000) {
         if (t_try_send(link, T_BCOPY, 100) != UCS_OK) {
             t_progress();
         }
@@ -435,11 +435,11 @@ START_TEST(test_faults)
         sum_t      sums[4];
     } cases[] = {
         {"post qp=rc n=5 errno=ENOMEM times=1", "",
-         {{"posts_refused", 1}, {"posts_enomem", 1}, {"losses", 0},
-          {"tails_posted", 1}}},
+         {{"posts_refused", 1}, {"posts_enomem", 1}, {"qp_failures", 0},
+          {"retries_posted", 1}}},
         {"post qp=rc n=5 errno=EAGAIN times=1", "",
-         {{"posts_refused", 1}, {"posts_enomem", 0}, {"losses", 0},
-          {"tails_posted", 1}}},
+         {{"posts_refused", 1}, {"posts_enomem", 0}, {"qp_failures", 0},
+          {"retries_posted", 1}}},
         {"complete qp=rc n=5 status=GENERAL_ERR times=1", "SIGNAL_EVERY=1",
          {{"tx_errors", 1}, {"rx_flushed", 0}, {"posts_refused", 0},
           {"posts_enomem", 0}}},
@@ -448,7 +448,7 @@ START_TEST(test_faults)
           {"rx_out_of_order", 0}}},
         /* the peer has what is not acknowledged */
         {"lose-ack qp=rc n=5 times=1", "",
-         {{"redo_had", 1}, {"tx_errors", 1}, {"posts_refused", 0},
+         {{"replay_delivered", 1}, {"tx_errors", 1}, {"posts_refused", 0},
           {"posts_enomem", 0}}},
     };
     char options[96];
@@ -479,7 +479,7 @@ START_TEST(test_faults)
     ck_assert_uint_gt(t_stats_sum("credit_frames_rx"), 0);
     ck_assert_uint_ge(t_stats_sum("credit_frames_tx"),
                       t_stats_sum("credit_frames_rx"));
-    ck_assert_int_eq(t_stats_sum("losses") > 0, _i > 1);
+    ck_assert_int_eq(t_stats_sum("qp_failures") > 0, _i > 1);
     ck_assert_int_eq(t_stats_sum("tx_flushed") > 0, _i > 1);
 }
 END_TEST
@@ -492,15 +492,15 @@ START_TEST(test_chains)
     t_end_t *end;
 
     t_only_daqiri("chains requests");
-    end = t_end_open("TX_CHAIN=on TX_HOLD=60s");
+    end = t_end_open("TX_BATCH=on TX_BATCH_TIMEOUT=60s");
     link = t_link_up(end, end, 1, &stream);
-    ck_assert_uint_eq(t_live_sum("chains"), 0);
+    ck_assert_uint_eq(t_live_sum("batches"), 0);
     while (link->sent < 4) { /* the first one goes by itself */
         ck_assert_int_eq(t_try_send(link, T_SHORT, 20), UCS_OK);
     }
     T_WAIT(stream.got == 4);
-    ck_assert_uint_eq(t_live_sum("chains"), 1);
-    ck_assert_uint_eq(t_live_sum("chained"), 2);
+    ck_assert_uint_eq(t_live_sum("batches"), 1);
+    ck_assert_uint_eq(t_live_sum("batched"), 2);
 }
 END_TEST
 

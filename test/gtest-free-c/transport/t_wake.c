@@ -269,7 +269,7 @@ START_TEST(test_stream_asleep)
 {
     static const char *const options[] = {
         "", "SQ_DEPTH=8 RX_WINDOW=8", "SQ_DEPTH=4 CQ_LEN=4 RX_WINDOW=4",
-        "TX_CHAIN=on"
+        "TX_BATCH=on"
     };
 
     t_only_daqiri("has these options");

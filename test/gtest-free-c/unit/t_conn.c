@@ -341,7 +341,7 @@ START_TEST(test_every_cell_is_written)
             if ((state == DQ_CONN_IDLE) && ((event == DQ_EV_TICK) ||
                                             (event == DQ_EV_EXPIRE) ||
                                             (event == DQ_EV_LOSE) ||
-                                            (event == DQ_EV_MISS) ||
+                                            (event == DQ_EV_NO_QP) ||
                                             (event == DQ_EV_DRAINED) ||
                                             (event == DQ_EV_QP_ERROR))) {
                 continue;

@@ -185,17 +185,17 @@ static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
     int connects   = (actions & DQ_ACT_QP_CONNECT) != 0;
     uint32_t timer = actions & (DQ_ACT_TIMER_ARM | DQ_ACT_TIMER_STOP);
 
-    T_NEED_EQ((actions & DQ_ACT_TELL_UP) != 0,
+    T_NEED_EQ((actions & DQ_ACT_POST_UP) != 0,
               (after == DQ_CONN_UP) && (before != DQ_CONN_UP));
-    T_NEED_EQ((actions & DQ_ACT_TELL_DEAD) != 0,
+    T_NEED_EQ((actions & DQ_ACT_POST_DEAD) != 0,
               (after == DQ_CONN_DEAD) && (before != DQ_CONN_DEAD));
     T_NEED_EQ((actions & DQ_ACT_QP_CREATE) != 0,
               ((before == DQ_CONN_IDLE) || (before == DQ_CONN_LOST)) &&
                       is_waiting(after));
     T_NEED_EQ((actions & DQ_ACT_QP_CLOSE) != 0,
               (before == DQ_CONN_LOST) && is_waiting(after));
-    T_NEED_EQ((actions & DQ_ACT_TELL_LOST) != 0,
-              ((frame != NULL) || (event == DQ_EV_MISS)) &&
+    T_NEED_EQ((actions & DQ_ACT_POST_LOST) != 0,
+              ((frame != NULL) || (event == DQ_EV_NO_QP)) &&
                       (before != DQ_CONN_LOST) && (after == DQ_CONN_LOST));
     T_NEED_EQ(connects, !had_link && has_link);
     T_NEED(!connects || (frame->kind == DQ_FRAME_REQ) ||
@@ -247,7 +247,7 @@ static void side_count(side_t *side, uint32_t actions, const dq_frame_t *frame)
     if (actions & DQ_ACT_QP_CONNECT) {
         side->peer_took = frame->delivered;
     }
-    if (actions & DQ_ACT_TELL_UP) {
+    if (actions & DQ_ACT_POST_UP) {
         T_NEED(side->peer_took >= side->arrived);
         T_NEED(side->peer_took <= side->posted);
         side->arrived = side->peer_took;
@@ -292,7 +292,7 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
         outbox_put(outbox, side, DQ_FRAME_REFUSE, frame->epoch, frame->mark);
     }
     if (missed) {
-        side_step(net, s, DQ_EV_MISS, NULL, outbox);
+        side_step(net, s, DQ_EV_NO_QP, NULL, outbox);
     }
 }
 
@@ -316,7 +316,7 @@ static void side_hears_stranger(const net_t *net, unsigned s)
                 frame.peer_epoch = epoch_of(s, side->attempts + k - 1);
                 event            = dq_conn_classify(&side->conn, &frame);
                 T_NEED(!(dq_conn_cell(side->conn.state, event).actions &
-                         DQ_ACT_TELL_UP));
+                         DQ_ACT_POST_UP));
             }
         }
     }

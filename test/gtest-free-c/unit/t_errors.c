@@ -89,7 +89,7 @@ static dq_facts_t example(int cause)
     case DQ_CAUSE_STUCK:
         facts.waited_ms = 120000;
         break;
-    case DQ_CAUSE_PEER_MUTE:
+    case DQ_CAUSE_PEER_UNRESPONSIVE:
         facts.waited_ms = 10000;
         facts.tried_ms  = 30012;
         break;

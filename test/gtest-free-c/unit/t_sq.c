@@ -480,14 +480,14 @@ static uint32_t post_early(world_t *world, lane_t *lane, dq_wr_class_t wr_class)
 {
     uint32_t count = 0;
 
-    while (dq_sq_admit_early(&lane->sq, &world->cq, wr_class) == DQ_ADMIT_OK) {
+    while (dq_sq_admit_preconnect(&lane->sq, &world->cq, wr_class) == DQ_ADMIT_OK) {
         T_NEED(dq_sq_admit(&lane->sq, &world->cq, wr_class) ==
                DQ_ADMIT_NOT_UP);
         (void)dq_sq_post(&lane->sq, &world->cq, wr_class, 0);
         count++;
         T_NEED(dq_sq_check(&lane->sq, &world->cq));
     }
-    T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world->cq, wr_class),
+    T_NEED_EQ(dq_sq_admit_preconnect(&lane->sq, &world->cq, wr_class),
               DQ_ADMIT_NOT_UP);
     return count;
 }
@@ -509,10 +509,10 @@ START_TEST(test_early)
     lane_init(lane, 64, 16, (uint32_t)-2);
     dq_sq_expect(&lane->sq);
     /* 1 */ T_NEED_EQ(post_early(&world, lane, DQ_WR_MSG), DQ_WINDOW_MIN - 1);
-    /* 2 */ T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_GRANT),
+    /* 2 */ T_NEED_EQ(dq_sq_admit_preconnect(&lane->sq, &world.cq, DQ_WR_GRANT),
                       DQ_ADMIT_NOT_UP);
     /* 3 */ T_NEED_EQ(post_early(&world, lane, DQ_WR_RMA),
-                      DQ_SQ_EARLY_MAX - (DQ_WINDOW_MIN - 1));
+                      DQ_SQ_PRECONNECT_MAX - (DQ_WINDOW_MIN - 1));
 
     lane_init(thin, 4, 1, 0);
     dq_sq_expect(&thin->sq);
@@ -526,14 +526,14 @@ START_TEST(test_early)
     T_NEED_EQ(dq_sq_credit(&lane->sq, 100 - 37), -1);
     T_NEED_EQ(dq_sq_credit(&lane->sq, 100 - 38), 0);
     /* 5 */ T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, lane->sq.posted - 1),
-                      DQ_SQ_EARLY_MAX);
+                      DQ_SQ_PRECONNECT_MAX);
     /* 6 */ T_NEED_EQ(post_early(&world, thin, DQ_WR_RMA), 1);
     T_NEED_EQ(dq_sq_open(&thin->sq, DQ_WINDOW_MIN, DQ_WINDOW_MIN), 0);
     T_NEED_EQ(thin->sq.credits, DQ_WINDOW_MIN);
-    /* 8 */ T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_GRANT),
+    /* 8 */ T_NEED_EQ(dq_sq_admit_preconnect(&lane->sq, &world.cq, DQ_WR_GRANT),
                       DQ_ADMIT_OK);
     lane->sq.gate = DQ_GATE_DEAD;
-    /* 8 */ T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_RMA),
+    /* 8 */ T_NEED_EQ(dq_sq_admit_preconnect(&lane->sq, &world.cq, DQ_WR_RMA),
                       DQ_ADMIT_DEAD);
     T_NEED_EQ(dq_sq_retire(&thin->sq, &world.cq, thin->sq.posted - 1), 3);
     T_NEED_EQ(world.cq.used, 0);
@@ -570,7 +570,7 @@ START_TEST(test_lose)
     /* 1 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_RMA),
                       DQ_ADMIT_NOT_UP);
     T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_GRANT), DQ_ADMIT_NOT_UP);
-    T_NEED_EQ(dq_sq_admit_early(&lane->sq, &world.cq, DQ_WR_RMA),
+    T_NEED_EQ(dq_sq_admit_preconnect(&lane->sq, &world.cq, DQ_WR_RMA),
               DQ_ADMIT_NOT_UP);
     T_NEED_EQ(lane->sq.credits, 0);
     /* 2 */ T_NEED_EQ(dq_sq_in_use(&lane->sq), 6);

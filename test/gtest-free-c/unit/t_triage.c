@@ -114,7 +114,7 @@ static const golden_t golden[] = {
      "  check that pid 99 still runs on n7: of a process that ends, the memory "
      "may go before its queue pairs do"},
 
-    {{.cause = DQ_CAUSE_PEER_MUTE, .qpn = 0x11, .peer_qpn = 0x2a,
+    {{.cause = DQ_CAUSE_PEER_UNRESPONSIVE, .qpn = 0x11, .peer_qpn = 0x2a,
       .peer_host = "n7", .peer_pid = 99, .depth = 8, .waited_ms = 1000},
      "the peer's device answers, but its process does not; qp 0x11 to qp 0x2a "
      "of n7 pid 99; 0 work requests outstanding of 8; gave up after 1000 ms; "
@@ -238,8 +238,8 @@ START_TEST(test_lost_and_back)
                                     .subject = "daqiri", .qpn = 0x11,
                                     .peer_qpn = 0x2a, .peer_host = "n7",
                                     .peer_pid = 99, .ack_timeout_ms = 500};
-    static const dq_return_t back = {.peer_host = "n7", .peer_pid = 99,
-                                     .down_ms = 12.34, .again = 7, .had = 2};
+    static const dq_recovered_t back = {.peer_host = "n7", .peer_pid = 99,
+                                     .down_ms = 12.34, .resent = 7, .delivered = 2};
     static const dq_facts_t ours = {.cause = DQ_CAUSE_WR_FLUSH,
                                     .subject = "daqiri", .qpn = 3};
     static const dq_facts_t apart = {.cause = DQ_CAUSE_OTHER_FABRIC,
@@ -259,20 +259,20 @@ START_TEST(test_lost_and_back)
                      "here fd01::1); class: configuration; check for an "
                      "RDMA NIC or Soft-RoCE at both ends, or for another "
                      "transport to go there (UCX_TLS=daqiri,tcp)");
-    ck_assert_str_eq(dq_triage_lost(&lost, text, sizeof(text)),
+    ck_assert_str_eq(dq_triage_recovering(&lost, text, sizeof(text)),
                      "daqiri: the peer's device does not answer; qp 0x11 to qp "
                      "0x2a of n7 pid 99; class: the path; lost, "
                      "connecting again");
-    ck_assert_str_eq(dq_triage_back(&back, text, sizeof(text)),
+    ck_assert_str_eq(dq_triage_recovered(&back, text, sizeof(text)),
                      "daqiri: back, with n7 pid 99, after 12.3 ms: 7 requests "
                      "sent again, 2 messages had arrived");
     for (size = 0; size < 120; size++) {
         memset(text, 'x', sizeof(text));
-        dq_triage_lost(&lost, text, size);
+        dq_triage_recovering(&lost, text, size);
         ck_assert((size == 0) || (strlen(text) < size));
         ck_assert_int_eq(text[size], 'x');
         memset(text, 'x', sizeof(text));
-        dq_triage_back(&back, text, size);
+        dq_triage_recovered(&back, text, size);
         ck_assert((size == 0) || (strlen(text) < size));
         ck_assert_int_eq(text[size], 'x');
     }
@@ -398,7 +398,7 @@ START_TEST(test_judgement)
         {DQ_CAUSE_REM_OP, DQ_CLASS_PEER, 1},
         {DQ_CAUSE_FATAL, DQ_CLASS_LOCAL, 1},
         {DQ_CAUSE_STUCK, DQ_CLASS_PATH, 1},
-        {DQ_CAUSE_PEER_MUTE, DQ_CLASS_PEER, 1},
+        {DQ_CAUSE_PEER_UNRESPONSIVE, DQ_CLASS_PEER, 1},
         {DQ_CAUSE_PEER_GONE, DQ_CLASS_PEER, 0},
         {DQ_CAUSE_PEER_FAILED, DQ_CLASS_PEER, 0},
         {DQ_CAUSE_REFUSED, DQ_CLASS_PEER, 0},

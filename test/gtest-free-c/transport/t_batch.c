@@ -11,8 +11,8 @@
 #include <time.h>
 
 /* So long that the timer never rings; so short that it soon does. */
-#define HOLD_LONG  "TX_CHAIN=on TX_HOLD=60s"
-#define HOLD_SHORT "TX_CHAIN=on TX_HOLD=1ms"
+#define HOLD_LONG  "TX_BATCH=on TX_BATCH_TIMEOUT=60s"
+#define HOLD_SHORT "TX_BATCH=on TX_BATCH_TIMEOUT=1ms"
 
 typedef struct {
     t_end_t    *a, *b;
@@ -23,7 +23,7 @@ typedef struct {
 /* ---- A doorbell that takes long ---- */
 
 /* Ten times what the timer holds, and the hook sleeps for it once. */
-#define HOLD_SLOW  "TX_CHAIN=on TX_HOLD=30ms"
+#define HOLD_SLOW  "TX_BATCH=on TX_BATCH_TIMEOUT=30ms"
 #define SLOW_MS    300
 
 static struct {
@@ -135,7 +135,7 @@ START_TEST(test_first_of_a_stream_waits)
     T_WAIT(pair.stream.got == 1 + 4);
     pair.a->is_stopped = 0;
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("chained"), 2);
+    ck_assert_uint_eq(t_stats_sum("batched"), 2);
 }
 END_TEST
 
@@ -153,8 +153,8 @@ START_TEST(test_others_wait_for_progress)
     ck_assert_uint_eq(pair.stream.got, 2);
     T_WAIT(pair.stream.got == 7);
     t_end_close_all();
-    ck_assert_uint_ge(t_stats_sum("chained"), 5);
-    ck_assert_uint_eq(t_stats_sum("chains_late"), 0);
+    ck_assert_uint_ge(t_stats_sum("batched"), 5);
+    ck_assert_uint_eq(t_stats_sum("batches_late"), 0);
 }
 END_TEST
 
@@ -192,7 +192,7 @@ START_TEST(test_timer_rings)
         pair.a->is_stopped = 0;
     }
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("chains_late"), 1);
+    ck_assert_uint_eq(t_stats_sum("batches_late"), 1);
 }
 END_TEST
 
@@ -243,7 +243,7 @@ START_TEST(test_doorbell_meets_timer)
     ck_assert_double_lt(cpu_ms() - used, SLOW_MS / 2);
     T_WAIT(pair.stream.got == pair.link->sent);
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("chains_late"), 1);
+    ck_assert_uint_eq(t_stats_sum("batches_late"), 1);
 }
 END_TEST
 
@@ -261,7 +261,7 @@ START_TEST(test_long_one_takes_along)
     T_WAIT(pair.stream.got == 1 + 4);
     pair.a->is_stopped = 0;
     t_end_close_all();
-    ck_assert_uint_ge(t_stats_sum("chained"), 3);
+    ck_assert_uint_ge(t_stats_sum("batched"), 3);
 }
 END_TEST
 
@@ -327,8 +327,8 @@ START_TEST(test_random)
     unsigned n;
 
     t_rng_init(&rng, 0xc4a1 + _i);
-    pair_open(&pair, _i ? "TX_CHAIN=on TX_HOLD=10us SQ_DEPTH=16"
-                        : "TX_CHAIN=on TX_HOLD=50us");
+    pair_open(&pair, _i ? "TX_BATCH=on TX_BATCH_TIMEOUT=10us SQ_DEPTH=16"
+                        : "TX_BATCH=on TX_BATCH_TIMEOUT=50us");
     while (pair.link->sent < count) {
         for (n = t_rng_below(&rng, 50); n > 0; n--) {
             how = (t_how_t)t_rng_below(&rng, T_HOW_LAST);
@@ -352,12 +352,12 @@ START_TEST(test_options)
     t_end_t *end;
 
     t_only_daqiri("has these options");
-    t_expect_log("UCX_DAQIRI_TX_HOLD");
-    ck_assert_int_eq(t_end_try_open(NULL, "TX_HOLD=61s", &end),
+    t_expect_log("UCX_DAQIRI_TX_BATCH_TIMEOUT");
+    ck_assert_int_eq(t_end_try_open(NULL, "TX_BATCH_TIMEOUT=61s", &end),
                      UCS_ERR_INVALID_PARAM);
-    ck_assert_int_eq(t_end_try_open(NULL, "TX_HOLD=0", &end),
+    ck_assert_int_eq(t_end_try_open(NULL, "TX_BATCH_TIMEOUT=0", &end),
                      UCS_ERR_INVALID_PARAM);
-    ck_assert_uint_eq(t_log_count("UCX_DAQIRI_TX_HOLD"), 2);
+    ck_assert_uint_eq(t_log_count("UCX_DAQIRI_TX_BATCH_TIMEOUT"), 2);
 }
 END_TEST
 
@@ -466,8 +466,8 @@ START_TEST(test_reads_share_a_doorbell)
     T_WAIT(reader.started == READS);
     reader_close(&reader);
     t_end_close_all();
-    ck_assert_uint_ge(t_stats_sum("chained"), READS);
-    ck_assert_uint_ge(t_stats_sum("chains"), READS / 2);
+    ck_assert_uint_ge(t_stats_sum("batched"), READS);
+    ck_assert_uint_ge(t_stats_sum("batches"), READS / 2);
 }
 END_TEST
 
@@ -497,7 +497,7 @@ START_TEST(test_off)
 {
     pair_t pair;
 
-    pair_open(&pair, "TX_CHAIN=off");
+    pair_open(&pair, "TX_BATCH=off");
     t_progress();
     send_without_progress(&pair, T_BCOPY, 10);
     pair.a->is_stopped = 1;

@@ -174,7 +174,7 @@ START_TEST(test_stuck_off)
     t_link_close(pair.link);
     t_end_close_all();
     ck_assert_uint_eq(t_stats_sum("stuck"), 1);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
 }
 END_TEST
 
@@ -215,7 +215,7 @@ START_TEST(test_not_stuck)
     t_end_close_all();
     ck_assert_uint_eq(t_stats_sum("stuck"), 0);
     ck_assert_uint_eq(t_stats_sum("stalls"), 0);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
 }
 END_TEST
 
@@ -262,7 +262,7 @@ START_TEST(test_stopped)
     t_only_daqiri("gives up a queue pair whose requests are stuck");
     t_team_run(2, 0, be_stopped);
     ck_assert_uint_eq(t_stats_sum("stuck"), 0);
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
 }
 END_TEST
 
@@ -373,7 +373,7 @@ START_TEST(test_push)
     for (i = 0; i < 5; i++) {
         t_send(pair.link, T_BCOPY, 100);
     }
-    T_WAIT((value(map, "pushed") > 0) && (value(map, "sq_in_use") == 0));
+    T_WAIT((value(map, "markers") > 0) && (value(map, "sq_in_use") == 0));
     T_WAIT(value(map, "posted") == value(map, "retired"));
     ck_assert_uint_gt(value(map, "posted"), 5);
     ck_assert_uint_eq(value(map, "tx_buffers_out"), 0);
@@ -426,8 +426,8 @@ START_TEST(test_dead_peer)
     t_expect_log("is stopped (SIGSTOP, a debugger)");
     how_to_die = (_i == 0) ? SIGKILL : SIGSTOP;
     t_team_run(2, 1u << VICTIM, outlive);
-    ck_assert_uint_gt(t_stats_sum("asked"), 0);
-    ck_assert_uint_eq(t_stats_sum("mute"), _i);
+    ck_assert_uint_gt(t_stats_sum("probes"), 0);
+    ck_assert_uint_eq(t_stats_sum("unresponsive"), _i);
     ck_assert_int_eq(t_log_count("but its process does not") > 0, _i);
 }
 END_TEST
@@ -455,8 +455,8 @@ static void be_mute(t_team_t *team)
     victim = team->shared->pid[VICTIM]; /* it is there by now */
     if (team->rank == SURVIVOR) {
         ck_assert_int_eq(kill(victim, SIGSTOP), 0);
-        called = t_live_sum("called");
-        T_WAIT(t_live_sum(is_long ? "mute" : "called") >
+        called = t_live_sum("liveness_probes");
+        T_WAIT(t_live_sum(is_long ? "unresponsive" : "liveness_probes") >
                (is_long ? 0 : called));
         ck_assert_int_eq(kill(victim, SIGCONT), 0);
         team->shared->number[0] = 1;
@@ -482,7 +482,7 @@ START_TEST(test_mute)
     t_team_run(2, 0, be_mute);
     ck_assert_uint_eq(t_stats_sum("am_rx"), 4);
     if (!is_long) {
-        ck_assert_uint_eq(t_stats_sum("losses"), 0);
+        ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
     }
 }
 END_TEST
@@ -501,12 +501,12 @@ START_TEST(test_living_peer)
     }
     pair_open(&pair, "KEEPALIVE=20ms CONN_RETRY=5ms");
     pair.end[1]->is_stopped = 1;
-    T_WAIT(t_live_sum("called") >= 40);
-    ck_assert_uint_ge(t_live_sum("asked"), 5);
+    T_WAIT(t_live_sum("liveness_probes") >= 40);
+    ck_assert_uint_ge(t_live_sum("probes"), 5);
     ck_assert_uint_eq(t_live_sum("am_bcopy"), 1);
     pair.end[1]->is_stopped = 0;
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("losses"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
 }
 END_TEST
 
@@ -523,8 +523,8 @@ START_TEST(test_not_asked)
         t_progress_or_yield();
     }
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("asked"), 0);
-    ck_assert_uint_eq(t_stats_sum("called"), 0);
+    ck_assert_uint_eq(t_stats_sum("probes"), 0);
+    ck_assert_uint_eq(t_stats_sum("liveness_probes"), 0);
 }
 END_TEST
 
@@ -550,7 +550,7 @@ START_TEST(test_link_down)
     t_link_close(pair.link);
     t_end_close_all();
     ck_assert_uint_eq(t_stats_sum("am_rx"), 1);
-    ck_assert_uint_eq(t_stats_sum("mute"), 0); /* nothing is known of that */
+    ck_assert_uint_eq(t_stats_sum("unresponsive"), 0); /* nothing is known of that */
 }
 END_TEST
 

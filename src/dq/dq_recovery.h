@@ -25,18 +25,18 @@
  *
  * Times are in any unit, the same for all. Threads: one.
  */
-#ifndef DQ_LOSS_H
-#define DQ_LOSS_H
+#ifndef DQ_RECOVERY_H
+#define DQ_RECOVERY_H
 
 #include "dq.h"
 
-enum { DQ_LOSS_VAIN_MAX = 16 };
+enum { DQ_RECOVERY_FUTILE_MAX = 16 };
 
 typedef struct {
     uint64_t least, most; /* wait before the second of a row, and later ones */
     uint64_t bound;       /* of a row                                        */
     uint64_t trial, rest;
-} dq_loss_limits_t;
+} dq_recovery_limits_t;
 
 /* What is known when a queue pair is lost. */
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
     uint32_t mark;      /* changes when something gets through               */
     int      is_wanted; /* something was under way, or waited to be          */
     int      is_peers;  /* the peer has lost its own, and waited             */
-} dq_loss_seen_t;
+} dq_recovery_seen_t;
 
 typedef struct {
     uint64_t first;     /* loss of the row                                   */
@@ -56,16 +56,17 @@ typedef struct {
     uint32_t in_vain;   /* queue pairs, one after another                    */
     int      is_back;
     int      is_begun;  /* there has been a loss                             */
-} dq_loss_t;
+} dq_recovery_t;
 
 /* A queue pair is lost, or could not be had. */
-void dq_loss_add(dq_loss_t *loss, const dq_loss_limits_t *limits,
-                 const dq_loss_seen_t *seen);
+void dq_recovery_add_failure(dq_recovery_t *recovery, const dq_recovery_limits_t *limits,
+                             const dq_recovery_seen_t *seen);
 
 /* May there be another one, after that? */
-int dq_loss_may_try(const dq_loss_t *loss, const dq_loss_limits_t *limits);
+int dq_recovery_may_try(const dq_recovery_t *recovery,
+                        const dq_recovery_limits_t *limits);
 
 /* The other one has come up. */
-void dq_loss_back(dq_loss_t *loss, uint64_t now);
+void dq_recovery_add_success(dq_recovery_t *recovery, uint64_t now);
 
 #endif

@@ -10,17 +10,17 @@
  *
  * Times are in any unit, the same for all. Threads: one.
  */
-#ifndef DQ_AGAIN_H
-#define DQ_AGAIN_H
+#ifndef DQ_RETRY_H
+#define DQ_RETRY_H
 
 #include "dq.h"
 
-enum { DQ_AGAIN_TRIES_MIN = 8 };
+enum { DQ_RETRY_TRIES_MIN = 8 };
 
 typedef struct {
     uint64_t least, most; /* from one try to the next                        */
     uint64_t bound;       /* 0: never gives up                               */
-} dq_again_limits_t;
+} dq_retry_limits_t;
 
 typedef struct {
     uint64_t since;   /* refused, and nothing taken                          */
@@ -28,21 +28,21 @@ typedef struct {
     uint64_t wait;    /* before the one after that                           */
     uint32_t tries;   /* in vain, since then                                 */
     uint32_t retired; /* of the send ledger, at the last refusal             */
-} dq_again_t;
+} dq_retry_t;
 
 /* Is this errno of ibv_post_send() one that passes? */
-int dq_again_is_curable(int error);
+int dq_retry_is_transient(int error);
 
 /* Refused, for the first time. */
-void dq_again_begin(dq_again_t *again, const dq_again_limits_t *limits,
+void dq_retry_begin(dq_retry_t *retry, const dq_retry_limits_t *limits,
                     uint64_t now, uint32_t retired);
 
 /* Worth another try? */
-int dq_again_is_due(const dq_again_t *again, uint64_t now, uint32_t retired);
+int dq_retry_is_due(const dq_retry_t *retry, uint64_t now, uint32_t retired);
 
 /* Refused once more; @a taken: not before something was taken. Returns non-zero
  * when it is time to give up. */
-int dq_again_refused(dq_again_t *again, const dq_again_limits_t *limits,
+int dq_retry_refused(dq_retry_t *retry, const dq_retry_limits_t *limits,
                      uint64_t now, uint32_t retired, int taken);
 
 #endif

@@ -7,7 +7,7 @@
  * inside one progress call are posted together at its end; a long one goes at
  * once, and takes along those before it. Outside of progress the first request
  * of a conn goes out at once, and the messages that follow it before the next
- * progress call wait for that call, or for a full chain, or until twice TX_HOLD
+ * progress call wait for that call, or for a full chain, or until twice TX_BATCH_TIMEOUT
  * after the last of them at most: then the async thread rings, for a program
  * that has gone to compute, and nothing of that program is held for some time.
  * After that call the first one waits, too: the conn streams, until it has no
@@ -22,8 +22,8 @@
  * does not wait for it: whoever has it is posting, and nothing is late. Without
  * a chain none of this is on the data path but one branch.
  */
-#ifndef UCT_DAQIRI_CHAIN_H
-#define UCT_DAQIRI_CHAIN_H
+#ifndef UCT_DAQIRI_BATCH_H
+#define UCT_DAQIRI_BATCH_H
 
 #include "daqiri.h"
 
@@ -32,28 +32,28 @@
 enum {
     /* 16 have most of the gain: rxe goes from 75 to 97 thousand messages per
      * second, and with 64 to 100 (measured, Linux 6.1) */
-    UCT_DAQIRI_CHAIN_MAX    = 32,
-    UCT_DAQIRI_CHAIN_SGE    = 4,  /* more are posted at once                 */
-    UCT_DAQIRI_CHAIN_INLINE = 512 /* bytes; the same                         */
+    UCT_DAQIRI_BATCH_MAX    = 32,
+    UCT_DAQIRI_BATCH_SGE    = 4,  /* more are posted at once                 */
+    UCT_DAQIRI_BATCH_INLINE = 512 /* bytes; the same                         */
 };
 
 /* One held request, with all it points to. */
 typedef struct {
     struct ibv_send_wr wr;
-    struct ibv_sge     sge[UCT_DAQIRI_CHAIN_SGE];
-    uint8_t            data[UCT_DAQIRI_CHAIN_INLINE];
+    struct ibv_sge     sge[UCT_DAQIRI_BATCH_SGE];
+    uint8_t            data[UCT_DAQIRI_BATCH_INLINE];
 } uct_daqiri_held_t;
 
-/* Here for what every progress call does; the rest is daqiri_chain.c's. */
-struct uct_daqiri_chain {
+/* Here for what every progress call does; the rest is daqiri_batch.c's. */
+struct uct_daqiri_batch {
     uct_daqiri_iface_t   *iface;
     int                  timer_fd;
     struct itimerspec    hold;
     pthread_mutex_t      timer_lock; /* the timer's, while it is at work     */
     int                  is_inside; /* a progress call; progress             */
     int                  is_used;   /* something has been held since the last
-                                       uct_daqiri_chain_ring(); progress     */
-    uint64_t             alone;     /* what conns hold against their turn: that
+                                       uct_daqiri_batch_flush(); progress     */
+    uint64_t             direct_epoch; /* what conns hold against their turn: that
                                        of the last progress call, or 0 if one
                                        is under way, or something is held, or
                                        has failed; progress                  */
@@ -67,47 +67,47 @@ struct uct_daqiri_chain {
     unsigned             misses;    /* how often it had to ring              */
     uint64_t             rest;      /* nothing is held before this turn      */
     uct_daqiri_conn_t    *failed;   /* those whose QP refused what was held  */
-    uct_daqiri_held_t    held[UCT_DAQIRI_CHAIN_MAX];
+    uct_daqiri_held_t    held[UCT_DAQIRI_BATCH_MAX];
 };
 
-/* Makes iface->tx.chain if TX_CHAIN says so. */
-ucs_status_t uct_daqiri_chain_init(uct_daqiri_iface_t *iface,
+/* Makes iface->tx.batch if TX_BATCH says so. */
+ucs_status_t uct_daqiri_batch_init(uct_daqiri_iface_t *iface,
                                    const uct_daqiri_iface_config_t *config);
 /* Posts what is held; from here on every request is posted at once. */
-void uct_daqiri_chain_close(uct_daqiri_iface_t *iface);
+void uct_daqiri_batch_close(uct_daqiri_iface_t *iface);
 
 /* In place of ibv_post_send() of this one request: 0, or errno if it was
  * refused. What it points to inline is copied. */
-int uct_daqiri_chain_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr);
+int uct_daqiri_batch_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr);
 /* Posts what is held. */
-void uct_daqiri_chain_ring(uct_daqiri_iface_t *iface);
+void uct_daqiri_batch_flush(uct_daqiri_iface_t *iface);
 
 /* Before progress call @a turn looks for work. Inline: an idle program does this
  * all the time, and has little else to do (UCT_DAQIRI_POLLED). */
-static inline void uct_daqiri_chain_turn(uct_daqiri_chain_t *chain,
-                                         uint64_t turn)
+static inline void uct_daqiri_batch_start_epoch(uct_daqiri_batch_t *batch,
+                                                uint64_t epoch)
 {
-    if (ucs_unlikely(chain->alone == 0)) {
-        uct_daqiri_chain_ring(chain->iface);
+    if (ucs_unlikely(batch->direct_epoch == 0)) {
+        uct_daqiri_batch_flush(batch->iface);
     }
-    chain->alone = turn;
+    batch->direct_epoch = epoch;
 }
 
 /* Around the work that it has found. */
-static inline void uct_daqiri_chain_enter(uct_daqiri_chain_t *chain)
+static inline void uct_daqiri_batch_begin_progress(uct_daqiri_batch_t *batch)
 {
-    chain->is_inside = 1;
-    chain->alone     = 0;
+    batch->is_inside    = 1;
+    batch->direct_epoch = 0;
 }
 
-static inline void uct_daqiri_chain_leave(uct_daqiri_chain_t *chain,
-                                          uint64_t turn)
+static inline void uct_daqiri_batch_end_progress(uct_daqiri_batch_t *batch,
+                                                 uint64_t epoch)
 {
-    chain->is_inside = 0;
-    if (chain->is_used) {
-        uct_daqiri_chain_ring(chain->iface);
+    batch->is_inside = 0;
+    if (batch->is_used) {
+        uct_daqiri_batch_flush(batch->iface);
     }
-    chain->alone = turn;
+    batch->direct_epoch = epoch;
 }
 
 #endif

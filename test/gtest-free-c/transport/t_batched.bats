@@ -7,7 +7,7 @@
 setup()
 {
     here=$T_TOP_BUILDDIR/test/gtest-free-c/transport
-    export UCX_DAQIRI_TX_CHAIN=on UCX_DAQIRI_TX_HOLD=100us
+    export UCX_DAQIRI_TX_BATCH=on UCX_DAQIRI_TX_BATCH_TIMEOUT=100us
 }
 
 chained()

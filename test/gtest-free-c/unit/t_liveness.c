@@ -4,26 +4,26 @@
  * as an answer, and what does not count as silence.
  */
 #include "t_unit.h"
-#include "dq/dq_call.h"
+#include "dq/dq_liveness.h"
 
 enum {
     CALL  = 50, /* less than PAUSE: that does not outlast an answer */
     MUTE  = 1600,
-    PAUSE = MUTE / DQ_CALL_OFTEN,
+    PAUSE = MUTE / DQ_LIVENESS_PROBES_MAX,
     LIVES = 300,
     LOOKS = 300,
-    ALL   = DQ_CALL_DEVICE | DQ_CALL_PROCESS
+    ALL   = DQ_LIVENESS_PROBE_DEVICE | DQ_LIVENESS_PROBE_PROCESS
 };
 
-static const dq_call_bounds_t usual = {CALL, MUTE};
+static const dq_liveness_bounds_t usual = {CALL, MUTE};
 
-static dq_call_seen_t seen;
-static dq_call_t call;
+static dq_liveness_seen_t seen;
+static dq_liveness_t liveness;
 
 
 static unsigned look(uint64_t elapsed)
 {
-    return dq_call_look(&call, &usual, &seen, elapsed);
+    return dq_liveness_look(&liveness, &usual, &seen, elapsed);
 }
 
 
@@ -33,8 +33,8 @@ static unsigned look_and_do(uint64_t elapsed)
 {
     unsigned what = look(elapsed);
 
-    seen.called  += (what & DQ_CALL_PROCESS) != 0;
-    seen.retired += (what & DQ_CALL_DEVICE) != 0;
+    seen.probes  += (what & DQ_LIVENESS_PROBE_PROCESS) != 0;
+    seen.retired += (what & DQ_LIVENESS_PROBE_DEVICE) != 0;
     return what;
 }
 
@@ -42,9 +42,9 @@ static unsigned look_and_do(uint64_t elapsed)
 /* Counters next to their wrap. */
 static void begin(void)
 {
-    seen = (dq_call_seen_t){.told = -1u, .called = -2u, .retired = -3u,
+    seen = (dq_liveness_seen_t){.heard = -1u, .probes = -2u, .retired = -3u,
                             .is_up = 1};
-    dq_call_init(&call);
+    dq_liveness_init(&liveness);
     T_NEED_EQ(look(10 * CALL), 0);
 }
 
@@ -58,14 +58,14 @@ START_TEST(test_mute)
     begin();
     T_NEED_EQ(look_and_do(CALL - 1), 0);
     T_NEED_EQ(look_and_do(1), ALL);
-    T_NEED_EQ(look_and_do(1), DQ_CALL_DEVICE); /* the call has gone out */
+    T_NEED_EQ(look_and_do(1), DQ_LIVENESS_PROBE_DEVICE); /* the call has gone out */
     for (time = 1; time < MUTE; time++) {
         t_at = time;
         T_NEED_EQ(look_and_do(1),
-                  ((time + 1) % PAUSE == 0) ? ALL : DQ_CALL_DEVICE);
+                  ((time + 1) % PAUSE == 0) ? ALL : DQ_LIVENESS_PROBE_DEVICE);
     }
-    T_NEED_EQ(look_and_do(1), DQ_CALL_GIVE_UP);
-    T_NEED_EQ(look_and_do(1), DQ_CALL_GIVE_UP);
+    T_NEED_EQ(look_and_do(1), DQ_LIVENESS_GIVE_UP);
+    T_NEED_EQ(look_and_do(1), DQ_LIVENESS_GIVE_UP);
 }
 END_TEST
 
@@ -76,11 +76,11 @@ START_TEST(test_few_calls)
     unsigned calls;
 
     begin();
-    for (calls = 1; calls <= DQ_CALL_LEAST; calls++) {
+    for (calls = 1; calls <= DQ_LIVENESS_PROBES_MIN; calls++) {
         t_at = calls;
         T_NEED_EQ(look_and_do(MUTE), ALL);
     }
-    T_NEED_EQ(look_and_do(MUTE), DQ_CALL_GIVE_UP);
+    T_NEED_EQ(look_and_do(MUTE), DQ_LIVENESS_GIVE_UP);
 }
 END_TEST
 
@@ -92,10 +92,10 @@ START_TEST(test_answer)
 
     begin();
     for (round = 0; round < 3; round++) {
-        for (calls = 0; calls < DQ_CALL_LEAST; calls++) {
+        for (calls = 0; calls < DQ_LIVENESS_PROBES_MIN; calls++) {
             T_NEED_EQ(look_and_do(MUTE), ALL);
         }
-        seen.told++;
+        seen.heard++;
         T_NEED_EQ(look_and_do(MUTE), 0);
         T_NEED_EQ(look_and_do(CALL - 1), 0);
     }
@@ -114,12 +114,12 @@ START_TEST(test_not_called)
         T_NEED_EQ(look(MUTE), ALL);
         seen.retired++;
     }
-    seen.called += DQ_CALL_LEAST;
+    seen.probes += DQ_LIVENESS_PROBES_MIN;
     T_NEED_EQ(look(MUTE), ALL); /* they went out in this time */
     seen.retired++;
     T_NEED_EQ(look(MUTE - 1), ALL);
     seen.retired++;
-    T_NEED_EQ(look(1), DQ_CALL_GIVE_UP);
+    T_NEED_EQ(look(1), DQ_LIVENESS_GIVE_UP);
 }
 END_TEST
 
@@ -132,8 +132,8 @@ START_TEST(test_no_device)
 
     begin();
     T_NEED_EQ(look_and_do(CALL), ALL);
-    seen.called += DQ_CALL_LEAST;
-    T_NEED_EQ(look_and_do(1), DQ_CALL_DEVICE);
+    seen.probes += DQ_LIVENESS_PROBES_MIN;
+    T_NEED_EQ(look_and_do(1), DQ_LIVENESS_PROBE_DEVICE);
     T_NEED_EQ(look_and_do(MUTE / 2), ALL);
     seen.retired--; /* it has not, after all */
     for (i = 0; i < 100; i++) {
@@ -142,7 +142,7 @@ START_TEST(test_no_device)
     seen.retired++;
     T_NEED_EQ(look(MUTE / 2 - 1), ALL);
     seen.retired++;
-    T_NEED_EQ(look(1), DQ_CALL_GIVE_UP);
+    T_NEED_EQ(look(1), DQ_LIVENESS_GIVE_UP);
 }
 END_TEST
 
@@ -165,14 +165,14 @@ END_TEST
 
 START_TEST(test_never)
 {
-    static const dq_call_bounds_t never = {0, MUTE};
+    static const dq_liveness_bounds_t never = {0, MUTE};
     unsigned i;
 
     begin();
     for (i = 0; i < 100; i++) {
-        seen.called++;
+        seen.probes++;
         seen.retired++;
-        T_NEED_EQ(dq_call_look(&call, &never, &seen, MUTE), 0);
+        T_NEED_EQ(dq_liveness_look(&liveness, &never, &seen, MUTE), 0);
     }
 }
 END_TEST
@@ -181,7 +181,7 @@ END_TEST
 /* ---- Against a model that knows only what has been seen ---- */
 
 typedef struct {
-    dq_call_seen_t seen[LOOKS];
+    dq_liveness_seen_t seen[LOOKS];
     uint64_t       elapsed[LOOKS];
     unsigned       what[LOOKS];
 } life_t;
@@ -191,7 +191,7 @@ typedef struct {
 static unsigned model_begin(const life_t *life, unsigned at)
 {
     while ((at > 0) && life->seen[at].is_up && life->seen[at - 1].is_up &&
-           (life->seen[at].told == life->seen[at - 1].told)) {
+           (life->seen[at].heard == life->seen[at - 1].heard)) {
         at--;
     }
     return at;
@@ -202,13 +202,13 @@ static unsigned model(const life_t *life, unsigned at)
 {
     unsigned first      = model_begin(life, at), i;
     uint64_t silent     = 0, unanswered = 0, since = UINT64_MAX;
-    uint32_t had_called = life->seen[first].called;
+    uint32_t had_called = life->seen[first].probes;
 
     for (i = first + 1; i <= at; i++) {
         silent += life->elapsed[i];
         since  += (since != UINT64_MAX) ? life->elapsed[i] : 0;
-        since   = ((i < at) && (life->what[i] & DQ_CALL_PROCESS)) ? 0 : since;
-        if ((life->seen[i - 1].called != had_called) &&
+        since   = ((i < at) && (life->what[i] & DQ_LIVENESS_PROBE_PROCESS)) ? 0 : since;
+        if ((life->seen[i - 1].probes != had_called) &&
             (life->seen[i].retired != life->seen[i - 1].retired)) {
             unanswered += life->elapsed[i];
         }
@@ -217,10 +217,10 @@ static unsigned model(const life_t *life, unsigned at)
         return 0;
     }
     if ((unanswered >= MUTE) &&
-        (life->seen[at].called - had_called >= DQ_CALL_LEAST)) {
-        return DQ_CALL_GIVE_UP;
+        (life->seen[at].probes - had_called >= DQ_LIVENESS_PROBES_MIN)) {
+        return DQ_LIVENESS_GIVE_UP;
     }
-    return (since < PAUSE) ? DQ_CALL_DEVICE : ALL;
+    return (since < PAUSE) ? DQ_LIVENESS_PROBE_DEVICE : ALL;
 }
 
 
@@ -229,11 +229,11 @@ static void live(unsigned at, unsigned rarity, t_rng_t *rng)
 {
     if (at == 0) {
         begin();
-        dq_call_init(&call);
+        dq_liveness_init(&liveness);
         return;
     }
-    seen.told    += t_rng_once_in(rng, rarity);
-    seen.called  += t_rng_below(rng, 3) / 2;
+    seen.heard   += t_rng_once_in(rng, rarity);
+    seen.probes  += t_rng_below(rng, 3) / 2;
     seen.retired += !t_rng_once_in(rng, 3);
     seen.is_up    = !t_rng_once_in(rng, 4 * rarity);
 }
@@ -257,15 +257,15 @@ START_TEST(test_model)
             verdicts |= 1u << life.what[at];
         }
     }
-    T_NEED_EQ(verdicts, (1u << 0) | (1u << DQ_CALL_DEVICE) | (1u << ALL) |
-              (1u << DQ_CALL_GIVE_UP));
+    T_NEED_EQ(verdicts, (1u << 0) | (1u << DQ_LIVENESS_PROBE_DEVICE) | (1u << ALL) |
+              (1u << DQ_LIVENESS_GIVE_UP));
 }
 END_TEST
 
 
 static Suite *suite_call(void)
 {
-    return t_suite("call", "verdicts", test_mute, "verdicts", test_few_calls,
+    return t_suite("live", "verdicts", test_mute, "verdicts", test_few_calls,
                    "verdicts", test_answer, "verdicts", test_not_called,
                    "verdicts", test_no_device, "verdicts", test_not_up,
                    "verdicts", test_never, "model", test_model, NULL);

@@ -26,8 +26,8 @@
  *
  * Threads: one. Complexity: O(requests in use).
  */
-#ifndef DQ_REDO_H
-#define DQ_REDO_H
+#ifndef DQ_REPLAY_H
+#define DQ_REPLAY_H
 
 #include "dq.h"
 
@@ -42,11 +42,11 @@ typedef enum {
 } dq_op_kind_t;
 
 typedef enum {
-    DQ_REDO_OVER,
-    DQ_REDO_AGAIN,
-    DQ_REDO_BLANK,
-    DQ_REDO_UNKNOWN
-} dq_redo_t;
+    DQ_REPLAY_DONE,
+    DQ_REPLAY_RESEND,
+    DQ_REPLAY_BLANK,
+    DQ_REPLAY_UNKNOWN
+} dq_replay_t;
 
 /* How a remembered request begins. */
 typedef struct {
@@ -59,7 +59,7 @@ typedef struct {
     uint8_t  *slots;
     size_t   stride;
     uint32_t mask;
-} dq_redo_log_t;
+} dq_replay_log_t;
 
 typedef struct {
     uint32_t over;     /* everything before this id is over                  */
@@ -67,9 +67,9 @@ typedef struct {
     uint32_t messages; /* to be sent again                                   */
     uint32_t had;      /* messages that the peer had                         */
     int      unknown;  /* an atomic whose fate or result is unknown          */
-} dq_redo_plan_t;
+} dq_replay_plan_t;
 
-static inline dq_op_t *dq_redo_slot(const dq_redo_log_t *log, uint32_t id)
+static inline dq_op_t *dq_replay_slot(const dq_replay_log_t *log, uint32_t id)
 {
     return (dq_op_t*)(void*)(log->slots + ((id & log->mask) * log->stride));
 }
@@ -77,16 +77,16 @@ static inline dq_op_t *dq_redo_slot(const dq_redo_log_t *log, uint32_t id)
 const char *dq_op_kind_name(dq_op_kind_t kind);
 
 /* What becomes of a request of this kind; @a is_past as drawn above. */
-dq_redo_t dq_redo_verdict(dq_op_kind_t kind, int is_past);
+dq_replay_t dq_replay_verdict(dq_op_kind_t kind, int is_past);
 
 /* What becomes of the requests from @a retired to before @a posted, if the
  * peer has handed up @a delivered messages. */
-dq_redo_plan_t dq_redo_plan(const dq_redo_log_t *log, uint32_t retired,
-                            uint32_t posted, uint32_t delivered);
+dq_replay_plan_t dq_replay_plan(const dq_replay_log_t *log, uint32_t retired,
+                                uint32_t posted, uint32_t delivered);
 
 /* How many of our messages have completed: the number of the oldest in use, or
  * @a next_seq if none is. */
-uint32_t dq_redo_acked(const dq_redo_log_t *log, uint32_t retired,
-                       uint32_t posted, uint32_t next_seq);
+uint32_t dq_replay_acked(const dq_replay_log_t *log, uint32_t retired,
+                         uint32_t posted, uint32_t next_seq);
 
 #endif

@@ -5,7 +5,7 @@
  * told the rest, and must end as if nothing had happened.
  */
 #include "t_unit.h"
-#include "dq/dq_redo.h"
+#include "dq/dq_replay.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct {
 
 static slot_t slots[SLOTS];
 
-static const dq_redo_log_t redo = {
+static const dq_replay_log_t redo = {
     .slots  = (uint8_t*)slots,
     .stride = sizeof(slots[0]),
     .mask   = SLOTS - 1,
@@ -41,7 +41,7 @@ static uint32_t write_all(const char *letters, uint32_t first, uint32_t *seq_p)
     dq_op_t *op;
 
     for (; *letters != '\0'; letters++) {
-        op       = dq_redo_slot(&redo, first++);
+        op       = dq_replay_slot(&redo, first++);
         op->kind = kind_of(*letters);
         op->seq  = *seq_p;
         *seq_p  += *letters == 'M';
@@ -84,7 +84,7 @@ static const line_t lines[] = {
 START_TEST(test_lines)
 {
     static const uint32_t starts[] = {0, 1000, UINT32_MAX - 1};
-    dq_redo_plan_t plan;
+    dq_replay_plan_t plan;
     const line_t *line;
     uint32_t id, seq, end;
     unsigned i, j;
@@ -95,8 +95,8 @@ START_TEST(test_lines)
             id   = starts[j];
             seq  = starts[2 - j];
             end  = write_all(line->ops, id, &seq);
-            plan = dq_redo_plan(&redo, id, end, starts[2 - j] +
-                                line->delivered);
+            plan = dq_replay_plan(&redo, id, end, starts[2 - j] +
+                                  line->delivered);
             ck_assert_msg((plan.over == id + line->over) &&
                                   (plan.ahead == id + line->ahead) &&
                                   (plan.messages == line->messages) &&
@@ -117,10 +117,10 @@ START_TEST(test_acked)
     uint32_t seq = 10;
     uint32_t end = write_all("WRMM", 5, &seq);
 
-    ck_assert_uint_eq(dq_redo_acked(&redo, 5, end, seq), 10);
-    ck_assert_uint_eq(dq_redo_acked(&redo, 8, end, seq), 11);
-    ck_assert_uint_eq(dq_redo_acked(&redo, end, end, seq), 12);
-    ck_assert_uint_eq(dq_redo_acked(&redo, 5, 7, seq), 12);
+    ck_assert_uint_eq(dq_replay_acked(&redo, 5, end, seq), 10);
+    ck_assert_uint_eq(dq_replay_acked(&redo, 8, end, seq), 11);
+    ck_assert_uint_eq(dq_replay_acked(&redo, end, end, seq), 12);
+    ck_assert_uint_eq(dq_replay_acked(&redo, 5, 7, seq), 12);
 }
 END_TEST
 
@@ -129,22 +129,22 @@ START_TEST(test_verdicts)
 {
     static const struct {
         char      kind;
-        dq_redo_t past, ahead;
+        dq_replay_t past, ahead;
     } table[] = {
-        {'M', DQ_REDO_OVER, DQ_REDO_AGAIN},
-        {'G', DQ_REDO_OVER, DQ_REDO_BLANK},
-        {'W', DQ_REDO_OVER, DQ_REDO_AGAIN},
-        {'R', DQ_REDO_AGAIN, DQ_REDO_AGAIN},
-        {'A', DQ_REDO_UNKNOWN, DQ_REDO_UNKNOWN},
-        {'B', DQ_REDO_OVER, DQ_REDO_BLANK},
+        {'M', DQ_REPLAY_DONE, DQ_REPLAY_RESEND},
+        {'G', DQ_REPLAY_DONE, DQ_REPLAY_BLANK},
+        {'W', DQ_REPLAY_DONE, DQ_REPLAY_RESEND},
+        {'R', DQ_REPLAY_RESEND, DQ_REPLAY_RESEND},
+        {'A', DQ_REPLAY_UNKNOWN, DQ_REPLAY_UNKNOWN},
+        {'B', DQ_REPLAY_DONE, DQ_REPLAY_BLANK},
     };
     unsigned i;
 
     ck_assert_uint_eq(sizeof(table) / sizeof(table[0]), DQ_OP_LAST);
     for (i = 0; i < DQ_OP_LAST; i++) {
-        ck_assert_int_eq(dq_redo_verdict(kind_of(table[i].kind), 1),
+        ck_assert_int_eq(dq_replay_verdict(kind_of(table[i].kind), 1),
                          table[i].past);
-        ck_assert_int_eq(dq_redo_verdict(kind_of(table[i].kind), 0),
+        ck_assert_int_eq(dq_replay_verdict(kind_of(table[i].kind), 0),
                          table[i].ahead);
     }
 }
@@ -162,7 +162,7 @@ typedef struct {
 
 static void peer_do(peer_t *peer, uint32_t id)
 {
-    const dq_op_t *op = dq_redo_slot(&redo, id);
+    const dq_op_t *op = dq_replay_slot(&redo, id);
     uint32_t at;
 
     if (op->kind == DQ_OP_WRITE) {
@@ -184,7 +184,7 @@ START_TEST(test_random)
     static const char letters[] = "MMMWWGRB";
     uint32_t first, seq, end, id, known, retired, cell, at;
     char ops[SLOTS + 1] = {0};
-    dq_redo_plan_t plan;
+    dq_replay_plan_t plan;
     unsigned n, i, loss;
     peer_t peer;
     t_rng_t rng;
@@ -206,21 +206,21 @@ START_TEST(test_random)
 
         for (loss = 0; loss < 3; loss++) {
             /* what is executed of what is on its way; all, the last time */
-            plan  = dq_redo_plan(&redo, retired, end, peer.delivered);
+            plan  = dq_replay_plan(&redo, retired, end, peer.delivered);
             known = (loss == 2) ? end
                                 : plan.over + t_rng_below(&rng, end -
                                                           plan.over + 1);
             T_NEED_EQ(plan.unknown, 0);
             for (id = plan.over; id != known; id++) {
-                if (dq_redo_verdict((dq_op_kind_t)dq_redo_slot(&redo, id)->kind,
-                                    (int32_t)(id - plan.ahead) < 0) ==
-                    DQ_REDO_AGAIN) {
+                if (dq_replay_verdict((dq_op_kind_t)dq_replay_slot(&redo, id)->kind,
+                                      (int32_t)(id - plan.ahead) < 0) ==
+                    DQ_REPLAY_RESEND) {
                     peer_do(&peer, id);
                 }
             }
             retired = plan.over;
             T_NEED((int32_t)(peer.delivered -
-                             dq_redo_acked(&redo, retired, end, seq)) >= 0);
+                             dq_replay_acked(&redo, retired, end, seq)) >= 0);
         }
 
         T_NEED_EQ(peer.delivered, seq);

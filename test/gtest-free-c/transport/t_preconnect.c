@@ -77,7 +77,7 @@ START_TEST(test_messages)
     T_WAIT((stream.got == 300) && (link->zcopies == 0));
     ck_assert_int_eq(link->zcopy_status, UCS_OK);
     t_end_close_all();
-    ck_assert_uint_eq(t_stats_sum("early"), MESSAGES);
+    ck_assert_uint_eq(t_stats_sum("preconnect"), MESSAGES);
 }
 END_TEST
 
@@ -334,8 +334,8 @@ START_TEST(test_endpoint_goes_before_loss)
     ck_assert_int_eq(t_try_send(link, T_ZCOPY, 100), UCS_OK);
     t_link_close(link);
     t_plan_by_command(dies_at_once);
-    T_WAIT((a->errors > 0) || (t_live_sum("losses") > 0));
-    ck_assert_uint_eq(t_live_sum("losses"), 0);
+    T_WAIT((a->errors > 0) || (t_live_sum("qp_failures") > 0));
+    ck_assert_uint_eq(t_live_sum("qp_failures"), 0);
     ck_assert_uint_eq(a->errors, 1);
     ck_assert_uint_eq(stream.got, 0);
 }
@@ -495,8 +495,8 @@ END_TEST
 
 static Suite *suite_early(void)
 {
-    Suite *suite = suite_create("early");
-    TCase *early = t_uct_case("early");
+    Suite *suite = suite_create("preconnect");
+    TCase *early = t_uct_case("preconnect");
     TCase *lost  = t_uct_case("lost");
 
     tcase_add_loop_test(early, test_messages, 0, 2 * T_HOW_LAST);

@@ -5,26 +5,26 @@
  * every look.
  */
 #include "t_unit.h"
-#include "dq/dq_watch.h"
+#include "dq/dq_watchdog.h"
 
 #include <string.h>
 
 enum { LIVES = 300, LOOKS = 200 };
 
-static const dq_watch_bounds_t usual = {.say = 100, .give_up = 300, .ask = 50};
+static const dq_watchdog_bounds_t usual = {.warn = 100, .give_up = 300, .probe = 50};
 
 
 /* A connection with @a posted requests, of which some are over. */
-static dq_watch_seen_t up(uint32_t posted, uint32_t retired, int is_due)
+static dq_watchdog_seen_t up(uint32_t posted, uint32_t retired, int is_due)
 {
-    return (dq_watch_seen_t){.posted = posted, .retired = retired, .is_up = 1,
+    return (dq_watchdog_seen_t){.posted = posted, .retired = retired, .is_up = 1,
                              .is_due = is_due};
 }
 
 
-static unsigned look(dq_watch_t *watch, dq_watch_seen_t seen, uint64_t elapsed)
+static unsigned look(dq_watchdog_t *watchdog, dq_watchdog_seen_t seen, uint64_t elapsed)
 {
-    return dq_watch_look(watch, &usual, &seen, elapsed);
+    return dq_watchdog_sample(watchdog, &usual, &seen, elapsed);
 }
 
 
@@ -32,35 +32,35 @@ static unsigned look(dq_watch_t *watch, dq_watch_seen_t seen, uint64_t elapsed)
 
 START_TEST(test_stuck)
 {
-    dq_watch_t watch;
+    dq_watchdog_t watchdog;
 
-    dq_watch_init(&watch);
+    dq_watchdog_init(&watchdog);
     /*  1 the first look knows nothing of before */
-    ck_assert_uint_eq(look(&watch, up(5, 4, 1), 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, up(5, 4, 1), 1000), 0);
     /*  2 one less than the bound to say */
-    ck_assert_uint_eq(look(&watch, up(5, 4, 1), 99), 0);
+    ck_assert_uint_eq(look(&watchdog, up(5, 4, 1), 99), 0);
     /*  3 the bound */
-    ck_assert_uint_eq(look(&watch, up(5, 4, 1), 1), DQ_WATCH_SAY);
+    ck_assert_uint_eq(look(&watchdog, up(5, 4, 1), 1), DQ_WATCHDOG_WARN);
     /*  4 said once */
-    ck_assert_uint_eq(look(&watch, up(5, 4, 1), 100), 0);
+    ck_assert_uint_eq(look(&watchdog, up(5, 4, 1), 100), 0);
     /*  5 more posts behind it change nothing */
-    ck_assert_uint_eq(look(&watch, up(9, 4, 1), 99), 0);
-    ck_assert_uint_eq(watch.still, 299);
+    ck_assert_uint_eq(look(&watchdog, up(9, 4, 1), 99), 0);
+    ck_assert_uint_eq(watchdog.still, 299);
     /*  6 the bound to give up, and again until somebody does */
-    ck_assert_uint_eq(look(&watch, up(9, 4, 1), 1), DQ_WATCH_GIVE_UP);
-    ck_assert_uint_eq(look(&watch, up(9, 4, 1), 0), DQ_WATCH_GIVE_UP);
+    ck_assert_uint_eq(look(&watchdog, up(9, 4, 1), 1), DQ_WATCHDOG_GIVE_UP);
+    ck_assert_uint_eq(look(&watchdog, up(9, 4, 1), 0), DQ_WATCHDOG_GIVE_UP);
     /*  7 another QP is made: nothing is held against it */
-    ck_assert_uint_eq(look(&watch, (dq_watch_seen_t){.posted  = 9,
+    ck_assert_uint_eq(look(&watchdog, (dq_watchdog_seen_t){.posted  = 9,
                                                      .retired = 4,
                                                      .is_due  = 1}, 500), 0);
-    ck_assert_uint_eq(look(&watch, up(9, 4, 1), 500), 0);
-    ck_assert_uint_eq(look(&watch, up(9, 4, 1), 99), 0);
+    ck_assert_uint_eq(look(&watchdog, up(9, 4, 1), 500), 0);
+    ck_assert_uint_eq(look(&watchdog, up(9, 4, 1), 99), 0);
     /*  8 it may be said again */
-    ck_assert_uint_eq(look(&watch, up(9, 4, 1), 1), DQ_WATCH_SAY);
+    ck_assert_uint_eq(look(&watchdog, up(9, 4, 1), 1), DQ_WATCHDOG_WARN);
     /*  9 one completion, and time begins anew */
-    ck_assert_uint_eq(look(&watch, up(9, 5, 1), 500), 0);
-    ck_assert_uint_eq(look(&watch, up(9, 5, 1), 99), 0);
-    ck_assert_uint_eq(look(&watch, up(9, 5, 1), 1), DQ_WATCH_SAY);
+    ck_assert_uint_eq(look(&watchdog, up(9, 5, 1), 500), 0);
+    ck_assert_uint_eq(look(&watchdog, up(9, 5, 1), 99), 0);
+    ck_assert_uint_eq(look(&watchdog, up(9, 5, 1), 1), DQ_WATCHDOG_WARN);
 }
 END_TEST
 
@@ -68,25 +68,25 @@ END_TEST
 /* What will not complete by itself does not wait, but is pushed. */
 START_TEST(test_silent)
 {
-    dq_watch_seen_t seen = up(5, 0, 0);
-    dq_watch_t watch;
+    dq_watchdog_seen_t seen = up(5, 0, 0);
+    dq_watchdog_t watchdog;
 
     seen.is_silent = 1;
-    dq_watch_init(&watch);
+    dq_watchdog_init(&watchdog);
     /*  1 it may be about to post more */
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
     /*  2 it has come to rest */
-    ck_assert_uint_eq(look(&watch, seen, 10), DQ_WATCH_PUSH);
+    ck_assert_uint_eq(look(&watchdog, seen, 10), DQ_WATCHDOG_MARK);
     /*  3 it has posted more */
     seen.posted = 6;
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
     /*  4 not while it is down, nor at the first look after */
     seen.is_up = 0;
-    ck_assert_uint_eq(look(&watch, seen, 10), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 10), 0);
     seen.is_up = 1;
-    ck_assert_uint_eq(look(&watch, seen, 10), 0);
-    ck_assert_uint_eq(look(&watch, seen, 10), DQ_WATCH_PUSH);
-    ck_assert_uint_eq(watch.still, 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 10), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 10), DQ_WATCHDOG_MARK);
+    ck_assert_uint_eq(watchdog.still, 0);
 }
 END_TEST
 
@@ -94,89 +94,89 @@ END_TEST
 /* Somebody wants to post and may not. */
 START_TEST(test_waiting)
 {
-    dq_watch_seen_t seen = up(5, 5, 0);
-    dq_watch_t watch;
+    dq_watchdog_seen_t seen = up(5, 5, 0);
+    dq_watchdog_t watchdog;
 
-    dq_watch_init(&watch);
+    dq_watchdog_init(&watchdog);
     seen.heard     = 1;
     seen.is_wanted = 1;
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
     seen.heard++;
-    ck_assert_uint_eq(look(&watch, seen, 99), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 99), 0);
     seen.heard++;
-    ck_assert_uint_eq(look(&watch, seen, 1), DQ_WATCH_SAY);
+    ck_assert_uint_eq(look(&watchdog, seen, 1), DQ_WATCHDOG_WARN);
     /*  the question whether its receiver is there is no progress */
     seen.posted  = seen.retired = 8;
-    seen.asked   = 3;
-    watch.is_said = 0;
-    ck_assert_uint_eq(look(&watch, seen, 1), DQ_WATCH_SAY);
+    seen.probes  = 3;
+    watchdog.is_logged = 0;
+    ck_assert_uint_eq(look(&watchdog, seen, 1), DQ_WATCHDOG_WARN);
     seen.posted = seen.retired = 5;
-    seen.asked  = 0;
+    seen.probes = 0;
     /*  it is nothing to give up a queue pair for */
     seen.heard++;
-    ck_assert_uint_eq(look(&watch, seen, 5000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 5000), 0);
     /*  nobody wants it any more */
     seen.heard++;
     seen.is_wanted = 0;
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
     seen.heard++;
     seen.is_wanted = 1;
-    ck_assert_uint_eq(look(&watch, seen, 99), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 99), 0);
     /*  one went */
     seen.posted = seen.retired = 6;
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
     seen.heard++;
-    ck_assert_uint_eq(look(&watch, seen, 99), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 99), 0);
     seen.heard++;
-    ck_assert_uint_eq(look(&watch, seen, 1), DQ_WATCH_SAY);
+    ck_assert_uint_eq(look(&watchdog, seen, 1), DQ_WATCHDOG_WARN);
 }
 END_TEST
 
 
 START_TEST(test_quiet)
 {
-    dq_watch_seen_t seen = up(5, 5, 0);
-    dq_watch_t watch;
+    dq_watchdog_seen_t seen = up(5, 5, 0);
+    dq_watchdog_t watchdog;
 
-    dq_watch_init(&watch);
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
-    ck_assert_uint_eq(look(&watch, seen, 49), 0);
-    ck_assert_uint_eq(look(&watch, seen, 1), DQ_WATCH_ASK);
+    dq_watchdog_init(&watchdog);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 49), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1), DQ_WATCHDOG_PROBE);
     /*  asked again after as long */
-    ck_assert_uint_eq(look(&watch, seen, 49), 0);
-    ck_assert_uint_eq(look(&watch, seen, 1), DQ_WATCH_ASK);
+    ck_assert_uint_eq(look(&watchdog, seen, 49), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1), DQ_WATCHDOG_PROBE);
     /*  a message came */
     seen.heard++;
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
-    ck_assert_uint_eq(look(&watch, seen, 49), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 49), 0);
     /*  a request went, and is under way: that will tell */
     seen.posted++;
     seen.is_due = 1;
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
-    ck_assert_uint_eq(look(&watch, seen, 99), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 99), 0);
     seen.retired++;
     seen.is_due = 0;
-    ck_assert_uint_eq(look(&watch, seen, 1000), 0);
-    ck_assert_uint_eq(look(&watch, seen, 50), DQ_WATCH_ASK);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 50), DQ_WATCHDOG_PROBE);
 }
 END_TEST
 
 
 START_TEST(test_never)
 {
-    const dq_watch_bounds_t never = {0};
-    dq_watch_seen_t seen          = up(5, 4, 1);
-    dq_watch_t watch;
+    const dq_watchdog_bounds_t never = {0};
+    dq_watchdog_seen_t seen          = up(5, 4, 1);
+    dq_watchdog_t watchdog;
     unsigned i;
 
-    dq_watch_init(&watch);
+    dq_watchdog_init(&watchdog);
     seen.is_wanted = 1;
     for (i = 0; i < 100; i++) {
-        ck_assert_uint_eq(dq_watch_look(&watch, &never, &seen, 1u << 30), 0);
+        ck_assert_uint_eq(dq_watchdog_sample(&watchdog, &never, &seen, 1u << 30), 0);
     }
     seen = up(5, 5, 0);
     for (i = 0; i < 100; i++) {
-        ck_assert_uint_eq(dq_watch_look(&watch, &never, &seen, 1u << 30), 0);
+        ck_assert_uint_eq(dq_watchdog_sample(&watchdog, &never, &seen, 1u << 30), 0);
     }
 }
 END_TEST
@@ -185,7 +185,7 @@ END_TEST
 START_TEST(test_period)
 {
     static const struct {
-        dq_watch_bounds_t bounds;
+        dq_watchdog_bounds_t bounds;
         uint64_t          period;
     } cases[] = {
         /*  1 */ {{0, 0, 0}, 1000},
@@ -202,7 +202,7 @@ START_TEST(test_period)
     unsigned i;
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        ck_assert_uint_eq(dq_watch_period(&cases[i].bounds, 5, 1000),
+        ck_assert_uint_eq(dq_watchdog_period(&cases[i].bounds, 5, 1000),
                           cases[i].period);
     }
 }
@@ -212,28 +212,28 @@ END_TEST
 /* ---- A model ---- */
 
 typedef struct {
-    dq_watch_seen_t seen[LOOKS];
+    dq_watchdog_seen_t seen[LOOKS];
     uint64_t        elapsed[LOOKS];
-    unsigned        asked; /* look of the last ASK                           */
+    unsigned        probes; /* look of the last ASK                           */
     int             is_asked;
 } life_t;
 
-typedef int (*same_t)(const dq_watch_seen_t *a, const dq_watch_seen_t *b);
+typedef int (*same_t)(const dq_watchdog_seen_t *a, const dq_watchdog_seen_t *b);
 
-static int same_due(const dq_watch_seen_t *a, const dq_watch_seen_t *b)
+static int same_due(const dq_watchdog_seen_t *a, const dq_watchdog_seen_t *b)
 {
     return a->is_up && b->is_up && a->is_due && (a->retired == b->retired);
 }
 
 
-static int same_wanted(const dq_watch_seen_t *a, const dq_watch_seen_t *b)
+static int same_wanted(const dq_watchdog_seen_t *a, const dq_watchdog_seen_t *b)
 {
     return a->is_up && b->is_up && b->is_wanted &&
-           (a->posted - a->asked == b->posted - b->asked);
+           (a->posted - a->probes == b->posted - b->probes);
 }
 
 
-static int same_quiet(const dq_watch_seen_t *a, const dq_watch_seen_t *b)
+static int same_quiet(const dq_watchdog_seen_t *a, const dq_watchdog_seen_t *b)
 {
     return a->is_up && b->is_up && (a->posted == b->posted) &&
            (a->retired == b->retired) && (a->heard == b->heard);
@@ -265,7 +265,7 @@ static int model_has_said(const life_t *life, unsigned at)
         if ((still == 0) && (waiting == 0)) {
             return 0;
         }
-        if ((still >= usual.say) || (waiting >= usual.say)) {
+        if ((still >= usual.warn) || (waiting >= usual.warn)) {
             return 1;
         }
     }
@@ -275,42 +275,42 @@ static int model_has_said(const life_t *life, unsigned at)
 
 static unsigned model(life_t *life, unsigned at)
 {
-    const dq_watch_seen_t *seen = &life->seen[at];
+    const dq_watchdog_seen_t *seen = &life->seen[at];
     uint64_t still   = model_time(life, at, 0, same_due);
     uint64_t waiting = model_time(life, at, 0, same_wanted);
-    uint64_t quiet   = model_time(life, at, life->is_asked ? life->asked : 0,
+    uint64_t quiet   = model_time(life, at, life->is_asked ? life->probes : 0,
                                   same_quiet);
     unsigned what    = 0;
 
     if ((at > 0) && life->seen[at - 1].is_up && seen->is_up &&
         seen->is_silent && (seen->posted == life->seen[at - 1].posted)) {
-        what |= DQ_WATCH_PUSH;
+        what |= DQ_WATCHDOG_MARK;
     }
-    if (((still >= usual.say) || (waiting >= usual.say)) &&
+    if (((still >= usual.warn) || (waiting >= usual.warn)) &&
         !model_has_said(life, at - 1)) {
-        what |= DQ_WATCH_SAY;
+        what |= DQ_WATCHDOG_WARN;
     }
     if (still >= usual.give_up) {
-        what |= DQ_WATCH_GIVE_UP;
+        what |= DQ_WATCHDOG_GIVE_UP;
     }
-    if ((quiet >= usual.ask) && (seen->posted == seen->retired)) {
-        what          |= DQ_WATCH_ASK;
-        life->asked    = at;
+    if ((quiet >= usual.probe) && (seen->posted == seen->retired)) {
+        what          |= DQ_WATCHDOG_PROBE;
+        life->probes   = at;
         life->is_asked = 1;
     }
     return what;
 }
 
 
-static dq_watch_seen_t some_seen(const dq_watch_seen_t *last, t_rng_t *rng)
+static dq_watchdog_seen_t some_seen(const dq_watchdog_seen_t *last, t_rng_t *rng)
 {
-    dq_watch_seen_t seen = *last;
+    dq_watchdog_seen_t seen = *last;
     uint32_t in_use;
 
     seen.posted  += t_rng_once_in(rng, 4) ? t_rng_below(rng, 3) : 0;
     if (t_rng_once_in(rng, 8)) {
         seen.posted++;
-        seen.asked++;
+        seen.probes++;
     }
     in_use        = seen.posted - seen.retired;
     seen.retired += t_rng_once_in(rng, 6) ? t_rng_below(rng, in_use + 1) : 0;
@@ -331,34 +331,34 @@ static dq_watch_seen_t some_seen(const dq_watch_seen_t *last, t_rng_t *rng)
 START_TEST(test_model)
 {
     unsigned i, at, got, seen_what = 0;
-    dq_watch_seen_t seen;
-    dq_watch_t watch;
+    dq_watchdog_seen_t seen;
+    dq_watchdog_t watchdog;
     life_t life;
     t_rng_t rng;
 
     t_rng_init(&rng, 0x3a7c);
     for (i = 0; i < LIVES; i++) {
         memset(&life, 0, sizeof(life));
-        dq_watch_init(&watch);
+        dq_watchdog_init(&watchdog);
         seen = up(-3u, -3u, 0); /* across the wrap */
         for (at = 0; at < LOOKS; at++) {
             seen             = some_seen(&seen, &rng);
             life.seen[at]    = seen;
             life.elapsed[at] = t_rng_range(&rng, 1, 40);
-            got = look(&watch, seen, life.elapsed[at]);
+            got = look(&watchdog, seen, life.elapsed[at]);
             ck_assert_uint_eq(got, model(&life, at));
             seen_what |= got;
         }
     }
-    ck_assert_uint_eq(seen_what, DQ_WATCH_PUSH | DQ_WATCH_SAY |
-                      DQ_WATCH_GIVE_UP | DQ_WATCH_ASK);
+    ck_assert_uint_eq(seen_what, DQ_WATCHDOG_MARK | DQ_WATCHDOG_WARN |
+                      DQ_WATCHDOG_GIVE_UP | DQ_WATCHDOG_PROBE);
 }
 END_TEST
 
 
 static Suite *suite_watch(void)
 {
-    return t_suite("watch", "verdicts", test_stuck, "verdicts", test_silent,
+    return t_suite("watchdog", "verdicts", test_stuck, "verdicts", test_silent,
                    "verdicts", test_waiting, "verdicts", test_quiet,
                    "verdicts", test_never, "verdicts", test_period, "model",
                    test_model, NULL);
