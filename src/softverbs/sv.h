@@ -2,8 +2,8 @@
 /*
  * The device inside one process.
  *
- * A `node` is this process on the fabric: its shared segment, its keeper
- * thread, and the segments of the peers it talks to. Contexts, made by
+ * A `node` is this process on the fabric: its shared segment, its service
+ * thread thread, and the segments of the peers it talks to. Contexts, made by
  * ibv_open_device(), share the node; the last one closed takes it down.
  *
  * Who does the work. There is no NIC, so the work is done inside the caller's
@@ -11,13 +11,13 @@
  * process_vm_writev(), before it returns; ibv_poll_cq() moves records from the
  * rings of the CQ's queue pairs into RECVs. What could not be done at once
  * (ring full, RNR, no answer) waits on the node's stuck list, which every
- * ibv_poll_cq() pushes on; the keeper thread does it for programs that sleep.
+ * ibv_poll_cq() pushes on; the service thread does it for programs that sleep.
  *
  * Threads. Every verb may be called from any thread. Locks, outermost first:
  *
  *     sv_context.lock     control verbs of a context: counts of objects
  *     ibv_qp.mutex        modify, query and destroy of one QP
- *     sv_node.objects_lock    list of CQs (keeper)
+ *     sv_node.objects_lock    list of CQs (service thread)
  *     sv_cq.rx_lock       receiving on all QPs that receive into this CQ
  *     sv_qp.tx.lock       send queue of one QP, and its connection
  *     sv_node.stuck_lock  stuck list; its holder may only *try* the two above
@@ -95,7 +95,7 @@ struct sv_ah {
     struct ibv_ah base;
     uint8_t       sl;
     bool          global;
-    bool          here; /* see sv_is_here() */
+    bool          is_local; /* see sv_address_is_local() */
 };
 
 struct sv_channel {
@@ -283,7 +283,7 @@ struct sv_swqe {
             uint32_t qpn;
             uint32_t qkey;
             uint8_t  sl;
-            bool     here; /* at an address of this fabric */
+            bool     is_local; /* at an address of this fabric */
         } ud;
     };
     struct ibv_sge sge[]; /* max_sge of them, then max_inline bytes */
@@ -317,12 +317,12 @@ struct sv_tx {
     uint64_t           tail;
     uint64_t           head;    /* last seen */
     uint64_t           prodded_at; /* tail for which the receiver was woken */
-    uint64_t           begged_at;  /* tail at the keeper's last visit */
+    uint64_t           begged_at;  /* tail at the service thread's last visit */
     uint32_t           claimed; /* RECVs used of the peer's own queue */
     uint32_t           credit;  /* RECVs known to be posted there */
     uint32_t           min_len; /* shortest of those */
     bool               declined; /* the receiver fetches nothing */
-    bool               broken;  /* the receiver said what cannot be */
+    bool               broken;  /* the receiver reported an impossible value */
     _Atomic(uint8_t*)  next;    /* where the next record is likely to go; read
                                  * without the lock by the QP's own receiver */
 
@@ -426,38 +426,39 @@ uint64_t sv_now_ns(void);
 uint64_t sv_random(void);
 
 /* One sentence on stderr, "softverbs: ..." */
-void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void sv_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Whether the code at this address is librdmacm's, which can do nothing here: the
- * kernel has no RDMA CM. */
+/* Whether the code at this address is librdmacm's, which can do nothing here:
+ * the kernel has no RDMA CM. */
 bool sv_is_idle_rdmacm(const void *caller);
 
 /* Runs in the child of a fork: the device stays with the parent. */
 void sv_contexts_orphan(void);
 /* An event of the port or the device, for every context of the process. */
-void sv_contexts_raise(enum ibv_event_type type);
+void sv_contexts_post_event(enum ibv_event_type type);
 
 /* ---- where this process is ---- */
 
 /* Looks it up; the others tell what was found. */
-void sv_here_look(void);
-void sv_device_gid(union ibv_gid *gid_p);
+void sv_address_init(void);
+void sv_port_gid(union ibv_gid *gid_p);
 /* Its place in the table, in which there is no other. */
-uint32_t sv_device_gid_index(void);
+uint32_t sv_port_gid_index(void);
 
 /* For each message that arrives: no call. */
 extern _Atomic uint16_t sv_lid;
 
-static inline uint16_t sv_device_lid(void)
+static inline uint16_t sv_port_lid(void)
 {
     return atomic_load_explicit(&sv_lid, memory_order_relaxed);
 }
 
 /* Whether an address is of this fabric. By the GID, if there is one: programs
- * that know Ethernet only leave the LID as it is. What is sent elsewhere is lost. */
-bool sv_is_here(const struct ibv_ah_attr *to);
+ * that know Ethernet only leave the LID as it is. What is sent elsewhere is
+ * lost. */
+bool sv_address_is_local(const struct ibv_ah_attr *to);
 /* Says once what is the matter with one that is not. */
-void sv_here_check(const struct ibv_ah_attr *to);
+void sv_address_check(const struct ibv_ah_attr *to);
 
 /* ---- device ---- */
 
@@ -469,8 +470,8 @@ int sv_query_port(struct ibv_context *context, uint8_t port_num,
 int sv_async_init(struct sv_async *async);
 void sv_async_cleanup(struct sv_async *async);
 /* element NULL: the port. */
-void sv_async_raise(struct sv_context *ctx, enum ibv_event_type type,
-                    void *element);
+void sv_event_post(struct sv_context *ctx, enum ibv_event_type type,
+                   void *element);
 bool sv_event_is_of_port(enum ibv_event_type type);
 /* Before an element goes: forgets its unread events and waits until the read
  * ones are acknowledged. The other arguments are the element's own. */
@@ -482,7 +483,7 @@ void sv_async_forget(struct sv_context *ctx, void *element,
 int sv_cq_bind_channel(struct sv_cq *cq, struct sv_channel *channel);
 void sv_cq_unbind_channel(struct sv_cq *cq);
 /* Sends the hints that others could not. */
-void sv_channels_pay(struct sv_node *node);
+void sv_channels_send_deferred(struct sv_node *node);
 /* Whether the program waits for an event of this CQ. If none can come, it gets
  * one. */
 bool sv_cq_watch(struct sv_cq *cq);
@@ -659,12 +660,13 @@ void sv_tx_disconnect(struct sv_qp *qp);
 void sv_tx_enlist(struct sv_qp *qp);
 
 enum sv_pusher {
-    SV_PUSHER_POLLER, /* a thread of the program */
-    SV_PUSHER_KEEPER, /* the keeper, as the program's threads do not */
-    SV_PUSHER_WATCH   /* the keeper, looking after those that cannot go on */
+    SV_PUSHER_POLLER,  /* a thread of the program */
+    SV_PUSHER_SERVICE, /* the service thread, as the program's threads do not */
+    SV_PUSHER_WATCH    /* the service thread, for those that cannot go on */
 };
 
-/* Tries every QP on the stuck list. The keeper also asks receivers for room. */
+/* Tries every QP on the stuck list. The service thread also asks receivers for
+ * room. */
 void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher);
 void sv_tx_unlist(struct sv_qp *qp);
 

@@ -34,15 +34,15 @@ void sv_async_cleanup(struct sv_async *async)
     close(async->fd);
 }
 
-void sv_async_raise(struct sv_context *ctx, enum ibv_event_type type,
-                    void *element)
+void sv_event_post(struct sv_context *ctx, enum ibv_event_type type,
+                   void *element)
 {
     struct sv_async *async = &ctx->async;
     struct sv_event *event = calloc(1, sizeof(*event));
     uint64_t one           = 1;
 
     if (event == NULL) {
-        sv_say("out of memory, an asynchronous event (%d) is lost", type);
+        sv_log("out of memory, an asynchronous event (%d) is lost", type);
         return;
     }
 
@@ -59,16 +59,16 @@ void sv_async_raise(struct sv_context *ctx, enum ibv_event_type type,
     (void)!write(async->fd, &one, sizeof(one));
 }
 
-/* Where an object keeps the books on its asynchronous events. */
-struct sv_books {
+/* Where an object keeps the counts on its asynchronous events. */
+struct sv_event_counts {
     pthread_mutex_t *mutex;
     pthread_cond_t  *cond;
     uint32_t        *acked;
     uint32_t        *sent;
 };
 
-static bool sv_event_books(const struct ibv_async_event *event,
-                           struct sv_books *books_p)
+static bool sv_event_counts_of(const struct ibv_async_event *event,
+                               struct sv_event_counts *counts_p)
 {
     struct ibv_qp *qp;
     struct ibv_cq *cq;
@@ -77,9 +77,9 @@ static bool sv_event_books(const struct ibv_async_event *event,
     switch (event->event_type) {
     case IBV_EVENT_CQ_ERR:
         cq       = event->element.cq;
-        *books_p = (struct sv_books){&cq->mutex, &cq->cond,
-                                     &cq->async_events_completed,
-                                     &sv_cq(cq)->async_sent};
+        *counts_p = (struct sv_event_counts){&cq->mutex, &cq->cond,
+                                            &cq->async_events_completed,
+                                            &sv_cq(cq)->async_sent};
         return true;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
@@ -90,16 +90,16 @@ static bool sv_event_books(const struct ibv_async_event *event,
     case IBV_EVENT_PATH_MIG_ERR:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
         qp       = event->element.qp;
-        *books_p = (struct sv_books){&qp->mutex, &qp->cond,
-                                     &qp->events_completed,
-                                     &sv_qp(qp)->async_sent};
+        *counts_p = (struct sv_event_counts){&qp->mutex, &qp->cond,
+                                            &qp->events_completed,
+                                            &sv_qp(qp)->async_sent};
         return true;
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
         srq      = event->element.srq;
-        *books_p = (struct sv_books){&srq->mutex, &srq->cond,
-                                     &srq->events_completed,
-                                     &sv_srq(srq)->async_sent};
+        *counts_p = (struct sv_event_counts){&srq->mutex, &srq->cond,
+                                            &srq->events_completed,
+                                            &sv_srq(srq)->async_sent};
         return true;
     default:
         return false; /* of the port or the device: nobody waits */
@@ -127,7 +127,7 @@ SV_EXPORT int ibv_get_async_event(struct ibv_context *context,
                                   struct ibv_async_event *event_p)
 {
     struct sv_async *async = &sv_context(context)->async;
-    struct sv_books books;
+    struct sv_event_counts counts;
     struct sv_event *event;
     uint64_t one;
 
@@ -145,8 +145,8 @@ SV_EXPORT int ibv_get_async_event(struct ibv_context *context,
             }
             /* Counted under this lock, so that a destroy which no longer
              * finds the event in the list knows that it was handed out. */
-            if (sv_event_books(&event->event, &books)) {
-                ++*books.sent;
+            if (sv_event_counts_of(&event->event, &counts)) {
+                ++*counts.sent;
             }
         }
         sv_spin_unlock(&async->lock);
@@ -159,16 +159,16 @@ SV_EXPORT int ibv_get_async_event(struct ibv_context *context,
 
 SV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
-    struct sv_books books;
+    struct sv_event_counts counts;
 
-    if (!sv_event_books(event, &books)) {
+    if (!sv_event_counts_of(event, &counts)) {
         return;
     }
 
-    pthread_mutex_lock(books.mutex);
-    ++*books.acked;
-    pthread_cond_signal(books.cond);
-    pthread_mutex_unlock(books.mutex);
+    pthread_mutex_lock(counts.mutex);
+    ++*counts.acked;
+    pthread_cond_signal(counts.cond);
+    pthread_mutex_unlock(counts.mutex);
 }
 
 /* Takes the events of an element out of the list; returns how many. */

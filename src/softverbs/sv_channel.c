@@ -2,10 +2,10 @@
 /*
  * Completion channels: who is told that a completion came, and how.
  *
- * Whoever puts a completion into an armed CQ, in this process or another, disarms
- * it, counts the event in the CQ's entry, and sends a hint to the channel's socket
- * (sv_wake.c) if none is on its way. Who reads a hint takes one event of its CQ,
- * and sends the hint again if more are due.
+ * Whoever puts a completion into an armed CQ, in this process or another,
+ * disarms it, counts the event in the CQ's entry, and sends a hint to the
+ * channel's socket (sv_wake.c) if none is on its way. Who reads a hint takes
+ * one event of its CQ, and sends the hint again if more are due.
  */
 #include "sv_fault.h"
 
@@ -164,7 +164,7 @@ static void sv_cq_hint_own(struct sv_node *node, uint32_t index)
     pthread_mutex_lock(&node->lock);
     cq = node->cqs[index];
     if ((cq != NULL) && !sv_cq_hint(cq)) {
-        sv_wake_owe(node->head);
+        sv_wake_defer(node->head);
     }
     pthread_mutex_unlock(&node->lock);
 }
@@ -189,7 +189,8 @@ static bool sv_fires(uint64_t state, bool solicited)
     return (armed == SV_ARMED_ANY) || ((armed != SV_ARMED_NO) && solicited);
 }
 
-/* The slow half: the CQ is armed. Only the one who disarms it counts an event. */
+/* The slow half: the CQ is armed. Only the one who disarms it counts an
+ * event. */
 static void sv_cq_fire(struct sv_node *node, struct sv_peer *peer,
                        struct sv_shm_cq *shm, bool solicited)
 {
@@ -220,7 +221,7 @@ void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
 
 /* Those that no hint is on its way for get one more than they need. What does
  * not fit into a channel now is still owed: who reads from it asks us again. */
-void sv_channels_pay(struct sv_node *node)
+void sv_channels_send_deferred(struct sv_node *node)
 {
     struct sv_cq *cq;
     uint32_t i;
@@ -286,14 +287,14 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     sv_heavy_barrier();
     sv_cq_fire_pending(cq);
     if (atomic_load(&node->num_stuck) > 0) {
-        sv_keeper_nudge(node, true);
+        sv_service_wake(node, true);
     }
     return 0;
 }
 
-/* Somebody else has written there: more is due than the program has armed it for,
- * or nothing although it has. Then too many events are better than none. Needs
- * sv_node.lock. */
+/* Somebody else has written there: more is due than the program has armed it
+ * for, or nothing although it has. Then too many events are better than none.
+ * Needs sv_node.lock. */
 static bool sv_cq_is_spoiled(const struct sv_cq *cq, uint64_t state)
 {
     uint32_t due = (state & SV_DUE_MASK) / SV_DUE_ONE;
@@ -321,7 +322,7 @@ static bool sv_cq_take_event(struct sv_cq *cq)
     ++cq->events_sent;
     cq->is_awaited = false;
     if (sv_is_due(rest) && !sv_cq_hint(cq)) {
-        sv_wake_owe(cq->node->head);
+        sv_wake_defer(cq->node->head);
     }
     return true;
 }
@@ -372,7 +373,7 @@ static struct sv_cq *sv_channel_read(struct sv_node *node, int fd)
             return NULL;
         }
         if (atomic_load(&node->head->owed) != 0) {
-            sv_keeper_ring(node->head); /* there is room for more now */
+            sv_doorbell_ring(node->head); /* there is room for more now */
         }
 
         pthread_mutex_lock(&node->lock);

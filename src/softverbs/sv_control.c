@@ -3,8 +3,8 @@
  * Requests to running processes, for the command `daqiri faults`: both ends.
  *
  * Whoever asks writes the request into the process's segment, counts
- * control_asked up and rings; the process's keeper answers there and sets
- * control_answered. A lock on the segment's file lets one ask at a time. A
+ * control_asked up and rings; the process's service thread answers there and
+ * sets control_answered. A lock on the segment's file lets one ask at a time. A
  * request is "set" and a plan, "clear" or "show", an answer "ok" or "no" and
  * text, each with a line's end between.
  */
@@ -177,7 +177,7 @@ static int sv_control_ask(uint8_t *base, const char *request, char *reply,
 
     strcpy(area->request, request);
     atomic_fetch_add(&head->control_asked, 1);
-    sv_keeper_ring(head);
+    sv_doorbell_ring(head);
     if (!sv_control_wait(head, atomic_load(&head->control_asked))) {
         snprintf(reply, size, "it does not answer: it is stopped, or has just "
                  "ended");

@@ -94,13 +94,13 @@ static void sv_context_unlist(struct sv_context *ctx)
     pthread_mutex_unlock(&sv_contexts_mutex);
 }
 
-void sv_contexts_raise(enum ibv_event_type type)
+void sv_contexts_post_event(enum ibv_event_type type)
 {
     struct sv_context *ctx;
 
     pthread_mutex_lock(&sv_contexts_mutex);
     for (ctx = sv_contexts; ctx != NULL; ctx = ctx->next) {
-        sv_async_raise(ctx, type, NULL);
+        sv_event_post(ctx, type, NULL);
     }
     pthread_mutex_unlock(&sv_contexts_mutex);
 }
@@ -217,7 +217,8 @@ static int sv_dead_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
     return EIO;
 }
 
-/* The child has no keeper and no segment: whatever it inherited is dead. */
+/* The child has no service thread and no segment: whatever it inherited is
+ * dead. */
 void sv_contexts_orphan(void)
 {
     struct ibv_context_ops *ops;

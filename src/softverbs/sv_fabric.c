@@ -29,12 +29,12 @@ void sv_heavy_barrier(void)
 }
 
 /* Once: a program that is told ENOMEM may try for a long time. */
-static void sv_say_no_room(void)
+static void sv_log_no_room(void)
 {
-    static atomic_bool said;
+    static atomic_bool logged;
 
-    if (!atomic_exchange(&said, true)) {
-        sv_say(SV_SHM_DIR " is full: %m");
+    if (!atomic_exchange(&logged, true)) {
+        sv_log(SV_SHM_DIR " is full: %m");
     }
     errno = ENOMEM;
 }
@@ -48,7 +48,7 @@ int sv_table_take_at(struct sv_node *node, struct sv_table *table,
         if (fallocate(node->self->fd, 0,
                       table->offset + (uint64_t)page * SV_PAGE,
                       SV_PAGE) != 0) {
-            sv_say_no_room();
+            sv_log_no_room();
             return -1;
         }
         atomic_fetch_or(&table->pages[page / 64], 1ull << (page % 64));
@@ -91,7 +91,7 @@ int sv_ring_reserve(struct sv_peer *peer, uint32_t index)
 
     /* A sender that cannot have the large ring makes do with the small one. */
     if ((ret != 0) && peer->self) {
-        sv_say_no_room();
+        sv_log_no_room();
     }
     return ret;
 }

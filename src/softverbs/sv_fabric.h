@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fabric: this process's node, its shared segment, its keeper thread, and
+ * The fabric: this process's node, its shared segment, its service thread, and
  * the mapped segments of its peers. Who may touch what in a segment is in
  * sv_wire.h, the order of locks in sv.h.
  */
@@ -93,13 +93,13 @@ struct sv_node {
     struct sv_cq           *all_cqs;   /* list through sv_cq.next */
     struct sv_qp          **qps;       /* by index of QP entry */
 
-    pthread_t               keeper;
-    clockid_t               keeper_clock; /* its processor time */
-    _Atomic uint32_t        keeper_sleeps;
-    atomic_bool             keeper_urgent;
+    pthread_t               service_thread;
+    clockid_t               service_clock; /* its processor time */
+    _Atomic uint32_t        service_sleeps;
+    atomic_bool             service_urgent;
     _Atomic uint32_t        pushes;      /* of the stuck list, by pollers */
-    uint32_t                pushes_seen; /* keeper's own */
-    atomic_bool             keeper_stop;
+    uint32_t                pushes_seen; /* service thread's own */
+    atomic_bool             service_stop;
     struct robust_list_head robust;
 };
 
@@ -115,17 +115,17 @@ uint64_t sv_pid_namespace(void);
  * names of channels whose segment is not there. */
 void sv_segment_sweep(void);
 /* Takes the first free slot: fills in node->path and node->slot. Descriptor,
- * or -1 and errno. The segment stays locked until sv_segment_born(): its head
+ * or -1 and errno. The segment stays locked until sv_segment_unlock(): its head
  * says now whose it is. */
 int sv_segment_create(struct sv_node *node);
-void sv_segment_born(int fd);
+void sv_segment_unlock(int fd);
 /* Takes the name away, unless it is by now another segment's: whoever could not
  * tell from its head that we live may have swept ours away. */
 void sv_segment_unlink(int fd, const char *path);
 uint8_t *sv_segment_map(int fd);
 /* The device and the inode of the folder that this user's segments are found
  * in. */
-void sv_segment_where(uint64_t *device_p, uint64_t *inode_p);
+void sv_segment_folder_id(uint64_t *device_p, uint64_t *inode_p);
 /* The segment in a slot, if this user has a file of the right size there. Whose
  * it is, and whether he lives, is not looked at. Descriptor, or -1. Waits for
  * nobody. `path`, which has SV_PATH_BYTES, is where it was looked for last. */
@@ -141,7 +141,7 @@ struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot,
 void sv_peer_destroy(struct sv_peer *peer);
 
 /* The segment behind a slot, or NULL and errno: ENOENT if nobody is there, or
- * not for us; else what this process lacks, which has been said then. */
+ * not for us; else what this process lacks, which has been logged then. */
 struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot);
 /* Whether this process has what it takes to reach whoever is there: 0, also if
  * nobody is, or an errno. */
@@ -267,18 +267,18 @@ void sv_wake_unlink(const struct sv_node *node, uint64_t name);
 void sv_wake_peer(const struct sv_node *node, struct sv_peer *peer,
                   uint64_t name, uint32_t index);
 /* The owner of this head has something due that it has not been told of. */
-void sv_wake_owe(struct sv_shm_head *head);
+void sv_wake_defer(struct sv_shm_head *head);
 
-/* ---- keeper: the thread of the node ---- */
+/* ---- service thread: the thread of the node ---- */
 
-int sv_keeper_start(struct sv_node *node);
-void sv_keeper_stop(struct sv_node *node);
+int sv_service_start(struct sv_node *node);
+void sv_service_stop(struct sv_node *node);
 
-/* Makes the keeper of a node look around. */
-void sv_keeper_ring(struct sv_shm_head *head);
+/* Makes the service thread of a node look around. */
+void sv_doorbell_ring(struct sv_shm_head *head);
 
 /* There is something on the stuck list. urgent: the program is about to sleep,
  * so it will not push the list itself. */
-void sv_keeper_nudge(struct sv_node *node, bool urgent);
+void sv_service_wake(struct sv_node *node, bool urgent);
 
 #endif

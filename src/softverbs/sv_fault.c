@@ -125,7 +125,7 @@ static struct sv_fault_qp *sv_fault_qp_new(struct sv_faults *faults)
     struct sv_fault_qp *f = calloc(1, sizeof(*f));
 
     if (f == NULL) {
-        sv_say("out of memory, a queue pair is without its faults");
+        sv_log("out of memory, a queue pair is without its faults");
         return NULL;
     }
     atomic_fetch_add(&faults->refs, 1);

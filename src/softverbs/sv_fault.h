@@ -109,11 +109,11 @@ void sv_fault_reset(struct sv_qp *qp);
  * rx_lock. */
 int sv_fault_receive(struct sv_qp *qp);
 
-/* What is due by time, for the keeper. For how long it may sleep, in `pause`,
- * or NULL: until it is rung. */
+/* What is due by time, for the service thread. For how long it may sleep, in
+ * `pause`, or NULL: until it is rung. */
 const struct timespec *sv_fault_tick(struct sv_node *node,
                                      struct timespec *pause);
-/* Answers whoever has written a request into our segment (keeper). */
+/* Answers whoever has written a request into our segment (service thread). */
 void sv_control_answer(struct sv_node *node);
 
 bool sv_fault_link_is_down(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the environment says of faults. Whatever is wrong is said. */
+/* What the environment says of faults. Whatever is wrong is logged. */
 #include "sv_fault.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ int sv_fault_env_process(uint32_t *process_p)
             return 0;
         }
         if (i == 0) {
-            sv_say(SV_FAULT_ENV_PROCESS "=%.40s is not a whole number from 0 "
+            sv_log(SV_FAULT_ENV_PROCESS "=%.40s is not a whole number from 0 "
                    "to 1000000", text);
             return -1;
         }
@@ -47,7 +47,7 @@ static char *sv_fault_read_file(const char *path)
 
     file = fopen(path, "re");
     if ((text == NULL) || (file == NULL)) {
-        sv_say(SV_FAULT_ENV_PLAN ": cannot read %s: %m", path);
+        sv_log(SV_FAULT_ENV_PLAN ": cannot read %s: %m", path);
         free(text);
         if (file != NULL) {
             fclose(file);
@@ -57,7 +57,7 @@ static char *sv_fault_read_file(const char *path)
 
     used = fread(text, 1, SV_PLAN_BYTES, file);
     if (ferror(file) || (strlen(text) != used)) {
-        sv_say(SV_FAULT_ENV_PLAN ": %s is not a file of text", path);
+        sv_log(SV_FAULT_ENV_PLAN ": %s is not a file of text", path);
         free(text);
         text = NULL;
     }
@@ -80,7 +80,7 @@ struct sv_faults *sv_fault_env_plan(const char *plan, uint32_t process)
 
     faults = sv_faults_new((text != NULL) ? text : plan, process, why);
     if (faults == NULL) {
-        sv_say(SV_FAULT_ENV_PLAN "%s%.200s: %s",
+        sv_log(SV_FAULT_ENV_PLAN "%s%.200s: %s",
                (text != NULL) ? ", file " : "",
                (text != NULL) ? plan + 1 : "", why);
     }

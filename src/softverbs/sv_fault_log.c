@@ -18,27 +18,27 @@ static struct {
     int            fd;
     uint32_t       index; /* of the last decision */
     unsigned       plans;
-} sv_log = {.fd = STDERR_FILENO};
+} sv_fault_log = {.fd = STDERR_FILENO};
 
 /* One line, in one write, so that processes may share a file. People who read
  * it on a terminal are told what it is. */
-static void sv_log_line(const char *what, const char *format, ...)
+static void sv_fault_log_line(const char *what, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void sv_log_line(const char *what, const char *format, ...)
+static void sv_fault_log_line(const char *what, const char *format, ...)
 {
     char line[SV_WHY_BYTES + 128];
     va_list ap;
     int used;
 
     used = snprintf(line, sizeof(line), "%s%s",
-                    (sv_log.fd == STDERR_FILENO) ? "softverbs: " : "",
-                    (sv_log.fd == STDERR_FILENO) ? what : "");
+                    (sv_fault_log.fd == STDERR_FILENO) ? "softverbs: " : "",
+                    (sv_fault_log.fd == STDERR_FILENO) ? what : "");
     va_start(ap, format);
     vsnprintf(line + used, sizeof(line) - used - 1, format, ap);
     va_end(ap);
     strcat(line, "\n");
-    (void)!write(sv_log.fd, line, strlen(line));
+    (void)!write(sv_fault_log.fd, line, strlen(line));
 }
 
 void sv_fault_log_decision(const struct sv_faults *faults, unsigned rule,
@@ -47,27 +47,28 @@ void sv_fault_log_decision(const struct sv_faults *faults, unsigned rule,
     char text[SV_WHY_BYTES];
 
     sv_rule_print(&faults->plan.rules[rule], text);
-    sv_spin_lock(&sv_log.lock);
-    sv_log_line("fault ", "%u %s%sn=%llu rule %u: %s", ++sv_log.index, where,
-                (*where != '\0') ? " " : "", (unsigned long long)n, rule + 1,
-                text);
-    sv_spin_unlock(&sv_log.lock);
+    sv_spin_lock(&sv_fault_log.lock);
+    sv_fault_log_line("fault ", "%u %s%sn=%llu rule %u: %s",
+                      ++sv_fault_log.index, where, (*where != '\0') ? " " : "",
+                      (unsigned long long)n, rule + 1, text);
+    sv_spin_unlock(&sv_fault_log.lock);
 }
 
 void sv_fault_log_plan(const struct sv_faults *faults)
 {
-    sv_spin_lock(&sv_log.lock);
-    sv_log_line("faults on purpose: ", "# plan %u of process %u (pid %d): "
-                "rules %u, seed %llu", ++sv_log.plans, faults->process,
-                getpid(), faults->plan.num_rules,
-                (unsigned long long)faults->plan.seed);
-    sv_spin_unlock(&sv_log.lock);
+    sv_spin_lock(&sv_fault_log.lock);
+    sv_fault_log_line("faults on purpose: ",
+                      "# plan %u of process %u (pid %d): rules %u, seed %llu",
+                      ++sv_fault_log.plans, faults->process, getpid(),
+                      faults->plan.num_rules,
+                      (unsigned long long)faults->plan.seed);
+    sv_spin_unlock(&sv_fault_log.lock);
 }
 
 /* What another user may have put into this place is neither followed nor waited
  * for. A device, as /dev/null is one, nobody but root makes. NULL, or what is
  * wrong with it. */
-static const char *sv_log_refuses(int fd)
+static const char *sv_fault_log_refuses(int fd)
 {
     struct stat st;
 
@@ -86,7 +87,7 @@ static const char *sv_log_refuses(int fd)
     return (st.st_nlink > 1) ? "it has another name, too" : NULL;
 }
 
-static const char *sv_log_why(int error)
+static const char *sv_fault_log_why(int error)
 {
     switch (error) {
     case ELOOP:
@@ -115,15 +116,15 @@ int sv_fault_log_open(const char *pattern, uint32_t process)
 
     fd  = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW |
                O_NONBLOCK, 0666);
-    why = (fd < 0) ? sv_log_why(errno) : sv_log_refuses(fd);
+    why = (fd < 0) ? sv_fault_log_why(errno) : sv_fault_log_refuses(fd);
     if (why != NULL) {
-        sv_say(SV_FAULT_ENV_LOG ": cannot write %s: %s", path, why);
+        sv_log(SV_FAULT_ENV_LOG ": cannot write %s: %s", path, why);
         if (fd >= 0) {
             close(fd);
         }
         return -1;
     }
-    sv_log.fd = fd;
+    sv_fault_log.fd = fd;
     return 0;
 }
 
@@ -131,19 +132,19 @@ uint32_t sv_fault_log_index(void)
 {
     uint32_t index;
 
-    sv_spin_lock(&sv_log.lock);
-    index = sv_log.index;
-    sv_spin_unlock(&sv_log.lock);
+    sv_spin_lock(&sv_fault_log.lock);
+    index = sv_fault_log.index;
+    sv_spin_unlock(&sv_fault_log.lock);
     return index;
 }
 
 void sv_fault_log_orphan(void)
 {
-    sv_log.index = 0;
-    sv_log.plans = 0;
-    atomic_store(&sv_log.lock.held, false);
-    if (sv_log.fd != STDERR_FILENO) {
-        close(sv_log.fd);
-        sv_log.fd = STDERR_FILENO;
+    sv_fault_log.index = 0;
+    sv_fault_log.plans = 0;
+    atomic_store(&sv_fault_log.lock.held, false);
+    if (sv_fault_log.fd != STDERR_FILENO) {
+        close(sv_fault_log.fd);
+        sv_fault_log.fd = STDERR_FILENO;
     }
 }

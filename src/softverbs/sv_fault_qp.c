@@ -83,7 +83,7 @@ static void sv_fault_kill_remote(struct sv_qp *qp, bool event)
     atomic_store(&tx->rem->fault, event ? SV_KILL_FATAL : SV_KILL_QUIETLY);
     atomic_store(&tx->peer->head->faults, 1);
     sv_tx_leave(tx);
-    sv_keeper_ring(tx->peer->head);
+    sv_doorbell_ring(tx->peer->head);
 }
 
 static struct sv_cq *sv_fault_cq(struct sv_qp *qp, const struct sv_rule *rule)
@@ -97,16 +97,16 @@ static void sv_fault_raise(struct sv_qp *qp, enum ibv_event_type type)
 {
     switch (type) {
     case IBV_EVENT_CQ_ERR:
-        sv_async_raise(qp->ctx, type, qp->base.send_cq);
+        sv_event_post(qp->ctx, type, qp->base.send_cq);
         break;
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
         if (qp->base.srq != NULL) {
-            sv_async_raise(qp->ctx, type, qp->base.srq);
+            sv_event_post(qp->ctx, type, qp->base.srq);
         }
         break;
     default:
-        sv_async_raise(qp->ctx, type, qp);
+        sv_event_post(qp->ctx, type, qp);
         break;
     }
 }
@@ -134,7 +134,7 @@ void sv_fault_strike_globally(struct sv_node *node, const struct sv_rule *rule)
     } else if (rule->fault == SV_FAULT_GID_MOVE) {
         sv_fault_gid_move();
     } else {
-        sv_contexts_raise(rule->value[SV_KEY_TYPE]);
+        sv_contexts_post_event(rule->value[SV_KEY_TYPE]);
     }
 }
 
@@ -164,7 +164,7 @@ bool sv_fault_strike(struct sv_qp *qp, const struct sv_rule *rule)
         return false;
     }
     if (event) {
-        sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+        sv_event_post(qp->ctx, IBV_EVENT_QP_FATAL, qp);
     }
     return true;
 }
@@ -287,7 +287,7 @@ static int sv_fault_hold(struct sv_qp *qp, struct sv_swqe *wqe)
     f->held_by    = f->deal.hold_by;
     f->held_until = sv_now_ns() + SV_HOLD_NS;
     atomic_fetch_add(&sv_fault_num_held, 1);
-    sv_keeper_ring(qp->node->head);
+    sv_doorbell_ring(qp->node->head);
     return 0;
 }
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* How often the keeper looks while a datagram is held back. */
+/* How often the service thread looks while a datagram is held back. */
 #define SV_HELD_TICK_NS   1000000u
 
 _Atomic uint32_t sv_fault_num_held;
@@ -29,16 +29,16 @@ void sv_fault_link_down(struct sv_node *node, uint64_t ns)
 
     if (atomic_exchange(&sv_link_up_at, up_at) == 0) {
         atomic_fetch_or(&node->head->life, SV_LIFE_LINK_DOWN);
-        sv_contexts_raise(IBV_EVENT_PORT_ERR);
+        sv_contexts_post_event(IBV_EVENT_PORT_ERR);
     }
-    sv_keeper_ring(node->head);
+    sv_doorbell_ring(node->head);
 }
 
 void sv_fault_link_up(struct sv_node *node)
 {
     if (atomic_exchange(&sv_link_up_at, 0) != 0) {
         atomic_fetch_and(&node->head->life, ~SV_LIFE_LINK_DOWN);
-        sv_contexts_raise(IBV_EVENT_PORT_ACTIVE);
+        sv_contexts_post_event(IBV_EVENT_PORT_ACTIVE);
     }
 }
 
@@ -50,10 +50,10 @@ uint32_t sv_fault_gid_changes(void)
 void sv_fault_gid_change(void)
 {
     atomic_fetch_add(&sv_gid_changes, 1);
-    sv_contexts_raise(IBV_EVENT_GID_CHANGE);
+    sv_contexts_post_event(IBV_EVENT_GID_CHANGE);
 }
 
-uint32_t sv_device_gid_index(void)
+uint32_t sv_port_gid_index(void)
 {
     return atomic_load(&sv_gid_moves) % SV_GID_PLACES;
 }
@@ -61,7 +61,7 @@ uint32_t sv_device_gid_index(void)
 void sv_fault_gid_move(void)
 {
     atomic_fetch_add(&sv_gid_moves, 1);
-    sv_contexts_raise(IBV_EVENT_GID_CHANGE);
+    sv_contexts_post_event(IBV_EVENT_GID_CHANGE);
 }
 
 void sv_fault_link_reset(void)

@@ -92,7 +92,7 @@ static bool sv_transition_is_legal(enum ibv_qp_type type, unsigned from,
 static bool sv_av_is_legal(const struct ibv_ah_attr *av)
 {
     return (av->port_num == 1) &&
-           (!av->is_global || (av->grh.sgid_index == sv_device_gid_index()));
+           (!av->is_global || (av->grh.sgid_index == sv_port_gid_index()));
 }
 
 /* Values that the device cannot take, whatever the state. */
@@ -294,21 +294,21 @@ void sv_qp_remote_fault(struct sv_qp *qp)
     if ((fault != 0) && qp->rx.open) {
         sv_qp_to_err(qp);
         if (fault != SV_KILL_QUIETLY) {
-            sv_async_raise(qp->ctx, sv_fault_event(fault), qp);
+            sv_event_post(qp->ctx, sv_fault_event(fault), qp);
         }
     }
     sv_cq_rx_unlock(cq);
 }
 
 /* What a device would have no room for, it says now; and what no device can do
- * in the end is said, too. 0 or an errno. */
+ * in the end is logged, too. 0 or an errno. */
 static int sv_qp_check_peer(const struct sv_qp *qp,
                             const struct ibv_qp_attr *attr, int mask)
 {
     if (mask & IBV_QP_AV) {
-        sv_here_check(&attr->ah_attr);
+        sv_address_check(&attr->ah_attr);
     }
-    return ((mask & IBV_QP_DEST_QPN) && sv_is_here(&attr->ah_attr)) ?
+    return ((mask & IBV_QP_DEST_QPN) && sv_address_is_local(&attr->ah_attr)) ?
            sv_peer_check(qp->node, sv_qpn_slot(attr->dest_qp_num)) : 0;
 }
 

@@ -13,8 +13,9 @@
  * RECV names, and look at the keys each time that they take it. So taking each
  * lock once is enough to know that they have stopped.
  *
- * Registration pins what it names, on hardware. Here the pages of a buffer are made then,
- * if they were never touched: whoever registers it expects no fault at the first message.
+ * Registration pins what it names, on hardware. Here the pages of a buffer are
+ * made then, if they were never touched: whoever registers it expects no fault
+ * at the first message.
  */
 #include "sv_fault.h"
 
@@ -48,20 +49,20 @@ static bool sv_range_is_mapped(const void *addr, size_t length)
     return (length == 0) || (msync((void*)start, end - start, MS_ASYNC) == 0);
 }
 
-/* What is larger than this was filled by its user before, or is kept for a day that
- * may not come: it is not ours to take so much memory from the machine. */
-#define SV_MAKE_MAX (16ul << 20)
+/* What is larger than this was filled by its user before, or is kept for a day
+ * that may not come: it is not ours to take so much memory from the machine. */
+#define SV_POPULATE_MAX (16ul << 20)
 
-/* The kernel may be too old to be asked (before 5.14), or the memory of a kind that
- * cannot be made: then it comes with the first use, as ever. */
-static void sv_range_make(void *addr, size_t length, unsigned access)
+/* The kernel may be too old to be asked (before 5.14), or the memory of a kind
+ * that cannot be made: then it comes with the first use, as ever. */
+static void sv_range_populate(void *addr, size_t length, unsigned access)
 {
     uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(SV_PAGE - 1);
     int advice      = ((access & IBV_ACCESS_LOCAL_WRITE) != 0)
                               ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     int saved       = errno;
 
-    if ((length > 0) && (length <= SV_MAKE_MAX)) {
+    if ((length > 0) && (length <= SV_POPULATE_MAX)) {
         (void)madvise((void*)start, (uintptr_t)addr + length - start, advice);
     }
     errno = saved;
@@ -117,7 +118,7 @@ static struct ibv_mr *sv_mr_reg(struct ibv_pd *pd, void *addr, size_t length,
         return NULL;
     }
 
-    sv_range_make(addr, length, access);
+    sv_range_populate(addr, length, access);
     mr = calloc(1, sizeof(*mr));
     if (mr == NULL) {
         return NULL;
@@ -223,7 +224,7 @@ SV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
     if ((region->access & ~IBV_ACCESS_LOCAL_WRITE) != 0) {
         sv_heavy_barrier();
         if (!sv_wait_for_senders(node)) {
-            sv_say("memory cannot be deregistered: a process that is stopped "
+            sv_log("memory cannot be deregistered: a process that is stopped "
                    "is in the middle of a transfer");
             return EBUSY;
         }

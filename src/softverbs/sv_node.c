@@ -81,7 +81,7 @@ static int sv_node_fill_head(struct sv_node *node)
     head->pid_ns      = sv_pid_namespace();
     head->needs_fence = !sv_barrier_init();
     if (sv_process_stat(head->pid, &state, &head->start_time) != 0) {
-        sv_say("cannot read /proc/%d/stat: %m", head->pid);
+        sv_log("cannot read /proc/%d/stat: %m", head->pid);
         errno = ENODEV;
         return -1;
     }
@@ -103,7 +103,7 @@ static int sv_node_check_limit(void)
         (limit.rlim_cur == RLIM_INFINITY) || (limit.rlim_cur >= SV_SEG_BYTES)) {
         return 0;
     }
-    sv_say("no room for a segment: this process may write files of %llu KiB "
+    sv_log("no room for a segment: this process may write files of %llu KiB "
            "(ulimit -f), and a segment is a file of %llu KiB, most of it holes",
            (unsigned long long)(limit.rlim_cur >> 10),
            (unsigned long long)(SV_SEG_BYTES >> 10));
@@ -117,19 +117,19 @@ static int sv_node_map(struct sv_node *node, int fd)
     uint8_t *base;
 
     if (ftruncate(fd, SV_SEG_BYTES) != 0) {
-        sv_say("cannot size %s: %m", node->path);
+        sv_log("cannot size %s: %m", node->path);
         return -1;
     }
 
     if (fallocate(fd, 0, 0, SV_PAGE) != 0) {
-        sv_say("no room for a segment in " SV_SHM_DIR ": %m");
+        sv_log("no room for a segment in " SV_SHM_DIR ": %m");
         errno = ENOMEM;
         return -1;
     }
 
     base = sv_segment_map(fd);
     if (base == NULL) {
-        sv_say("cannot map %s: %m", node->path);
+        sv_log("cannot map %s: %m", node->path);
         return -1;
     }
 
@@ -158,7 +158,7 @@ static struct sv_node *sv_node_new(void)
         return NULL;
     }
 
-    sv_here_look();
+    sv_address_init();
     node->serial = sv_random();
     pthread_mutex_init(&node->lock, NULL);
     pthread_mutex_init(&node->objects_lock, NULL);
@@ -176,7 +176,7 @@ static struct sv_node *sv_node_new(void)
         (sv_wake_open(node) != 0)) {
         goto err_unmap;
     }
-    if (sv_keeper_start(node) != 0) {
+    if (sv_service_start(node) != 0) {
         goto err_wake;
     }
 
@@ -184,7 +184,7 @@ static struct sv_node *sv_node_new(void)
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     sv_fault_join(node);
     atomic_store(&node->head->ready, 1);
-    sv_segment_born(node->self->fd);
+    sv_segment_unlock(node->self->fd);
     return node;
 
 err_wake:
@@ -247,7 +247,7 @@ void sv_node_put(struct sv_node *node)
     }
 
     sv_node = NULL;
-    sv_keeper_stop(node);
+    sv_service_stop(node);
     sv_fault_leave(node);
     sv_channels_unlink(node);
     sv_segment_unlink(node->self->fd, node->path);

@@ -58,7 +58,7 @@ SV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
         return NULL;
     }
     if ((attr->port_num != 1) ||
-        (attr->is_global && (attr->grh.sgid_index != sv_device_gid_index()))) {
+        (attr->is_global && (attr->grh.sgid_index != sv_port_gid_index()))) {
         errno = EINVAL;
         return NULL;
     }
@@ -78,8 +78,8 @@ SV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
     ah->base.pd      = pd;
     ah->sl           = attr->sl;
     ah->global       = attr->is_global;
-    ah->here         = sv_is_here(attr);
-    sv_here_check(attr);
+    ah->is_local     = sv_address_is_local(attr);
+    sv_address_check(attr);
     atomic_fetch_add(&sv_pd(pd)->users, 1);
     return &ah->base;
 }
@@ -105,7 +105,7 @@ SV_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
     if ((wc->wc_flags & IBV_WC_GRH) != 0) {
         attr->is_global      = 1;
         attr->grh.dgid       = grh->sgid;
-        attr->grh.sgid_index = sv_device_gid_index();
+        attr->grh.sgid_index = sv_port_gid_index();
         attr->grh.hop_limit  = 0xff;
     }
     return 0;

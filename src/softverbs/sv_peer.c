@@ -46,15 +46,15 @@ void sv_peer_destroy(struct sv_peer *peer)
 
 /* Process numbers of another namespace mean somebody else here, or nobody; the
  * device needs them to copy, to wake, and to know who is dead. */
-static bool sv_peer_is_near(const struct sv_shm_head *head)
+static bool sv_peer_shares_pid_ns(const struct sv_shm_head *head)
 {
-    static atomic_bool said;
+    static atomic_bool logged;
 
     if (head->pid_ns == sv_pid_namespace()) {
         return true;
     }
-    if (!atomic_exchange(&said, true)) {
-        sv_say("process %d is in another PID namespace and cannot be reached; "
+    if (!atomic_exchange(&logged, true)) {
+        sv_log("process %d is in another PID namespace and cannot be reached; "
                "run both in one (docker run --pid ...)", head->pid);
     }
     return false;
@@ -64,10 +64,10 @@ static bool sv_peer_is_near(const struct sv_shm_head *head)
  * would be lost, and nobody could tell why. */
 static struct sv_peer *sv_peer_refuse(int error)
 {
-    static atomic_bool said;
+    static atomic_bool logged;
 
-    if (!atomic_exchange(&said, true)) {
-        sv_say("another process cannot be reached: its segment cannot be %s: "
+    if (!atomic_exchange(&logged, true)) {
+        sv_log("another process cannot be reached: its segment cannot be %s: "
                "%s; for itself and for each process that it talks to a process "
                "needs %u MiB of address space (ulimit -v), one mapping and one "
                "file (ulimit -n)",
@@ -78,7 +78,7 @@ static struct sv_peer *sv_peer_refuse(int error)
     return NULL;
 }
 
-static struct sv_peer *sv_peer_nobody(void)
+static struct sv_peer *sv_peer_absent(void)
 {
     errno = ENOENT;
     return NULL;
@@ -98,7 +98,7 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     fd = sv_segment_open(slot, path);
     if (fd < 0) {
         return ((errno == EMFILE) || (errno == ENFILE) || (errno == ENOMEM)) ?
-                       sv_peer_refuse(errno) : sv_peer_nobody();
+                       sv_peer_refuse(errno) : sv_peer_absent();
     }
 
     if ((fstat(fd, &st) != 0) || (st.st_blocks == 0)) {
@@ -114,7 +114,7 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     head = (struct sv_shm_head*)base;
     if ((atomic_load(&head->ready) == 0) || (head->magic != SV_MAGIC) ||
         (head->version != SV_VERSION) || (head->slot != slot) ||
-        !sv_peer_is_near(head)) {
+        !sv_peer_shares_pid_ns(head)) {
         goto err_unmap;
     }
 
@@ -133,7 +133,7 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     if (!sv_peer_alive(peer) || (peer->pid == node->self->pid) ||
         !sv_process_lives(peer->pid, peer->start_time)) {
         sv_peer_destroy(peer);
-        return sv_peer_nobody();
+        return sv_peer_absent();
     }
     return peer;
 
@@ -141,7 +141,7 @@ err_unmap:
     munmap(base, SV_SEG_BYTES);
 err_close:
     close(fd);
-    return sv_peer_nobody();
+    return sv_peer_absent();
 }
 
 struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot)

@@ -26,7 +26,8 @@
 #include <limits.h>
 
 /* Empty polls in a row before the CPU is offered to others. The peer may need
- * this very CPU to send what we poll for; with a CPU each, 128 costs nothing. */
+ * this very CPU to send what we poll for; with a CPU each, 128 costs
+ * nothing. */
 #define SV_POLL_YIELD    128
 
 /* ---- putting in ---- */
@@ -40,7 +41,7 @@ static inline bool sv_cq_is_dead(const struct sv_cq *cq)
 static void sv_cq_die(struct sv_cq *cq)
 {
     if (atomic_exchange(&cq->room, 0) != 0) {
-        sv_async_raise(sv_context(cq->base.context), IBV_EVENT_CQ_ERR, cq);
+        sv_event_post(sv_context(cq->base.context), IBV_EVENT_CQ_ERR, cq);
     }
 }
 
@@ -52,7 +53,8 @@ void sv_cq_overrun(struct sv_cq *cq)
 }
 
 /* Into the ring. Needs lock. False: overrun. The CQ is dead from then on, as
- * that of a real device: what it holds can be polled, nothing comes any more. */
+ * that of a real device: what it holds can be polled, nothing comes any
+ * more. */
 static bool sv_cq_append(struct sv_cq *cq, const struct sv_cqe *cqe)
 {
     uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
@@ -68,7 +70,7 @@ static bool sv_cq_append(struct sv_cq *cq, const struct sv_cqe *cqe)
     return true;
 }
 
-static void sv_cq_tell(struct sv_cq *cq, enum sv_notify notify)
+static void sv_cq_post_event(struct sv_cq *cq, enum sv_notify notify)
 {
     if ((notify != SV_NOTIFY_NONE) && (cq->index != 0)) {
         sv_cq_notify(cq->node, cq->node->self, cq->shm,
@@ -85,7 +87,7 @@ bool sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe,
     fits = sv_cq_append(cq, cqe);
     sv_spin_unlock(&cq->lock);
     if (sv_likely(fits)) {
-        sv_cq_tell(cq, notify);
+        sv_cq_post_event(cq, notify);
     }
     return fits;
 }
@@ -114,7 +116,7 @@ void sv_cq_flush(struct sv_cq *cq)
         sv_spin_unlock(&cq->lock);
     }
     cq->batch_notify = SV_NOTIFY_NONE;
-    sv_cq_tell(cq, notify);
+    sv_cq_post_event(cq, notify);
 }
 
 /* The QPs whose completions were lost die of it. */
@@ -377,7 +379,7 @@ void sv_cq_fire_pending(struct sv_cq *cq)
         }
     }
     sv_spin_unlock(&cq->lock);
-    sv_cq_tell(cq, notify);
+    sv_cq_post_event(cq, notify);
 }
 
 /* Needs rx_lock if the QP receives here. */

@@ -55,7 +55,7 @@ sv_send_check_datagram(struct sv_qp *qp, const struct ibv_send_wr *wr)
     if (ah == NULL) {
         return EINVAL;
     }
-    return ah->here ? sv_tx_ud_check(qp, wr->wr.ud.remote_qpn) : 0;
+    return ah->is_local ? sv_tx_ud_check(qp, wr->wr.ud.remote_qpn) : 0;
 }
 
 /* 0 or an errno. Needs tx.lock. */
@@ -113,7 +113,7 @@ static void sv_send_copy_target(struct sv_qp *qp, struct sv_swqe *wqe,
                                  atomic_load(&qp->shm->qkey) :
                                  wr->wr.ud.remote_qkey;
         wqe->ud.sl     = ah->sl;
-        wqe->ud.here   = ah->here;
+        wqe->ud.is_local = ah->is_local;
         if (ah->global) {
             wqe->rec_flags |= SV_REC_GRH;
         }

@@ -14,12 +14,12 @@
 
 /* Programs print that they could not create a QP, and not why. Once: some only
  * ask what there is. */
-static void sv_qp_say_type(enum ibv_qp_type type)
+static void sv_qp_log_type(enum ibv_qp_type type)
 {
-    static atomic_bool said;
+    static atomic_bool logged;
 
-    if (!atomic_exchange(&said, true)) {
-        sv_say("a queue pair of type %d%s cannot be created: this device has "
+    if (!atomic_exchange(&logged, true)) {
+        sv_log("a queue pair of type %d%s cannot be created: this device has "
                "RC and UD", type, (type == IBV_QPT_UC) ? " (UC)" : "");
     }
 }
@@ -34,7 +34,7 @@ static int sv_qp_refuse(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
         return EIO;
     }
     if ((init->qp_type != IBV_QPT_RC) && (init->qp_type != IBV_QPT_UD)) {
-        sv_qp_say_type(init->qp_type);
+        sv_qp_log_type(init->qp_type);
         return EOPNOTSUPP;
     }
 

@@ -58,11 +58,11 @@ static void sv_port_attr(struct ibv_port_attr *attr)
     attr->state           = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attr->max_mtu         = IBV_MTU_4096;
     attr->active_mtu      = IBV_MTU_4096;
-    attr->gid_tbl_len     = sv_device_gid_index() + 1;
+    attr->gid_tbl_len     = sv_port_gid_index() + 1;
     attr->max_msg_sz      = SV_LIMIT_MSG;
     attr->pkey_tbl_len    = 1;
-    attr->lid             = sv_device_lid();
-    attr->sm_lid          = sv_device_lid();
+    attr->lid             = sv_port_lid();
+    attr->sm_lid          = sv_port_lid();
     attr->max_vl_num      = 1;
     attr->active_width    = 2;  /* 4x */
     attr->active_speed    = 64; /* HDR: with 4x the nearest to memory's */
@@ -106,7 +106,7 @@ SV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
                             int index, union ibv_gid *gid_p)
 {
     (void)context;
-    if ((port_num != 1) || (index != (int)sv_device_gid_index())) {
+    if ((port_num != 1) || (index != (int)sv_port_gid_index())) {
         errno = EINVAL;
         return -1;
     }
@@ -114,7 +114,7 @@ SV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
         return -1;
     }
 
-    sv_device_gid(gid_p);
+    sv_port_gid(gid_p);
     return 0;
 }
 
@@ -130,7 +130,7 @@ SV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
     if ((port_num != 1) || (flags != 0)) {
         return EINVAL;
     }
-    if (gid_index != sv_device_gid_index()) {
+    if (gid_index != sv_port_gid_index()) {
         return ENODATA;
     }
 
@@ -140,7 +140,7 @@ SV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
     }
 
     memset(&full, 0, sizeof(full));
-    sv_device_gid(&full.gid);
+    sv_port_gid(&full.gid);
     full.gid_index = gid_index;
     full.port_num  = 1;
     full.gid_type  = IBV_GID_TYPE_IB;
@@ -160,7 +160,7 @@ SV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
         return -EINVAL;
     }
 
-    ret = _ibv_query_gid_ex(context, 1, sv_device_gid_index(), entries, flags,
+    ret = _ibv_query_gid_ex(context, 1, sv_port_gid_index(), entries, flags,
                             entry_size);
     return (ret == 0) ? 1 : -ret;
 }
@@ -173,7 +173,7 @@ SV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
                                  unsigned int index, unsigned int *type)
 {
     (void)context;
-    if ((port_num != 1) || (index != sv_device_gid_index())) {
+    if ((port_num != 1) || (index != sv_port_gid_index())) {
         errno = EINVAL;
         return -1;
     }

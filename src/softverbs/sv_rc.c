@@ -81,7 +81,7 @@ static bool sv_tx_reach(struct sv_qp *qp)
     bool reached;
 
     if (tx->peer == NULL) {
-        if (sv_is_here(&qp->attr.ah_attr)) {
+        if (sv_address_is_local(&qp->attr.ah_attr)) {
             tx->peer = sv_peer_get(qp->node, sv_qpn_slot(qp->attr.dest_qp_num));
         }
         if (tx->peer == NULL) {
@@ -247,7 +247,7 @@ void sv_tx_denounce(struct sv_peer *peer, struct sv_shm_qp *rem,
 {
     atomic_store(&rem->fault, fault);
     atomic_store(&peer->head->faults, 1);
-    sv_keeper_ring(peer->head);
+    sv_doorbell_ring(peer->head);
 }
 
 /* The receiver's books are not in order: neither end can go on. */
@@ -417,7 +417,7 @@ static void sv_tx_prod(struct sv_tx *tx)
     if ((tx->prodded_at != tx->tail) &&
         sv_is_armed(atomic_load(&tx->rem_cq->state))) {
         tx->prodded_at = tx->tail;
-        sv_keeper_ring(tx->peer->head);
+        sv_doorbell_ring(tx->peer->head);
     }
 }
 

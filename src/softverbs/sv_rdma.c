@@ -27,15 +27,15 @@ static int sv_tx_denied(struct sv_qp *qp, enum ibv_wc_status status)
  * that registered them; the far side's is as likely as the near side's. */
 static int sv_tx_copy_failed(struct sv_qp *qp)
 {
-    static bool said;
+    static bool logged;
 
     if (errno == ESRCH) {
         return sv_tx_no_answer(qp);
     }
     if ((errno == EPERM) || (errno == ENOSYS)) {
-        if (!said) {
-            said = true;
-            sv_say("RDMA between processes is impossible: process_vm_writev: "
+        if (!logged) {
+            logged = true;
+            sv_log("RDMA between processes is impossible: process_vm_writev: "
                    "%m; a container's seccomp profile, its user namespace or "
                    "the ptrace scope of this kernel forbids it");
         }

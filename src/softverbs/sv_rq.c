@@ -106,9 +106,10 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
     sv_light_barrier(rq->node->self->fence);
     if (sv_unlikely(atomic_load_explicit(&rq->starved, memory_order_relaxed))) {
         /* The event for what waits was fired when it came, and no completion
-         * was there then; the keeper makes it now, with another event. */
+         * was there then; the service thread makes it now, with another
+         * event. */
         atomic_store(&rq->starved, false);
-        sv_keeper_ring(rq->node->head);
+        sv_doorbell_ring(rq->node->head);
     }
     return ret;
 }

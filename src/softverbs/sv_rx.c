@@ -3,7 +3,7 @@
  * Receiving: from records in our ring to RECVs and completions.
  *
  * Everything here runs under rx_lock of the receive CQ, called from its
- * ibv_poll_cq(), from the keeper, or from a state change of the QP.
+ * ibv_poll_cq(), from the service thread, or from a state change of the QP.
  *
  * A ring can be written by its sender at any time, and by whoever else has it
  * mapped. So a record's header is copied before it is looked at, and what no
@@ -14,7 +14,8 @@
 #include <string.h>
 
 /* How long a sender may be in the middle of a record when we close. Longer
- * means that it is stopped; the entry is then not used again until it leaves. */
+ * means that it is stopped; the entry is then not used again until it
+ * leaves. */
 #define SV_CLOSE_WAIT_NS    20000000u
 
 enum sv_rx_result {
@@ -40,7 +41,7 @@ void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
 
     wc->byte_len = rec->total;
     wc->src_qp   = rec->src_qpn;
-    wc->slid     = sv_device_lid();
+    wc->slid     = sv_port_lid();
     wc->sl       = rec->sl;
     if ((rec->flags & SV_REC_WRITE) != 0) {
         wc->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
@@ -91,7 +92,7 @@ void sv_rx_flush(struct sv_qp *qp)
     }
 
     if (qp->base.srq != NULL) {
-        sv_async_raise(qp->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
+        sv_event_post(qp->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
         return; /* RECVs of an SRQ are for the others */
     }
 
@@ -241,7 +242,7 @@ static __attribute__((noinline)) enum sv_rx_result sv_rx_end(struct sv_qp *qp)
     bool busy = qp->rx.busy;
 
     sv_rx_die(qp, IBV_WC_LOC_QP_OP_ERR, SV_NAK_OPERATIONAL);
-    sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+    sv_event_post(qp->ctx, IBV_EVENT_QP_FATAL, qp);
     return busy ? SV_RX_FAILED : SV_RX_GONE;
 }
 
@@ -249,7 +250,7 @@ void sv_rx_lost(struct sv_qp *qp)
 {
     qp->rx.pos = UINT64_MAX;
     sv_qp_to_err(qp);
-    sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+    sv_event_post(qp->ctx, IBV_EVENT_QP_FATAL, qp);
 }
 
 /* ---- what a record may be ---- */
@@ -355,7 +356,7 @@ static void sv_rx_limit_event(struct sv_qp *qp, struct sv_srq *srq)
     if ((limit != 0) &&
         (atomic_load(&srq->rq.ready) - atomic_load(&srq->rq.taken) < limit) &&
         (atomic_exchange(&srq->limit, 0) != 0)) {
-        sv_async_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+        sv_event_post(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
     }
 }
 
@@ -381,7 +382,8 @@ static bool sv_rx_claim(struct sv_qp *qp)
     return true;
 }
 
-/* Takes a RECV; false: none, and whoever posts one will wake the keeper. */
+/* Takes a RECV; false: none, and whoever posts one will wake the service
+ * thread. */
 static bool sv_rx_take(struct sv_qp *qp)
 {
     struct sv_rq *rq = qp->recvs;
@@ -431,7 +433,7 @@ static void sv_rx_place_grh(struct sv_qp *qp, const struct sv_rec *rec)
     union ibv_gid gid;
 
     if ((rec->flags & SV_REC_GRH) != 0) {
-        sv_device_gid(&gid);
+        sv_port_gid(&gid);
         grh[0] = 0x60;
         grh[4] = (rec->total + 4) >> 8;
         grh[5] = (rec->total + 4) & 0xff;
@@ -552,7 +554,7 @@ static void sv_rx_wake_sender(struct sv_qp *qp)
     peer = (qp->base.qp_type == IBV_QPT_UD) ? NULL :
            sv_peer_get(qp->node, sv_qpn_slot(qp->rx.partner));
     if (peer != NULL) {
-        sv_keeper_ring(peer->head);
+        sv_doorbell_ring(peer->head);
         sv_peer_put(qp->node, peer);
     }
 }
@@ -643,7 +645,7 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
     if (sv_unlikely(atomic_load(&qp->state) == IBV_QPS_RTR) &&
         !qp->comm_established) {
         qp->comm_established = true;
-        sv_async_raise(qp->ctx, IBV_EVENT_COMM_EST, qp);
+        sv_event_post(qp->ctx, IBV_EVENT_COMM_EST, qp);
     }
 
     while (messages < limit) {

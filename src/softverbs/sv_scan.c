@@ -210,8 +210,8 @@ static void sv_scan_sweep(struct sv_cq *cq)
     }
 }
 
-/* Who writes by mistake to `hot`, or to the bells, makes us deaf to a QP. So the
- * idle are looked at as well, one each time that a sweep would be due. */
+/* Who writes by mistake to `hot`, or to the bells, makes us deaf to a QP. So
+ * the idle are looked at as well, one each time that a sweep would be due. */
 static void sv_scan_look_again(struct sv_cq *cq, unsigned count)
 {
     struct sv_scan *scan;

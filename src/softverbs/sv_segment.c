@@ -12,8 +12,8 @@
  * Everybody may make files in /dev/shm, and so take these names. Where the user
  * has a folder softverbs-<uid> that only he may write to, new segments are
  * softverbs-<uid>/<n> instead. It is made when others have left no name. A slot
- * has one segment, in either place, so processes of both places find each other.
- * A file of another user is never waited for and never used.
+ * has one segment, in either place, so processes of both places find each
+ * other. A file of another user is never waited for and never used.
  */
 #include "sv.h"
 
@@ -113,9 +113,9 @@ static bool sv_segment_has_folder(void)
 }
 
 /* Both places are of one file system, as a rule, and so one place to who looks
- * into both. Where another one is mounted on the user's folder it may be in more
- * than one /dev/shm, and who has it puts all segments there. */
-void sv_segment_where(uint64_t *device_p, uint64_t *inode_p)
+ * into both. Where another one is mounted on the user's folder it may be in
+ * more than one /dev/shm, and who has it puts all segments there. */
+void sv_segment_folder_id(uint64_t *device_p, uint64_t *inode_p)
 {
     struct stat st = {0}, own;
     char path[SV_PATH_BYTES];
@@ -342,20 +342,21 @@ void sv_segment_sweep(void)
 }
 
 /* What others have put into the places of this user. */
-struct sv_strangers {
+struct sv_foreign_files {
     unsigned count;
     unsigned uid;                 /* of one of them */
     char     path[SV_PATH_BYTES];
 };
 
-static void sv_segment_count(const char *path, struct sv_strangers *strangers)
+static void sv_segment_count_foreign(const char *path,
+                                     struct sv_foreign_files *foreign)
 {
     struct stat st;
 
     if ((lstat(path, &st) == 0) && (st.st_uid != geteuid())) {
-        ++strangers->count;
-        strangers->uid = st.st_uid;
-        snprintf(strangers->path, sizeof(strangers->path), "%s", path);
+        ++foreign->count;
+        foreign->uid = st.st_uid;
+        snprintf(foreign->path, sizeof(foreign->path), "%s", path);
     }
 }
 
@@ -372,7 +373,7 @@ static bool sv_segment_is_elsewhere(bool in_folder, uint32_t slot)
 
 /* The first free slot there. Descriptor, or -1: errno EEXIST if none is. */
 static int sv_segment_take(struct sv_node *node, bool in_folder,
-                           struct sv_strangers *strangers)
+                           struct sv_foreign_files *foreign)
 {
     uint32_t slot;
     int fd;
@@ -381,16 +382,16 @@ static int sv_segment_take(struct sv_node *node, bool in_folder,
         sv_segment_path(node->path, sizeof(node->path), in_folder, slot);
         fd = open(node->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if ((fd < 0) && (errno != EEXIST)) {
-            sv_say("cannot create %s: %m", node->path);
+            sv_log("cannot create %s: %m", node->path);
             return -1;
         }
         if (fd < 0) {
-            sv_segment_count(node->path, strangers);
+            sv_segment_count_foreign(node->path, foreign);
             continue;
         }
 
-        /* A sweeper may have come between the two. Who makes a segment looks
-         * at the other place afterwards: of two at the same time none has it. */
+        /* A sweeper may have come between the two. Who makes a segment looks at
+         * the other place afterwards: of two at the same time none has it. */
         if ((flock(fd, LOCK_EX) == 0) && sv_segment_is_named(fd, node->path)) {
             if (!sv_segment_is_elsewhere(in_folder, slot)) {
                 node->slot = slot;
@@ -407,7 +408,7 @@ static int sv_segment_take(struct sv_node *node, bool in_folder,
 
 /* Others have left no name to this user, who had no folder. */
 static int sv_segment_take_in_folder(struct sv_node *node,
-                                     struct sv_strangers *strangers)
+                                     struct sv_foreign_files *foreign)
 {
     char path[SV_PATH_BYTES];
     int made;
@@ -415,41 +416,41 @@ static int sv_segment_take_in_folder(struct sv_node *node,
     sv_segment_folder_path(path, sizeof(path));
     made = (mkdir(path, S_IRWXU) == 0);
     if (!made && !sv_segment_has_folder()) {
-        sv_say("no place is left for this user on " SV_DEVICE_NAME ": %u of %d "
+        sv_log("no place is left for this user on " SV_DEVICE_NAME ": %u of %d "
                "are files of others, as %s of user %u, and %s is not a folder "
-               "of this user alone: ask for their removal", strangers->count,
-               SV_SLOT_MAX, strangers->path, strangers->uid, path);
+               "of this user alone: ask for their removal", foreign->count,
+               SV_SLOT_MAX, foreign->path, foreign->uid, path);
         errno = ENOMEM;
         return -1;
     }
     if (made) {
-        sv_say("%u of this user's %d places in " SV_SHM_DIR " are files of "
+        sv_log("%u of this user's %d places in " SV_SHM_DIR " are files of "
                "others, as %s of user %u: the folder %s is used from now on",
-               strangers->count, SV_SLOT_MAX, strangers->path, strangers->uid,
+               foreign->count, SV_SLOT_MAX, foreign->path, foreign->uid,
                path);
     }
-    strangers->count = 0;
-    return sv_segment_take(node, true, strangers);
+    foreign->count = 0;
+    return sv_segment_take(node, true, foreign);
 }
 
 int sv_segment_create(struct sv_node *node)
 {
-    struct sv_strangers strangers = {0};
+    struct sv_foreign_files foreign = {0};
     int fd;
 
-    fd = sv_segment_take(node, sv_segment_has_folder(), &strangers);
-    if ((fd < 0) && (errno == EEXIST) && (strangers.count > 0)) {
-        fd = sv_segment_take_in_folder(node, &strangers);
+    fd = sv_segment_take(node, sv_segment_has_folder(), &foreign);
+    if ((fd < 0) && (errno == EEXIST) && (foreign.count > 0)) {
+        fd = sv_segment_take_in_folder(node, &foreign);
     }
     if ((fd < 0) && (errno == EEXIST)) {
-        sv_say("all %d places of this user on " SV_DEVICE_NAME " are taken",
+        sv_log("all %d places of this user on " SV_DEVICE_NAME " are taken",
                SV_SLOT_MAX);
         errno = ENOMEM;
     }
     return fd;
 }
 
-void sv_segment_born(int fd)
+void sv_segment_unlock(int fd)
 {
     flock(fd, LOCK_UN);
 }

@@ -34,15 +34,16 @@ struct sv_site {
 
 #define SV_FNV_BASIS 0xcbf29ce484222325ull
 
-/* FNV-1a of more bytes after those that `hash` is of; it begins with the basis. */
+/* FNV-1a of more bytes after those that `hash` is of; it begins with the
+ * basis. */
 uint64_t sv_fnv(uint64_t hash, const void *bytes, size_t length);
 
 /*
  * Subnet prefix of the GID: fd00::/8 and 56 bits of the digest. These are the
- * prefixes that everybody may make for himself by chance (RFC 4193, unique local
- * addresses); to InfiniBand one is a global prefix (IBA 4.1.1). Of link-local
- * ones (fe80::) there is only one, and those that are site-local (fec0::) have
- * room for 16 bits, which some programs take for routes.
+ * prefixes that everybody may make for himself by chance (RFC 4193, unique
+ * local addresses); to InfiniBand one is a global prefix (IBA 4.1.1). Of
+ * link-local ones (fe80::) there is only one, and those that are site-local
+ * (fec0::) have room for 16 bits, which some programs take for routes.
  */
 uint64_t sv_site_prefix(const struct sv_site *site);
 
@@ -51,8 +52,8 @@ uint16_t sv_site_lid(const struct sv_site *site);
 
 /*
  * What a user number is called outside of the user namespace, by the text of
- * /proc/self/uid_map: lines of "inside outside count". The number itself if none
- * has it.
+ * /proc/self/uid_map: lines of "inside outside count". The number itself if
+ * none has it.
  */
 uint32_t sv_site_owner(const char *map, uint32_t uid);
 

@@ -129,7 +129,7 @@ static void sv_tx_lost(struct sv_qp *qp)
     if (!atomic_exchange(&qp->cq_lost, true)) {
         atomic_store(&qp->state, IBV_QPS_ERR);
         atomic_store(&qp->rx_flush_due, true);
-        sv_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+        sv_event_post(qp->ctx, IBV_EVENT_QP_FATAL, qp);
     }
 }
 
@@ -211,7 +211,7 @@ void sv_tx_drained(struct sv_qp *qp)
         ((tx->done == tx->posted) ||
          !sv_swqe_is_begun(sv_tx_wqe(tx, tx->done)))) {
         tx->drain_event = false;
-        sv_async_raise(qp->ctx, IBV_EVENT_SQ_DRAINED, qp);
+        sv_event_post(qp->ctx, IBV_EVENT_SQ_DRAINED, qp);
     }
 }
 
@@ -290,9 +290,9 @@ void sv_tx_enlist(struct sv_qp *qp)
     }
     sv_spin_unlock(&node->stuck_lock);
     if (sv_cq_is_armed(sv_cq(qp->base.send_cq))) {
-        sv_keeper_nudge(node, true);
+        sv_service_wake(node, true);
     } else if (nudge) {
-        sv_keeper_nudge(node, false);
+        sv_service_wake(node, false);
     }
 }
 
@@ -320,25 +320,26 @@ void sv_tx_unlist(struct sv_qp *qp)
 }
 
 /* The receiver has to do something first. If nobody polls over there, its
- * keeper has to; that is so if our stream has not moved since the keeper's last
- * visit. If nobody polls here either, let the receiver ring when it is done. */
+ * service thread has to; that is so if our stream has not moved since the
+ * service thread's last visit. If nobody polls here either, let the receiver
+ * ring when it is done. */
 static void sv_tx_beg(struct sv_tx *tx, enum sv_pusher pusher)
 {
     if ((tx->wait != SV_WAIT_RING) && (tx->wait != SV_WAIT_VERDICT)) {
         return;
     }
 
-    if (pusher == SV_PUSHER_KEEPER) {
+    if (pusher == SV_PUSHER_SERVICE) {
         atomic_store(&tx->rem->waiting, 1);
     }
-    if ((pusher == SV_PUSHER_KEEPER) || (tx->begged_at == tx->tail)) {
+    if ((pusher == SV_PUSHER_SERVICE) || (tx->begged_at == tx->tail)) {
         /* Perhaps it does not see what we sent. */
         if (sv_tx_enter(tx)) {
             atomic_store(&tx->rem->awaits, tx->tail);
             atomic_store(&tx->peer->head->audit, 1);
             sv_tx_leave(tx);
         }
-        sv_keeper_ring(tx->peer->head);
+        sv_doorbell_ring(tx->peer->head);
     }
     tx->begged_at = tx->tail;
 }

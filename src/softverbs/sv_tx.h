@@ -51,9 +51,9 @@ static inline void sv_tx_ring_bell(struct sv_peer *peer, struct sv_shm_qp *rem)
 }
 
 /* The receiver closed while we were inside: it waits a while for us to leave,
- * but not for ever, for we may have been stopped. Then it has taken what it saw,
- * and whether that was all of this message cannot be told: no acknowledgement.
- * After a barrier. */
+ * but not for ever, for we may have been stopped. Then it has taken what it
+ * saw, and whether that was all of this message cannot be told: no
+ * acknowledgement. After a barrier. */
 static inline bool sv_tx_is_shut_out(const struct sv_tx *tx)
 {
     return atomic_load_explicit(&tx->rem->accept, memory_order_relaxed) !=
@@ -64,9 +64,9 @@ static inline bool sv_tx_is_shut_out(const struct sv_tx *tx)
  * stores of this one are done, and those wait for lines that the receiver has
  * read in the lap before. Asked for now, they are here in time: of short
  * messages that of some messages ahead, for the very next one would be too late
- * where the CPUs are far apart, and be taken away again by a receiver that keeps
- * up, for that is the line it polls; of a longer one, which another of its kind
- * will follow, all but that line. */
+ * where the CPUs are far apart, and be taken away again by a receiver that
+ * keeps up, for that is the line it polls; of a longer one, which another of
+ * its kind will follow, all but that line. */
 static inline void sv_tx_fetch_ahead(struct sv_tx *tx, uint32_t span)
 {
     const uint32_t mask = tx->ring_bytes - 1;

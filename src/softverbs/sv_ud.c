@@ -172,7 +172,7 @@ int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
         return IBV_WC_LOC_LEN_ERR;
     }
 
-    peer = wqe->ud.here ? sv_tx_ud_peer(qp, wqe->ud.qpn) : NULL;
+    peer = wqe->ud.is_local ? sv_tx_ud_peer(qp, wqe->ud.qpn) : NULL;
     rem  = (peer != NULL) ? sv_tx_ud_target(peer, wqe) : NULL;
     if ((rem == NULL) || !sv_shm_lock(qp->node, &rem->lock)) {
         return 0;

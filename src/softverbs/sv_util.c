@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-void sv_say(const char *format, ...)
+void sv_log(const char *format, ...)
 {
     char line[1280];
     va_list ap;

@@ -11,7 +11,7 @@
  * A datagram has the number of a CQ and is a hint only: what is due is counted
  * in the CQ's entry (sv_wire.h). So no harm is done by one too many. One that
  * cannot be sent, as the owner reads late and its queue is full, or the name
- * was removed, is owed: the owner's keeper sends it from inside.
+ * was removed, is owed: the owner's service thread sends it from inside.
  */
 #include "sv.h"
 
@@ -50,7 +50,7 @@ int sv_wake_open(struct sv_node *node)
 
     node->wake_fd = sv_wake_socket(SOCK_NONBLOCK);
     if (node->wake_fd < 0) {
-        sv_say("cannot make the socket that wakes other processes: %m");
+        sv_log("cannot make the socket that wakes other processes: %m");
         return -1;
     }
     setsockopt(node->wake_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -76,7 +76,7 @@ static int sv_wake_bind(const struct sv_node *node, int fd, uint64_t *name_p)
             break;
         }
     }
-    sv_say("cannot make %s: %m", address.sun_path);
+    sv_log("cannot make %s: %m", address.sun_path);
     return -1;
 }
 
@@ -137,12 +137,12 @@ void sv_wake_peer(const struct sv_node *node, struct sv_peer *peer,
 
     if (sendto(node->wake_fd, &index, sizeof(index), 0,
                (struct sockaddr*)&address, length) != sizeof(index)) {
-        sv_wake_owe(peer->head);
+        sv_wake_defer(peer->head);
     }
 }
 
-void sv_wake_owe(struct sv_shm_head *head)
+void sv_wake_defer(struct sv_shm_head *head)
 {
     atomic_store(&head->owed, 1);
-    sv_keeper_ring(head);
+    sv_doorbell_ring(head);
 }

@@ -76,7 +76,7 @@ enum {
 #define SV_RING_SMALL    2048u
 #define SV_FRAG_MAX      (16u << 10)
 
-/* struct sv_shm_head.life: the thread id of the owner's keeper thread while it
+/* struct sv_shm_head.life: the thread id of the owner's service thread while it
  * lives. The word is on that thread's robust list, so the kernel itself sets
  * FUTEX_OWNER_DIED in it, whatever the process dies of. */
 #define SV_LIFE_CLOSED   0x20000000u
@@ -109,7 +109,8 @@ struct sv_shm_head {
     _Alignas(SV_LINE) uintptr_t robust_next; /* kernel's list, owner's memory */
     _Atomic uint32_t life;
 
-    /* Futex: bumped by whoever wants the owner's keeper to look around. */
+    /* Futex: bumped by whoever wants the owner's service thread to look
+     * around. */
     _Alignas(SV_LINE) _Atomic uint32_t doorbell;
     _Atomic uint32_t faults;      /* some struct sv_shm_qp.fault is set */
     _Atomic uint32_t audit;       /* some struct sv_shm_qp.awaits is set */
@@ -195,8 +196,9 @@ struct sv_shm_qp {
 #define SV_NO_SRQ    UINT32_MAX
 
 /* struct sv_shm_cq.state, from the lowest bit on: what the owner waits for, how
- * many events it has not read (due), and which CQ this is of those that have had
- * the entry (cookie). One word, so that an event is of the CQ that was armed. */
+ * many events it has not read (due), and which CQ this is of those that have
+ * had the entry (cookie). One word, so that an event is of the CQ that was
+ * armed. */
 enum sv_armed {
     SV_ARMED_NO,
     SV_ARMED_SOLICITED,

@@ -4,9 +4,9 @@
  *
  * The peer may need this very CPU to send what the poll looks for. But a caller
  * may poll under a lock of its own, as UCP does, and another thread of the
- * program may wait for that lock. If it waits by spinning, it takes the CPU that
- * is offered, for as long as the kernel lets it, and gets nowhere; and if the CPU
- * is offered only here, with the lock held, it never gets the lock.
+ * program may wait for that lock. If it waits by spinning, it takes the CPU
+ * that is offered, for as long as the kernel lets it, and gets nowhere; and if
+ * the CPU is offered only here, with the lock held, it never gets the lock.
  *
  * A device cannot see that lock. It sees what such a thread does: offers that
  * take long, and processor time that the rest of the process spends meanwhile.
@@ -36,12 +36,12 @@ static uint64_t sv_clock_ns(clockid_t clock)
     return (uint64_t)ts.tv_sec * 1000000000u + ts.tv_nsec;
 }
 
-/* Processor time of the program's other threads so far. The keeper is none of
- * the program's: it works for a poller that does not get to it. */
+/* Processor time of the program's other threads so far. The service thread is
+ * none of the program's: it works for a poller that does not get to it. */
 static int64_t sv_others_ns(const struct sv_node *node)
 {
     uint64_t mine = sv_clock_ns(CLOCK_THREAD_CPUTIME_ID) +
-                    sv_clock_ns(node->keeper_clock);
+                    sv_clock_ns(node->service_clock);
 
     return sv_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - mine;
 }

@@ -23,7 +23,7 @@ _Atomic uint16_t sv_lid;
 
 /* The beginning of a small file, without the end of its line; empty if it
  * cannot be read. */
-static void sv_here_read(const char *path, char *text, size_t size)
+static void sv_address_read_file(const char *path, char *text, size_t size)
 {
     ssize_t length = -1;
     int fd         = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,18 +36,18 @@ static void sv_here_read(const char *path, char *text, size_t size)
 }
 
 /* Where /proc has processes only, the host's name has to do. */
-static void sv_here_boot(char *boot, size_t size)
+static void sv_address_boot_id(char *boot, size_t size)
 {
     struct utsname names;
 
-    sv_here_read("/proc/sys/kernel/random/boot_id", boot, size);
+    sv_address_read_file("/proc/sys/kernel/random/boot_id", boot, size);
     boot[strcspn(boot, "\n")] = '\0';
     if ((boot[0] == '\0') && (uname(&names) == 0)) {
         snprintf(boot, size, "%.*s", (int)size - 1, names.nodename);
     }
 }
 
-void sv_here_look(void)
+void sv_address_init(void)
 {
     struct sv_site site = {
         .version = SV_VERSION,
@@ -56,61 +56,63 @@ void sv_here_look(void)
     };
     char map[4096];
 
-    sv_here_boot(site.boot, sizeof(site.boot));
-    sv_here_read("/proc/self/uid_map", map, sizeof(map));
+    sv_address_boot_id(site.boot, sizeof(site.boot));
+    sv_address_read_file("/proc/self/uid_map", map, sizeof(map));
     site.owner = sv_site_owner(map, site.uid);
-    sv_segment_where(&site.device, &site.inode);
+    sv_segment_folder_id(&site.device, &site.inode);
     atomic_store(&sv_prefix, sv_site_prefix(&site));
     atomic_store(&sv_lid, sv_site_lid(&site));
 }
 
 /* ---- addresses ---- */
 
-void sv_device_gid(union ibv_gid *gid_p)
+void sv_port_gid(union ibv_gid *gid_p)
 {
     gid_p->global.subnet_prefix = htobe64(atomic_load(&sv_prefix));
     gid_p->global.interface_id  = htobe64(SV_GUID + sv_fault_gid_changes());
 }
 
-bool sv_is_here(const struct ibv_ah_attr *to)
+bool sv_address_is_local(const struct ibv_ah_attr *to)
 {
     return to->is_global ? (be64toh(to->grh.dgid.global.subnet_prefix) ==
                             atomic_load(&sv_prefix)) :
-                           (to->dlid == sv_device_lid());
+                           (to->dlid == sv_port_lid());
 }
 
 /* Those of groups, which are nobody's place. */
-static bool sv_is_multicast(const struct ibv_ah_attr *to)
+static bool sv_address_is_multicast(const struct ibv_ah_attr *to)
 {
     return to->is_global ? (to->grh.dgid.raw[0] == 0xff) : (to->dlid >= 0xc000);
 }
 
-static void sv_here_print(const struct ibv_ah_attr *to, char *text, size_t size)
+static void sv_address_print(const struct ibv_ah_attr *to, char *text,
+                             size_t size)
 {
     char theirs[INET6_ADDRSTRLEN], ours[INET6_ADDRSTRLEN];
     union ibv_gid gid;
 
     if (to->is_global) {
-        sv_device_gid(&gid);
+        sv_port_gid(&gid);
         inet_ntop(AF_INET6, to->grh.dgid.raw, theirs, sizeof(theirs));
         inet_ntop(AF_INET6, gid.raw, ours, sizeof(ours));
         snprintf(text, size, "GID %s from here (%s)", theirs, ours);
     } else {
         snprintf(text, size, "LID %u from here (%u)", to->dlid,
-                 sv_device_lid());
+                 sv_port_lid());
     }
 }
 
-void sv_here_check(const struct ibv_ah_attr *to)
+void sv_address_check(const struct ibv_ah_attr *to)
 {
-    static atomic_bool said;
+    static atomic_bool logged;
     char text[2 * INET6_ADDRSTRLEN + 32];
 
-    if (sv_is_here(to) || sv_is_multicast(to) || atomic_exchange(&said, true)) {
+    if (sv_address_is_local(to) || sv_address_is_multicast(to) ||
+        atomic_exchange(&logged, true)) {
         return;
     }
-    sv_here_print(to, text, sizeof(text));
-    sv_say("nobody can be reached at %s: " SV_DEVICE_NAME " connects processes "
+    sv_address_print(to, text, sizeof(text));
+    sv_log("nobody can be reached at %s: " SV_DEVICE_NAME " connects processes "
            "of one user on one host that share " SV_SHM_DIR " and the PID "
            "namespace; others are reached over an RDMA NIC or Soft-RoCE", text);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The keeper: one thread per node, asleep nearly always. It does five things
- * that the program's own threads cannot be relied on for.
+ * The service thread: one thread per node, asleep nearly always. It does five
+ * things that the program's own threads cannot be relied on for.
  *
  * - It marks the process's death. The `life` word of the segment is on this
  *   thread's robust list (see set_robust_list(2)), so the kernel marks it when
@@ -31,12 +31,13 @@
 #include <unistd.h>
 
 /* How often the stuck list is pushed while there is one, and for how many
- * rounds after it became empty the keeper stays awake to be cheap to nudge. */
-#define SV_KEEPER_TICK_NS    1000000u
-#define SV_KEEPER_LINGER     64
+ * rounds after it became empty the service thread stays awake to be cheap to
+ * nudge. */
+#define SV_SERVICE_TICK_NS    1000000u
+#define SV_SERVICE_LINGER     64
 
 /* How long a program may sleep for nothing. */
-#define SV_KEEPER_WATCH_NS   1000000000u
+#define SV_SERVICE_CHECK_NS   1000000000u
 
 static void sv_futex_wait(_Atomic uint32_t *word, uint32_t value,
                           const struct timespec *timeout)
@@ -49,24 +50,24 @@ static void sv_futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void sv_keeper_ring(struct sv_shm_head *head)
+void sv_doorbell_ring(struct sv_shm_head *head)
 {
     atomic_fetch_add(&head->doorbell, 1);
     sv_futex_wake(&head->doorbell);
 }
 
-void sv_keeper_nudge(struct sv_node *node, bool urgent)
+void sv_service_wake(struct sv_node *node, bool urgent)
 {
     if (urgent) {
-        atomic_store(&node->keeper_urgent, true);
-        sv_keeper_ring(node->head);
-    } else if (atomic_load(&node->keeper_sleeps) != 0) {
-        sv_keeper_ring(node->head);
+        atomic_store(&node->service_urgent, true);
+        sv_doorbell_ring(node->head);
+    } else if (atomic_load(&node->service_sleeps) != 0) {
+        sv_doorbell_ring(node->head);
     }
 }
 
 /* Requests of peers that our QPs do not survive. */
-static void sv_keeper_faults(struct sv_node *node)
+static void sv_service_remote_faults(struct sv_node *node)
 {
     struct sv_qp *qp;
     uint32_t i;
@@ -85,7 +86,7 @@ static void sv_keeper_faults(struct sv_node *node)
     pthread_mutex_unlock(&node->objects_lock);
 }
 
-static void sv_keeper_drain(struct sv_node *node)
+static void sv_service_drain(struct sv_node *node)
 {
     bool audit = (atomic_exchange(&node->head->audit, 0) != 0);
     struct sv_cq *cq;
@@ -100,7 +101,7 @@ static void sv_keeper_drain(struct sv_node *node)
     pthread_mutex_unlock(&node->objects_lock);
 }
 
-static void sv_keeper_enlist(struct sv_node *node)
+static void sv_service_mark_life(struct sv_node *node)
 {
     struct robust_list_head *list = &node->robust;
     struct sv_shm_head *head      = node->head;
@@ -117,19 +118,19 @@ static void sv_keeper_enlist(struct sv_node *node)
 
 /* Pushes the stuck list, unless the program's own threads have done so since
  * the last time: it would only take the CPU from them. */
-static void sv_keeper_push(struct sv_node *node)
+static void sv_service_run_stuck(struct sv_node *node)
 {
     uint32_t pushes = atomic_load(&node->pushes);
     bool alone      = (pushes == node->pushes_seen);
 
-    if (atomic_exchange(&node->keeper_urgent, false)) {
+    if (atomic_exchange(&node->service_urgent, false)) {
         alone = true;
     }
     node->pushes_seen = pushes;
-    sv_tx_push_stuck(node, alone ? SV_PUSHER_KEEPER : SV_PUSHER_WATCH);
+    sv_tx_push_stuck(node, alone ? SV_PUSHER_SERVICE : SV_PUSHER_WATCH);
 }
 
-static void sv_keeper_watch(struct sv_node *node)
+static void sv_service_check_sleepers(struct sv_node *node)
 {
     struct sv_cq *cq;
 
@@ -143,11 +144,11 @@ static void sv_keeper_watch(struct sv_node *node)
 }
 
 /* Until the next fault of the plan or the next watch, what is earlier. */
-static struct timespec sv_keeper_pause(const struct timespec *until_fault,
-                                       uint64_t watch_at)
+static struct timespec sv_service_pause(const struct timespec *until_fault,
+                                        uint64_t check_at)
 {
     uint64_t now   = sv_now_ns();
-    uint64_t pause = (watch_at > now) ? watch_at - now : 0;
+    uint64_t pause = (check_at > now) ? check_at - now : 0;
     uint64_t fault = (until_fault == NULL) ? UINT64_MAX :
                              until_fault->tv_sec * 1000000000ull +
                                      until_fault->tv_nsec;
@@ -156,40 +157,40 @@ static struct timespec sv_keeper_pause(const struct timespec *until_fault,
     return (struct timespec){pause / 1000000000u, pause % 1000000000u};
 }
 
-static void *sv_keeper_main(void *arg)
+static void *sv_service_main(void *arg)
 {
-    const struct timespec tick = {0, SV_KEEPER_TICK_NS};
+    const struct timespec tick = {0, SV_SERVICE_TICK_NS};
     const struct timespec *fault;
     struct timespec pause;
     struct timespec until_fault;
     struct sv_node *node       = arg;
     struct sv_shm_head *head   = node->head;
     uint32_t served            = atomic_load(&head->doorbell);
-    uint64_t watch_at          = sv_now_ns() + SV_KEEPER_WATCH_NS;
+    uint64_t check_at          = sv_now_ns() + SV_SERVICE_CHECK_NS;
     unsigned linger            = 0;
     uint32_t seen;
 
-    sv_keeper_enlist(node);
+    sv_service_mark_life(node);
     sv_futex_wake(&head->life);
 
-    while (!atomic_load(&node->keeper_stop)) {
+    while (!atomic_load(&node->service_stop)) {
         seen = atomic_load(&head->doorbell);
         if (seen != served) {
             served = seen;
-            sv_keeper_faults(node);
-            sv_keeper_drain(node);
-            sv_channels_pay(node);
+            sv_service_remote_faults(node);
+            sv_service_drain(node);
+            sv_channels_send_deferred(node);
             sv_control_answer(node);
         }
         fault = sv_fault_tick(node, &until_fault);
-        if (sv_now_ns() >= watch_at) {
-            sv_keeper_watch(node);
-            watch_at = sv_now_ns() + SV_KEEPER_WATCH_NS;
+        if (sv_now_ns() >= check_at) {
+            sv_service_check_sleepers(node);
+            check_at = sv_now_ns() + SV_SERVICE_CHECK_NS;
         }
 
         if (atomic_load(&node->num_stuck) > 0) {
-            linger = SV_KEEPER_LINGER;
-            sv_keeper_push(node);
+            linger = SV_SERVICE_LINGER;
+            sv_service_run_stuck(node);
         }
 
         if (linger > 0) {
@@ -199,12 +200,12 @@ static void *sv_keeper_main(void *arg)
         }
 
         /* Whoever adds to the stuck list after this store rings the bell. */
-        atomic_store(&node->keeper_sleeps, 1);
+        atomic_store(&node->service_sleeps, 1);
         if (atomic_load(&node->num_stuck) == 0) {
-            pause = sv_keeper_pause(fault, watch_at);
+            pause = sv_service_pause(fault, check_at);
             sv_futex_wait(&head->doorbell, seen, &pause);
         }
-        atomic_store(&node->keeper_sleeps, 0);
+        atomic_store(&node->service_sleeps, 0);
     }
 
     atomic_store(&head->life, SV_LIFE_CLOSED);
@@ -212,7 +213,7 @@ static void *sv_keeper_main(void *arg)
     return NULL;
 }
 
-int sv_keeper_start(struct sv_node *node)
+int sv_service_start(struct sv_node *node)
 {
     sigset_t all, before;
     int ret;
@@ -220,24 +221,24 @@ int sv_keeper_start(struct sv_node *node)
     /* Signals are for the program's own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    ret = pthread_create(&node->keeper, NULL, sv_keeper_main, node);
+    ret = pthread_create(&node->service_thread, NULL, sv_service_main, node);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (ret != 0) {
         errno = ret;
         return -1;
     }
 
-    pthread_setname_np(node->keeper, "softverbs");
-    pthread_getcpuclockid(node->keeper, &node->keeper_clock);
+    pthread_setname_np(node->service_thread, "softverbs");
+    pthread_getcpuclockid(node->service_thread, &node->service_clock);
     while (atomic_load(&node->head->life) == 0) {
         sv_futex_wait(&node->head->life, 0, NULL);
     }
     return 0;
 }
 
-void sv_keeper_stop(struct sv_node *node)
+void sv_service_stop(struct sv_node *node)
 {
-    atomic_store(&node->keeper_stop, true);
-    sv_keeper_ring(node->head);
-    pthread_join(node->keeper, NULL);
+    atomic_store(&node->service_stop, true);
+    sv_doorbell_ring(node->head);
+    pthread_join(node->service_thread, NULL);
 }
