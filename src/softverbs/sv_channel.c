@@ -226,7 +226,7 @@ void sv_channels_send_deferred(struct sv_node *node)
     struct sv_cq *cq;
     uint32_t i;
 
-    if (atomic_exchange(&node->head->owed, 0) == 0) {
+    if (atomic_exchange(&node->head->deferred, 0) == 0) {
         return;
     }
 
@@ -239,7 +239,7 @@ void sv_channels_send_deferred(struct sv_node *node)
         }
         /* Said before the second try: if that fails, too, there is something to
          * be read by somebody who sees it. */
-        atomic_store(&node->head->owed, 1);
+        atomic_store(&node->head->deferred, 1);
         (void)sv_cq_hint(cq);
     }
     pthread_mutex_unlock(&node->lock);
@@ -372,7 +372,7 @@ static struct sv_cq *sv_channel_read(struct sv_node *node, int fd)
         if (n < 0) {
             return NULL;
         }
-        if (atomic_load(&node->head->owed) != 0) {
+        if (atomic_load(&node->head->deferred) != 0) {
             sv_doorbell_ring(node->head); /* there is room for more now */
         }
 

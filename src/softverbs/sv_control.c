@@ -38,7 +38,7 @@ static struct sv_shm_control *sv_control_area(uint8_t *base)
 
 /* ---- the process that is asked ---- */
 
-static void sv_control_do(const char *request, char *reply, size_t size)
+static void sv_control_handle(const char *request, char *reply, size_t size)
 {
     char why[SV_WHY_BYTES] = "";
     size_t used;
@@ -79,7 +79,7 @@ void sv_control_answer(struct sv_node *node)
             free(request);
             return; /* it rang again */
         }
-        sv_control_do(request, area->reply, sizeof(area->reply));
+        sv_control_handle(request, area->reply, sizeof(area->reply));
         free(request);
     }
     atomic_store(&head->control_answered, asked);

@@ -17,7 +17,7 @@ static struct sv_faults *sv_fault_current;
 static struct sv_node *sv_fault_node;
 static bool sv_fault_is_open;
 static uint32_t sv_fault_process;
-static _Atomic uint32_t sv_fault_numbers[2]; /* RC, UD */
+static _Atomic uint32_t sv_fault_qp_numbers[2]; /* RC, UD */
 
 /* What a QP has that cannot be without a plan yet. */
 static struct sv_faults sv_no_faults = {.refs = 1};
@@ -135,7 +135,7 @@ static struct sv_fault_qp *sv_fault_qp_new(struct sv_faults *faults)
 
 /* Whether the QP must stay with the code that deals with faults: its oldest WR
  * was carried out, and must not be again. Needs tx.lock. */
-static bool sv_fault_is_bound(struct sv_qp *qp)
+static bool sv_fault_must_stay(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
@@ -145,7 +145,8 @@ static bool sv_fault_is_bound(struct sv_qp *qp)
 
 /* Messages that may fail in their RECVs are not acknowledged before: to their
  * senders no RECV is long enough. */
-static void sv_fault_distrust(struct sv_qp *qp, const struct sv_faults *faults)
+static void sv_fault_hide_recv_length(struct sv_qp *qp,
+                                      const struct sv_faults *faults)
 {
     struct sv_rq *rq = (qp->base.srq != NULL) ? &sv_srq(qp->base.srq)->rq
                                               : &qp->rq;
@@ -165,7 +166,7 @@ static void sv_fault_distrust(struct sv_qp *qp, const struct sv_faults *faults)
 
 /* Gives a QP the plan, or, if that is NULL, takes away what it has. A datagram
  * that is held back is lost. Needs sv_fault_mutex. */
-static void sv_fault_give(struct sv_qp *qp, struct sv_faults *faults)
+static void sv_fault_assign(struct sv_qp *qp, struct sv_faults *faults)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     struct sv_fault_qp *spare, *old;
@@ -174,7 +175,7 @@ static void sv_fault_give(struct sv_qp *qp, struct sv_faults *faults)
     sv_spin_lock(&cq->rx_lock);
     sv_spin_lock(&qp->tx.lock);
     old = qp->faults;
-    if ((faults == NULL) && !sv_fault_is_bound(qp)) {
+    if ((faults == NULL) && !sv_fault_must_stay(qp)) {
         qp->faults = NULL;
     } else if ((old == NULL) || (old->faults != faults)) {
         qp->faults = spare;
@@ -185,13 +186,13 @@ static void sv_fault_give(struct sv_qp *qp, struct sv_faults *faults)
     qp->tx.special = (qp->faults != NULL) || (qp->base.qp_type == IBV_QPT_UD);
     sv_spin_unlock(&qp->tx.lock);
     sv_cq_rx_unlock(cq);
-    sv_fault_distrust(qp, faults);
+    sv_fault_hide_recv_length(qp, faults);
     sv_fault_qp_free(spare);
     sv_fault_qp_free(old);
 }
 
 /* Needs sv_fault_mutex. */
-static void sv_fault_give_all(struct sv_faults *faults)
+static void sv_fault_assign_all(struct sv_faults *faults)
 {
     struct sv_node *node = sv_fault_node;
     uint32_t i;
@@ -203,14 +204,14 @@ static void sv_fault_give_all(struct sv_faults *faults)
     pthread_mutex_lock(&node->objects_lock);
     for (i = 0; i < SV_QP_MAX; ++i) {
         if (node->qps[i] != NULL) {
-            sv_fault_give(node->qps[i], faults);
+            sv_fault_assign(node->qps[i], faults);
         }
     }
     pthread_mutex_unlock(&node->objects_lock);
     sv_fault_link_up(node);
 }
 
-void sv_fault_attach(struct sv_qp *qp)
+void sv_fault_qp_attach(struct sv_qp *qp)
 {
     if (!atomic_load(&sv_fault_on)) {
         return;
@@ -218,20 +219,20 @@ void sv_fault_attach(struct sv_qp *qp)
 
     pthread_mutex_lock(&sv_fault_mutex);
     if (sv_fault_current != NULL) {
-        sv_fault_give(qp, sv_fault_current);
+        sv_fault_assign(qp, sv_fault_current);
     }
     pthread_mutex_unlock(&sv_fault_mutex);
 }
 
-void sv_fault_detach(struct sv_qp *qp)
+void sv_fault_qp_detach(struct sv_qp *qp)
 {
     sv_fault_qp_free(qp->faults);
     qp->faults = NULL;
 }
 
-uint32_t sv_fault_number(enum ibv_qp_type type)
+uint32_t sv_fault_qp_number(enum ibv_qp_type type)
 {
-    return atomic_fetch_add(&sv_fault_numbers[type == IBV_QPT_UD], 1);
+    return atomic_fetch_add(&sv_fault_qp_numbers[type == IBV_QPT_UD], 1);
 }
 
 /* ---- setting it ---- */
@@ -265,7 +266,7 @@ static void sv_fault_install(struct sv_faults *faults)
     }
     sv_fault_current = faults;
     atomic_store(&sv_fault_on, faults != NULL);
-    sv_fault_give_all(faults);
+    sv_fault_assign_all(faults);
     sv_faults_put(old);
 }
 
@@ -393,7 +394,7 @@ int sv_fault_open(void)
     return ret;
 }
 
-void sv_fault_join(struct sv_node *node)
+void sv_fault_node_up(struct sv_node *node)
 {
     pthread_mutex_lock(&sv_fault_mutex);
     sv_fault_node = node;
@@ -401,7 +402,7 @@ void sv_fault_join(struct sv_node *node)
     pthread_mutex_unlock(&sv_fault_mutex);
 }
 
-void sv_fault_leave(struct sv_node *node)
+void sv_fault_node_down(struct sv_node *node)
 {
     (void)node;
     pthread_mutex_lock(&sv_fault_mutex);
@@ -417,8 +418,8 @@ void sv_fault_orphan(void)
     sv_fault_node    = NULL;
     sv_fault_is_open = false;
     atomic_store(&sv_fault_on, false);
-    atomic_store(&sv_fault_numbers[0], 0);
-    atomic_store(&sv_fault_numbers[1], 0);
+    atomic_store(&sv_fault_qp_numbers[0], 0);
+    atomic_store(&sv_fault_qp_numbers[1], 0);
     sv_fault_log_orphan();
-    sv_fault_port_orphan();
+    sv_fault_tick_orphan();
 }

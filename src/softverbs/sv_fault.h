@@ -35,9 +35,9 @@ struct sv_faults {
                                            * sv_fault_mutex */
 };
 
-/* What a plan has dealt the oldest WR of a QP. */
-struct sv_deal {
-    bool     is_dealt;
+/* What a plan decided for the oldest WR of a QP. */
+struct sv_decision {
+    bool     is_drawn;
     uint32_t position;    /* of that WR in its send queue */
     bool     kill;        /* the QP goes to ERR */
     uint32_t status;      /* enum ibv_wc_status to complete with, or 0 */
@@ -52,12 +52,12 @@ struct sv_deal {
 /* A QP's part. Under tx.lock, but what is of receiving under rx_lock; both
  * locks to exchange it. */
 struct sv_fault_qp {
-    struct sv_faults *faults;
-    struct sv_deal    deal;
-    struct sv_swqe   *held;       /* a datagram that others overtake */
-    uint32_t          held_by;    /* how many still have to */
-    uint64_t          held_until; /* it goes then in any case */
-    uint64_t          count[SV_PLAN_RULES]; /* opportunities so far */
+    struct sv_faults  *faults;
+    struct sv_decision decision;
+    struct sv_swqe    *held;       /* a datagram that others overtake */
+    uint32_t           held_by;    /* how many still have to */
+    uint64_t           held_until; /* it goes then in any case */
+    uint64_t           count[SV_PLAN_RULES]; /* opportunities so far */
 };
 
 extern atomic_bool sv_fault_on;
@@ -68,16 +68,16 @@ extern atomic_bool sv_fault_on;
  * what it says cannot be done. */
 int sv_fault_open(void);
 /* The node is there; is going. */
-void sv_fault_join(struct sv_node *node);
-void sv_fault_leave(struct sv_node *node);
+void sv_fault_node_up(struct sv_node *node);
+void sv_fault_node_down(struct sv_node *node);
 /* In the child of a fork: as in a new process. */
 void sv_fault_orphan(void);
 
 /* The number of a new QP among its kind, for qp=rc.N. */
-uint32_t sv_fault_number(enum ibv_qp_type type);
+uint32_t sv_fault_qp_number(enum ibv_qp_type type);
 /* A QP is in node->qps; is out of it. */
-void sv_fault_attach(struct sv_qp *qp);
-void sv_fault_detach(struct sv_qp *qp);
+void sv_fault_qp_attach(struct sv_qp *qp);
+void sv_fault_qp_detach(struct sv_qp *qp);
 
 int sv_fault_verb_slow(enum sv_verb verb);
 
@@ -91,8 +91,8 @@ static inline int sv_fault_verb(enum sv_verb verb)
 
 /* The WR of a chain that ibv_post_send() refuses, and with what errno; NULL:
  * none. Needs tx.lock. */
-struct ibv_send_wr *sv_fault_refuse(struct sv_qp *qp, struct ibv_send_wr *wr,
-                                    int *ret_p);
+struct ibv_send_wr *sv_fault_refuse_send(struct sv_qp *qp,
+                                         struct ibv_send_wr *wr, int *ret_p);
 
 /* The same of ibv_post_recv(). Needs tx.lock, too. */
 struct ibv_recv_wr *sv_fault_refuse_recv(struct sv_qp *qp,
@@ -166,19 +166,19 @@ void sv_fault_link_up(struct sv_node *node);
 void sv_fault_link_reset(void);
 void sv_fault_gid_change(void);
 void sv_fault_gid_move(void);
-void sv_fault_port_orphan(void);
+void sv_fault_tick_orphan(void);
 
 /* What a rule of the kind that changes state does to a QP and its objects, but
  * for killing it here, which needs what the caller has locked: true if that is
  * still to be done. Needs tx.lock. */
-bool sv_fault_strike(struct sv_qp *qp, const struct sv_rule *rule);
+bool sv_fault_inject(struct sv_qp *qp, const struct sv_rule *rule);
 /* Whether the rule is about the process and not about QPs. */
 bool sv_fault_is_global(const struct sv_rule *rule);
-void sv_fault_strike_globally(struct sv_node *node, const struct sv_rule *rule);
+void sv_fault_inject_global(struct sv_node *node, const struct sv_rule *rule);
 
 /* A datagram that waits to be overtaken has waited long enough: sends it.
  * Needs tx.lock. True: one waits still. */
-bool sv_fault_settle(struct sv_qp *qp, uint64_t now);
+bool sv_fault_release_held(struct sv_qp *qp, uint64_t now);
 /* Gives up what waits. Needs tx.lock, or nobody else knows the QP. */
 void sv_fault_drop_held(struct sv_fault_qp *f);
 

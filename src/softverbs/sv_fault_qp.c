@@ -37,7 +37,7 @@ void sv_fault_where(const struct sv_qp *qp, char *text)
 }
 
 /* One more opportunity of this rule on this QP: does it fire? */
-static bool sv_fault_next(struct sv_qp *qp, unsigned rule)
+static bool sv_fault_fires(struct sv_qp *qp, unsigned rule)
 {
     struct sv_fault_qp *f = qp->faults;
     char where[32];
@@ -93,7 +93,7 @@ static struct sv_cq *sv_fault_cq(struct sv_qp *qp, const struct sv_rule *rule)
 }
 
 /* An event about an object of the QP. */
-static void sv_fault_raise(struct sv_qp *qp, enum ibv_event_type type)
+static void sv_fault_post_event(struct sv_qp *qp, enum ibv_event_type type)
 {
     switch (type) {
     case IBV_EVENT_CQ_ERR:
@@ -125,7 +125,7 @@ bool sv_fault_is_global(const struct sv_rule *rule)
     }
 }
 
-void sv_fault_strike_globally(struct sv_node *node, const struct sv_rule *rule)
+void sv_fault_inject_global(struct sv_node *node, const struct sv_rule *rule)
 {
     if (rule->fault == SV_FAULT_LINK) {
         sv_fault_link_down(node, rule->value[SV_KEY_DOWN]);
@@ -138,13 +138,13 @@ void sv_fault_strike_globally(struct sv_node *node, const struct sv_rule *rule)
     }
 }
 
-bool sv_fault_strike(struct sv_qp *qp, const struct sv_rule *rule)
+bool sv_fault_inject(struct sv_qp *qp, const struct sv_rule *rule)
 {
     bool event = (rule->value[SV_KEY_EVENT] != 0);
     unsigned side;
 
     if (sv_fault_is_global(rule)) {
-        sv_fault_strike_globally(qp->node, rule);
+        sv_fault_inject_global(qp->node, rule);
         return false;
     }
     if (rule->fault == SV_FAULT_OVERRUN) {
@@ -152,7 +152,7 @@ bool sv_fault_strike(struct sv_qp *qp, const struct sv_rule *rule)
         return false;
     }
     if (rule->fault == SV_FAULT_EVENT) {
-        sv_fault_raise(qp, rule->value[SV_KEY_TYPE]);
+        sv_fault_post_event(qp, rule->value[SV_KEY_TYPE]);
         return false;
     }
 
@@ -169,36 +169,36 @@ bool sv_fault_strike(struct sv_qp *qp, const struct sv_rule *rule)
     return true;
 }
 
-/* ---- dealing ---- */
+/* ---- decisions ---- */
 
-static void sv_fault_deal_rule(struct sv_qp *qp, const struct sv_rule *rule)
+static void sv_fault_draw_rule(struct sv_qp *qp, const struct sv_rule *rule)
 {
-    struct sv_deal *deal = &qp->faults->deal;
+    struct sv_decision *decision = &qp->faults->decision;
 
     switch (rule->fault) {
     case SV_FAULT_COMPLETE:
-        if (deal->status == 0) {
-            deal->status = rule->value[SV_KEY_STATUS];
+        if (decision->status == 0) {
+            decision->status = rule->value[SV_KEY_STATUS];
         }
         break;
     case SV_FAULT_LOSE_ACK:
-        deal->lose_ack = true;
+        decision->lose_ack = true;
         break;
     case SV_FAULT_DELAY:
-        deal->delay_until = sv_now_ns() + rule->value[SV_KEY_TIME];
+        decision->delay_until = sv_now_ns() + rule->value[SV_KEY_TIME];
         break;
     case SV_FAULT_DROP:
-        deal->drop = true;
+        decision->drop = true;
         break;
     case SV_FAULT_DUPLICATE:
-        deal->copies = 2;
+        decision->copies = 2;
         break;
     case SV_FAULT_REORDER:
-        deal->hold    = true;
-        deal->hold_by = rule->value[SV_KEY_BY];
+        decision->hold    = true;
+        decision->hold_by = rule->value[SV_KEY_BY];
         break;
     default:
-        deal->kill |= sv_fault_strike(qp, rule);
+        decision->kill |= sv_fault_inject(qp, rule);
         break;
     }
 }
@@ -211,23 +211,23 @@ static bool sv_rule_is_of_work(const struct sv_rule *rule)
            (rule->value[SV_KEY_QUEUE] == SV_DIRECTION_SEND);
 }
 
-static void sv_fault_deal(struct sv_qp *qp, const struct sv_swqe *wqe)
+static void sv_fault_draw(struct sv_qp *qp, const struct sv_swqe *wqe)
 {
     struct sv_fault_qp *f      = qp->faults;
     const struct sv_plan *plan = &f->faults->plan;
     enum sv_op op              = sv_fault_op(wqe->opcode);
     unsigned i;
 
-    f->deal = (struct sv_deal){
-        .is_dealt = true,
+    f->decision = (struct sv_decision){
+        .is_drawn = true,
         .position = qp->tx.done,
         .copies   = 1
     };
     for (i = 0; i < plan->num_rules; ++i) {
         if (sv_rule_is_of_work(&plan->rules[i]) &&
             sv_fault_is_for(qp, &plan->rules[i]) &&
-            sv_rule_is_for_op(&plan->rules[i], op) && sv_fault_next(qp, i)) {
-            sv_fault_deal_rule(qp, &plan->rules[i]);
+            sv_rule_is_for_op(&plan->rules[i], op) && sv_fault_fires(qp, i)) {
+            sv_fault_draw_rule(qp, &plan->rules[i]);
         }
     }
 }
@@ -235,7 +235,7 @@ static void sv_fault_deal(struct sv_qp *qp, const struct sv_swqe *wqe)
 void sv_fault_reset(struct sv_qp *qp)
 {
     if (qp->faults != NULL) {
-        qp->faults->deal.is_dealt = false;
+        qp->faults->decision.is_drawn = false;
         sv_fault_drop_held(qp->faults);
     }
 }
@@ -284,14 +284,14 @@ static int sv_fault_hold(struct sv_qp *qp, struct sv_swqe *wqe)
     held->num_sge = 1;
     held->flags  |= IBV_SEND_INLINE;
     f->held       = held;
-    f->held_by    = f->deal.hold_by;
+    f->held_by    = f->decision.hold_by;
     f->held_until = sv_now_ns() + SV_HOLD_NS;
     atomic_fetch_add(&sv_fault_num_held, 1);
     sv_doorbell_ring(qp->node->head);
     return 0;
 }
 
-bool sv_fault_settle(struct sv_qp *qp, uint64_t now)
+bool sv_fault_release_held(struct sv_qp *qp, uint64_t now)
 {
     struct sv_fault_qp *f = qp->faults;
 
@@ -315,14 +315,14 @@ static int sv_fault_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
     struct sv_fault_qp *f = qp->faults;
     int ret;
 
-    if (f->deal.drop || sv_fault_link_is_down()) {
+    if (f->decision.drop || sv_fault_link_is_down()) {
         return 0;
     }
-    if (f->deal.hold && (f->held == NULL)) {
+    if (f->decision.hold && (f->held == NULL)) {
         return sv_fault_hold(qp, wqe);
     }
 
-    for (; f->deal.copies > 0; --f->deal.copies) {
+    for (; f->decision.copies > 0; --f->decision.copies) {
         ret = sv_tx_datagram(qp, wqe);
         if (ret != 0) {
             return ret;
@@ -330,7 +330,7 @@ static int sv_fault_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
     }
     if ((f->held != NULL) && (f->held_by > 0)) {
         --f->held_by;
-        sv_fault_settle(qp, 0);
+        sv_fault_release_held(qp, 0);
     }
     return 0;
 }
@@ -340,27 +340,27 @@ static int sv_fault_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
 int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
                      sv_execute_func_t execute)
 {
-    struct sv_deal *deal = &qp->faults->deal;
+    struct sv_decision *decision = &qp->faults->decision;
     int ret;
 
     if (wqe->stage == SV_STAGE_SILENT) {
         return sv_tx_no_answer(qp);
     }
-    if (!deal->is_dealt || (deal->position != qp->tx.done)) {
-        sv_fault_deal(qp, wqe);
+    if (!decision->is_drawn || (decision->position != qp->tx.done)) {
+        sv_fault_draw(qp, wqe);
     }
 
-    if (deal->kill) {
+    if (decision->kill) {
         return IBV_WC_WR_FLUSH_ERR;
     }
-    if (deal->delay_until != 0) {
-        if (sv_now_ns() < deal->delay_until) {
+    if (decision->delay_until != 0) {
+        if (sv_now_ns() < decision->delay_until) {
             return sv_tx_wait(&qp->tx, SV_WAIT_DELAY);
         }
-        deal->delay_until = 0;
+        decision->delay_until = 0;
     }
-    if (deal->status != 0) {
-        return deal->status;
+    if (decision->status != 0) {
+        return decision->status;
     }
     if (qp->base.qp_type == IBV_QPT_UD) {
         return sv_fault_datagram(qp, wqe);
@@ -370,7 +370,7 @@ int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
     }
 
     ret = execute(qp, wqe);
-    if ((ret == 0) && deal->lose_ack) {
+    if ((ret == 0) && decision->lose_ack) {
         wqe->stage = SV_STAGE_SILENT;
         return sv_tx_no_answer(qp);
     }
@@ -393,7 +393,7 @@ static unsigned sv_fault_refuse_at(struct sv_qp *qp, enum sv_direction queue,
         rule = &plan->rules[i];
         if ((rule->fault == SV_FAULT_POST) &&
             (rule->value[SV_KEY_QUEUE] == queue) && sv_fault_is_for(qp, rule) &&
-            (rule->value[SV_KEY_POSITION] < length) && sv_fault_next(qp, i) &&
+            (rule->value[SV_KEY_POSITION] < length) && sv_fault_fires(qp, i) &&
             (at == UINT_MAX)) {
             at     = rule->value[SV_KEY_POSITION];
             *ret_p = rule->value[SV_KEY_ERRNO];
@@ -402,8 +402,8 @@ static unsigned sv_fault_refuse_at(struct sv_qp *qp, enum sv_direction queue,
     return at;
 }
 
-struct ibv_send_wr *sv_fault_refuse(struct sv_qp *qp, struct ibv_send_wr *wr,
-                                    int *ret_p)
+struct ibv_send_wr *sv_fault_refuse_send(struct sv_qp *qp,
+                                         struct ibv_send_wr *wr, int *ret_p)
 {
     struct ibv_send_wr *end;
     unsigned length = 0;
@@ -447,7 +447,7 @@ int sv_fault_receive(struct sv_qp *qp)
         rule = &plan->rules[i];
         if ((rule->fault == SV_FAULT_COMPLETE) &&
             (rule->value[SV_KEY_QUEUE] == SV_DIRECTION_RECV) &&
-            sv_fault_is_for(qp, rule) && sv_fault_next(qp, i) &&
+            sv_fault_is_for(qp, rule) && sv_fault_fires(qp, i) &&
             (status == 0)) {
             status = rule->value[SV_KEY_STATUS];
         }

@@ -69,7 +69,7 @@ void sv_fault_link_reset(void)
     atomic_store(&sv_link_up_at, 0);
 }
 
-void sv_fault_port_orphan(void)
+void sv_fault_tick_orphan(void)
 {
     sv_fault_link_reset();
     atomic_store(&sv_gid_changes, 0);
@@ -123,7 +123,7 @@ static void sv_fault_tick_qp(struct sv_faults *faults, unsigned i,
     sv_spin_lock(&cq->rx_lock);
     sv_spin_lock(&qp->tx.lock);
     if (sv_fault_decide(faults, i, sv_fault_object(qp), n, where)) {
-        kill = sv_fault_strike(qp, rule);
+        kill = sv_fault_inject(qp, rule);
     }
     sv_spin_unlock(&qp->tx.lock);
     if (kill) {
@@ -142,7 +142,7 @@ static void sv_fault_tick_rule(struct sv_node *node, struct sv_faults *faults,
 
     if (sv_fault_is_global(rule)) {
         if (sv_fault_decide(faults, i, 0, n, "")) {
-            sv_fault_strike_globally(node, rule);
+            sv_fault_inject_global(node, rule);
         }
         return;
     }
@@ -199,7 +199,7 @@ static void sv_fault_tick_held(struct sv_node *node, uint64_t now)
         qp = node->qps[i];
         if (qp != NULL) {
             sv_spin_lock(&qp->tx.lock);
-            sv_fault_settle(qp, now);
+            sv_fault_release_held(qp, now);
             sv_spin_unlock(&qp->tx.lock);
         }
     }

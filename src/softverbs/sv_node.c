@@ -182,7 +182,7 @@ static struct sv_node *sv_node_new(void)
 
     /* Where Yama lets only ancestors use process_vm_*, siblings may too. */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    sv_fault_join(node);
+    sv_fault_node_up(node);
     atomic_store(&node->head->ready, 1);
     sv_segment_unlock(node->self->fd);
     return node;
@@ -248,7 +248,7 @@ void sv_node_put(struct sv_node *node)
 
     sv_node = NULL;
     sv_service_stop(node);
-    sv_fault_leave(node);
+    sv_fault_node_down(node);
     sv_channels_unlink(node);
     sv_segment_unlink(node->self->fd, node->path);
     pthread_mutex_unlock(&sv_node_mutex);

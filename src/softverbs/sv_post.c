@@ -226,7 +226,7 @@ sv_send_chain_faulty(struct sv_qp *qp, struct ibv_send_wr *wr,
     int refusal = 0;
     int ret;
 
-    stop = sv_fault_refuse(qp, wr, &refusal);
+    stop = sv_fault_refuse_send(qp, wr, &refusal);
     ret  = sv_send_chain(qp, wr, stop, bad);
     if ((ret == 0) && (stop != NULL)) {
         *bad = stop;

@@ -213,7 +213,7 @@ static void sv_qp_free(struct sv_qp *qp)
 {
     pthread_cond_destroy(&qp->base.cond);
     pthread_mutex_destroy(&qp->base.mutex);
-    sv_fault_detach(qp);
+    sv_fault_qp_detach(qp);
     sv_rq_cleanup(&qp->rq);
     free(qp->tx.wqes);
     free(qp->rx.cur);
@@ -271,7 +271,7 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
         goto err_nomem;
     }
 
-    qp->number = sv_fault_number(init->qp_type);
+    qp->number = sv_fault_qp_number(init->qp_type);
     sv_qp_publish(qp);
     sv_qp_enroll(qp);
     if (sv_scan_add(sv_cq(init->recv_cq), qp) != 0) {
@@ -281,7 +281,7 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
     pthread_mutex_lock(&node->objects_lock);
     node->qps[qp->index] = qp;
     pthread_mutex_unlock(&node->objects_lock);
-    sv_fault_attach(qp);
+    sv_fault_qp_attach(qp);
     return &qp->base;
 
 err_number:

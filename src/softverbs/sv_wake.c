@@ -143,6 +143,6 @@ void sv_wake_peer(const struct sv_node *node, struct sv_peer *peer,
 
 void sv_wake_defer(struct sv_shm_head *head)
 {
-    atomic_store(&head->owed, 1);
+    atomic_store(&head->deferred, 1);
     sv_doorbell_ring(head);
 }

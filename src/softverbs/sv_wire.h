@@ -114,7 +114,7 @@ struct sv_shm_head {
     _Alignas(SV_LINE) _Atomic uint32_t doorbell;
     _Atomic uint32_t faults;      /* some struct sv_shm_qp.fault is set */
     _Atomic uint32_t audit;       /* some struct sv_shm_qp.awaits is set */
-    _Atomic uint32_t owed;        /* an event is due that no hint tells of */
+    _Atomic uint32_t deferred;    /* an event is due that no hint tells of */
     _Atomic uint32_t control_asked;    /* requests in struct sv_shm_control */
     _Atomic uint32_t control_answered; /* the last one that has its answer */
 
