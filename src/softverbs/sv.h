@@ -206,7 +206,7 @@ struct sv_cq {
     unsigned          num_active; /* the first of them are looked at */
     unsigned          scan_room;
     unsigned          scan_start;
-    unsigned          scan_waste; /* looks since the last sweep */
+    unsigned          scan_cost;  /* looks since the last sweep */
     unsigned          scan_again; /* of the idle: who is looked at next */
     struct sv_bells  *bells;      /* NULL: never had many QPs */
     struct ibv_wc    *direct;     /* under rx_lock: where in the array of who
@@ -222,7 +222,7 @@ struct sv_cq {
     _Atomic uint32_t  head;       /* next to be polled */
     _Atomic uint32_t  tail;
     _Atomic uint32_t  size;       /* cqe as asked for */
-    _Atomic uint32_t  owed;       /* slots of all queues that complete here */
+    _Atomic uint32_t  max_outstanding; /* of all queues that complete here */
     _Atomic uint32_t  room;       /* size; 0 once it was overrun */
     atomic_uint       empty_polls; /* in a row */
     struct sv_yield   yield;
@@ -316,8 +316,8 @@ struct sv_tx {
     uint32_t           ring_bytes;
     uint64_t           tail;
     uint64_t           head;    /* last seen */
-    uint64_t           prodded_at; /* tail for which the receiver was woken */
-    uint64_t           begged_at;  /* tail at the service thread's last visit */
+    uint64_t           receiver_woken_at; /* tail at that time */
+    uint64_t           poll_requested_at; /* tail at that time */
     uint32_t           claimed; /* RECVs used of the peer's own queue */
     uint32_t           credit;  /* RECVs known to be posted there */
     uint32_t           min_len; /* shortest of those */
@@ -336,15 +336,15 @@ struct sv_tx {
     struct sv_peer    *ud_peers[SV_UD_PEERS];
 };
 
-/* sv_rx.partner of a datagram QP: no QP has this number. */
-#define SV_NO_PARTNER    UINT32_MAX
+/* sv_rx.remote_qpn of a datagram QP: no QP has this number. */
+#define SV_NO_REMOTE_QPN    UINT32_MAX
 
 /* Receive side of a QP. All under rx_lock of the receive CQ. */
 struct sv_rx {
     bool            open;
     uint8_t        *ring;
     uint64_t        key;
-    uint32_t        partner;    /* QP number of the only sender, see below */
+    uint32_t        remote_qpn; /* QP number of the only sender, see below */
     uint32_t        ring_bytes; /* 0 until the first record */
     uint64_t        pos;
     uint64_t        published;
@@ -475,7 +475,7 @@ void sv_event_post(struct sv_context *ctx, enum ibv_event_type type,
 bool sv_event_is_of_port(enum ibv_event_type type);
 /* Before an element goes: forgets its unread events and waits until the read
  * ones are acknowledged. The other arguments are the element's own. */
-void sv_async_forget(struct sv_context *ctx, void *element,
+void sv_async_remove(struct sv_context *ctx, void *element,
                      pthread_mutex_t *mutex, pthread_cond_t *cond,
                      const uint32_t *acked, const uint32_t *sent);
 
@@ -486,7 +486,7 @@ void sv_cq_unbind_channel(struct sv_cq *cq);
 void sv_channels_send_deferred(struct sv_node *node);
 /* Whether the program waits for an event of this CQ. If none can come, it gets
  * one. */
-bool sv_cq_watch(struct sv_cq *cq);
+bool sv_cq_check_wakeup(struct sv_cq *cq);
 /* Takes away the names of what the program has not destroyed. */
 void sv_channels_unlink(struct sv_node *node);
 
@@ -509,8 +509,8 @@ bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
 
 /* The same of pieces that a record names, the owner's, who may be ourselves:
  * then they must lie in the memory of their keys, too. */
-bool sv_sge_stands(struct sv_node *node, struct sv_peer *owner,
-                   const struct ibv_sge *sge, uint32_t num_sge);
+bool sv_sge_is_valid(struct sv_node *node, struct sv_peer *owner,
+                     const struct ibv_sge *sge, uint32_t num_sge);
 
 /* Address in the peer behind (rkey, addr), or 0: access denied. */
 uint64_t sv_mr_remote(struct sv_node *node, struct sv_peer *peer, uint32_t pdn,
@@ -548,7 +548,7 @@ static inline struct sv_cqe *sv_cq_next(struct sv_cq *cq, enum sv_notify notify)
 
 /* The only way to let go of rx_lock: no completion stays in the batch. */
 void sv_cq_rx_unlock(struct sv_cq *cq);
-void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp);
+void sv_cq_remove_qp(struct sv_cq *cq, struct sv_qp *qp);
 /* A sender waits: lets the QPs die whose rings are not in order. */
 void sv_cq_audit(struct sv_cq *cq);
 /* Receives whatever there is, for a program that is asleep. */
@@ -569,9 +569,9 @@ void sv_scan_remove(struct sv_cq *cq, struct sv_qp *qp);
 void sv_scan_cleanup(struct sv_cq *cq);
 /* With many QPs, before each look at the active ones: takes up those whose
  * bells have rung, and lets go of the idle. Needs rx_lock. */
-void sv_scan_tend(struct sv_cq *cq);
+void sv_scan_update(struct sv_cq *cq);
 /* Looks at all the idle, whatever their bells say. Needs rx_lock. */
-void sv_scan_look_at_idle(struct sv_cq *cq);
+void sv_scan_check_all_idle(struct sv_cq *cq);
 int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 /* Offers the CPU, unless another thread of the program takes it in vain. */
 void sv_yield(struct sv_cq *cq);
@@ -599,7 +599,7 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
 /* A QP of this receive CQ will take from the queue; one no longer does, and
  * nobody is left. */
 void sv_rq_attach(struct sv_rq *rq, struct sv_cq *cq);
-void sv_rq_abandon(struct sv_rq *rq);
+void sv_rq_detach(struct sv_rq *rq);
 /* Copies the oldest RECV; false: there is none. */
 bool sv_rq_take(struct sv_rq *rq, struct sv_rwqe *wqe);
 /* The oldest RECV in its place. NULL: none, or others may take it. */
@@ -657,7 +657,7 @@ void sv_tx_withdraw(struct sv_qp *qp);
 /* Lets go of the peers. Needs tx.lock. */
 void sv_tx_disconnect(struct sv_qp *qp);
 /* Puts a QP with work left on the stuck list. Needs tx.lock. */
-void sv_tx_enlist(struct sv_qp *qp);
+void sv_stuck_add(struct sv_qp *qp);
 
 enum sv_pusher {
     SV_PUSHER_POLLER,  /* a thread of the program */
@@ -667,14 +667,14 @@ enum sv_pusher {
 
 /* Tries every QP on the stuck list. The service thread also asks receivers for
  * room. */
-void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher);
-void sv_tx_unlist(struct sv_qp *qp);
+void sv_stuck_run(struct sv_node *node, enum sv_pusher pusher);
+void sv_stuck_remove(struct sv_qp *qp);
 
 /* Receiving; all need rx_lock of the receive CQ. */
 enum sv_fetched {
     SV_FETCHED,
     SV_FETCH_DECLINED, /* may not: the sender will push the message */
-    SV_FETCH_GONE,     /* the sender does not stand behind it any more */
+    SV_FETCH_WITHDRAWN,     /* the sender does not stand behind it any more */
     SV_FETCH_FAULT,    /* some of the memory is not mapped */
     SV_FETCH_CORRUPT   /* nobody makes such an offer */
 };
@@ -705,9 +705,9 @@ bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec,
 void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
                    enum ibv_wc_status status, const struct sv_rec *rec);
 /* A completion of this QP was lost to an overrun. */
-void sv_rx_lost(struct sv_qp *qp);
+void sv_rx_overrun(struct sv_qp *qp);
 /* Both of these if the send side said that they are due (rx_flush_due). */
-void sv_rx_settle(struct sv_qp *qp);
+void sv_rx_flush_if_due(struct sv_qp *qp);
 
 /* Needs rx_lock of the receive CQ. */
 void sv_qp_to_err(struct sv_qp *qp);

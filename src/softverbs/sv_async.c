@@ -150,7 +150,7 @@ SV_EXPORT int ibv_get_async_event(struct ibv_context *context,
             }
         }
         sv_spin_unlock(&async->lock);
-    } while (event == NULL); /* taken back by sv_async_forget() */
+    } while (event == NULL); /* taken back by sv_async_remove() */
 
     *event_p = event->event;
     free(event);
@@ -172,7 +172,7 @@ SV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 }
 
 /* Takes the events of an element out of the list; returns how many. */
-static unsigned sv_async_take_back(struct sv_async *async, void *element)
+static unsigned sv_async_unlist(struct sv_async *async, void *element)
 {
     struct sv_event **pp = &async->first;
     struct sv_event *event;
@@ -191,7 +191,7 @@ static unsigned sv_async_take_back(struct sv_async *async, void *element)
     return count;
 }
 
-void sv_async_forget(struct sv_context *ctx, void *element,
+void sv_async_remove(struct sv_context *ctx, void *element,
                      pthread_mutex_t *mutex, pthread_cond_t *cond,
                      const uint32_t *acked, const uint32_t *sent)
 {
@@ -202,7 +202,7 @@ void sv_async_forget(struct sv_context *ctx, void *element,
     uint64_t one;
 
     sv_spin_lock(&async->lock);
-    count = sv_async_take_back(async, element);
+    count = sv_async_unlist(async, element);
     given = *sent;
     sv_spin_unlock(&async->lock);
 

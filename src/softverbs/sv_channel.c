@@ -182,7 +182,7 @@ static void sv_cq_wake(struct sv_node *node, struct sv_peer *peer,
 }
 
 /* Whether a completion fires a CQ in this state. */
-static bool sv_fires(uint64_t state, bool solicited)
+static bool sv_cq_state_fires(uint64_t state, bool solicited)
 {
     enum sv_armed armed = state & SV_ARMED_MASK;
 
@@ -197,7 +197,7 @@ static void sv_cq_fire(struct sv_node *node, struct sv_peer *peer,
     uint64_t state = atomic_load(&shm->state);
 
     do {
-        if (!sv_fires(state, solicited)) {
+        if (!sv_cq_state_fires(state, solicited)) {
             return;
         }
     } while (!atomic_compare_exchange_weak(
@@ -295,7 +295,7 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 /* Somebody else has written there: more is due than the program has armed it
  * for, or nothing although it has. Then too many events are better than none.
  * Needs sv_node.lock. */
-static bool sv_cq_is_spoiled(const struct sv_cq *cq, uint64_t state)
+static bool sv_cq_is_corrupt(const struct sv_cq *cq, uint64_t state)
 {
     uint32_t due = (state & SV_DUE_MASK) / SV_DUE_ONE;
 
@@ -311,7 +311,7 @@ static bool sv_cq_take_event(struct sv_cq *cq)
     uint64_t rest;
 
     do {
-        if (sv_cq_is_spoiled(cq, state)) {
+        if (sv_cq_is_corrupt(cq, state)) {
             rest = sv_cq_state(cq, SV_ARMED_NO);
         } else if (sv_is_due(state)) {
             rest = state - SV_DUE_ONE;
@@ -337,22 +337,22 @@ static bool sv_channel_is_empty(const struct sv_cq *cq)
 /* Whether nobody who fires would find the CQ armed, or nobody who reads a hint,
  * though the program waits: who should have hinted has died, or somebody has
  * written over the entry. Needs sv_node.lock. */
-static bool sv_cq_is_forgotten(const struct sv_cq *cq)
+static bool sv_cq_lost_wakeup(const struct sv_cq *cq)
 {
     uint64_t state = atomic_load(&cq->shm->state);
 
-    return sv_cq_is_spoiled(cq, state) ||
+    return sv_cq_is_corrupt(cq, state) ||
            (sv_is_due(state) && sv_channel_is_empty(cq));
 }
 
-bool sv_cq_watch(struct sv_cq *cq)
+bool sv_cq_check_wakeup(struct sv_cq *cq)
 {
     struct sv_node *node = cq->node;
     bool awaited;
 
     pthread_mutex_lock(&node->lock);
     awaited = (cq->index != 0) && cq->is_awaited;
-    if (awaited && sv_cq_is_forgotten(cq)) {
+    if (awaited && sv_cq_lost_wakeup(cq)) {
         (void)sv_cq_hint(cq);
     }
     pthread_mutex_unlock(&node->lock);

@@ -134,7 +134,7 @@ SV_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
     }
     pthread_mutex_unlock(&ibcq->mutex);
 
-    sv_async_forget(ctx, ibcq, &ibcq->mutex, &ibcq->cond,
+    sv_async_remove(ctx, ibcq, &ibcq->mutex, &ibcq->cond,
                     &ibcq->async_events_completed, &cq->async_sent);
     sv_cq_free(cq);
     return 0;

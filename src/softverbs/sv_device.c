@@ -178,7 +178,7 @@ SV_EXPORT int ibv_close_device(struct ibv_context *context)
 
 /* ---- fork ---- */
 
-static int sv_dead_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc)
+static int sv_orphan_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc)
 {
     (void)cq;
     (void)num;
@@ -186,31 +186,31 @@ static int sv_dead_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc)
     return 0;
 }
 
-static int sv_dead_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+static int sv_orphan_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
     (void)cq;
     (void)solicited_only;
     return EIO;
 }
 
-static int sv_dead_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
-                             struct ibv_send_wr **bad)
+static int sv_orphan_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+                               struct ibv_send_wr **bad)
 {
     (void)qp;
     *bad = wr;
     return EIO;
 }
 
-static int sv_dead_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
-                             struct ibv_recv_wr **bad)
+static int sv_orphan_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+                               struct ibv_recv_wr **bad)
 {
     (void)qp;
     *bad = wr;
     return EIO;
 }
 
-static int sv_dead_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
-                                 struct ibv_recv_wr **bad)
+static int sv_orphan_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                                   struct ibv_recv_wr **bad)
 {
     (void)srq;
     *bad = wr;
@@ -227,11 +227,11 @@ void sv_contexts_orphan(void)
     pthread_mutex_init(&sv_contexts_mutex, NULL);
     for (ctx = sv_contexts; ctx != NULL; ctx = ctx->next) {
         ops                = &ctx->vctx.context.ops;
-        ops->poll_cq       = sv_dead_poll_cq;
-        ops->req_notify_cq = sv_dead_req_notify_cq;
-        ops->post_send     = sv_dead_post_send;
-        ops->post_recv     = sv_dead_post_recv;
-        ops->post_srq_recv = sv_dead_post_srq_recv;
+        ops->poll_cq       = sv_orphan_poll_cq;
+        ops->req_notify_cq = sv_orphan_req_notify_cq;
+        ops->post_send     = sv_orphan_post_send;
+        ops->post_recv     = sv_orphan_post_recv;
+        ops->post_srq_recv = sv_orphan_post_srq_recv;
         ctx->orphaned      = true;
     }
     sv_contexts = NULL;

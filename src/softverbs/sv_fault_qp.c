@@ -344,7 +344,7 @@ int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
     int ret;
 
     if (wqe->stage == SV_STAGE_SILENT) {
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
     if (!decision->is_drawn || (decision->position != qp->tx.done)) {
         sv_fault_draw(qp, wqe);
@@ -366,13 +366,13 @@ int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
         return sv_fault_datagram(qp, wqe);
     }
     if (sv_fault_link_is_down()) {
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
 
     ret = execute(qp, wqe);
     if ((ret == 0) && decision->lose_ack) {
         wqe->stage = SV_STAGE_SILENT;
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
     return ret;
 }

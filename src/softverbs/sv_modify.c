@@ -167,13 +167,13 @@ static void sv_qp_to_reset(struct sv_qp *qp)
 
     atomic_store(&qp->state, IBV_QPS_RESET);
     sv_rx_close(qp, false);
-    sv_tx_unlist(qp);
+    sv_stuck_remove(qp);
 
     sv_spin_lock(&tx->lock);
     sv_tx_disconnect(qp);
     sv_cq_flush(sv_cq(qp->base.recv_cq));
-    sv_cq_forget_qp(sv_cq(qp->base.send_cq), qp);
-    sv_cq_forget_qp(sv_cq(qp->base.recv_cq), qp);
+    sv_cq_remove_qp(sv_cq(qp->base.send_cq), qp);
+    sv_cq_remove_qp(sv_cq(qp->base.recv_cq), qp);
     tx->posted = tx->done = 0;
     atomic_store(&tx->freed, 0);
     sv_spin_unlock(&tx->lock);
@@ -223,7 +223,7 @@ static void sv_qp_to_rts(struct sv_qp *qp)
     atomic_store(&qp->state, IBV_QPS_RTS);
     sv_tx_run(qp);
     if (qp->tx.done != qp->tx.posted) {
-        sv_tx_enlist(qp);
+        sv_stuck_add(qp);
     }
     sv_spin_unlock(&qp->tx.lock);
 }
@@ -267,7 +267,7 @@ static int sv_qp_enter(struct sv_qp *qp, unsigned state,
         atomic_store(&qp->state, state);
         break;
     }
-    sv_rx_settle(qp);
+    sv_rx_flush_if_due(qp);
     sv_cq_rx_unlock(cq);
     return ret;
 }

@@ -302,7 +302,7 @@ bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
 }
 
 /* Whether a real address lies in the memory of the key. */
-static bool sv_region_holds(struct sv_node *node, const struct ibv_sge *sge)
+static bool sv_region_contains(struct sv_node *node, const struct ibv_sge *sge)
 {
     const struct sv_region *region = &node->regions[sge->lkey >> 16];
     uint64_t offset                = sge->addr - region->addr;
@@ -311,15 +311,15 @@ static bool sv_region_holds(struct sv_node *node, const struct ibv_sge *sge)
            (sge->length <= region->length - offset);
 }
 
-bool sv_sge_stands(struct sv_node *node, struct sv_peer *owner,
-                   const struct ibv_sge *sge, uint32_t num_sge)
+bool sv_sge_is_valid(struct sv_node *node, struct sv_peer *owner,
+                     const struct ibv_sge *sge, uint32_t num_sge)
 {
     uint32_t i;
 
     for (i = 0; i < num_sge; ++i) {
         if (owner->self) {
             if (!sv_sge_is_registered(node, &sge[i], 1) ||
-                !sv_region_holds(node, &sge[i])) {
+                !sv_region_contains(node, &sge[i])) {
                 return false;
             }
         } else if (!sv_peer_has_mr(owner, sge[i].lkey >> 16) ||

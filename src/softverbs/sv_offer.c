@@ -93,7 +93,8 @@ struct sv_offer {
     uint32_t        num_pieces;
 };
 
-static bool sv_offer_stands(struct sv_node *node, const struct sv_offer *offer)
+static bool sv_offer_is_valid(struct sv_node *node,
+                              const struct sv_offer *offer)
 {
     uint32_t index = sv_qpn_index(offer->qpn);
     struct sv_shm_qp *shm;
@@ -105,7 +106,7 @@ static bool sv_offer_stands(struct sv_node *node, const struct sv_offer *offer)
     shm = sv_peer_qp(offer->peer, index);
     return (atomic_load(&shm->qpn) == offer->qpn) &&
            (atomic_load(&shm->offer) == offer->word) &&
-           sv_sge_stands(node, offer->peer, offer->pieces, offer->num_pieces);
+           sv_sge_is_valid(node, offer->peer, offer->pieces, offer->num_pieces);
 }
 
 /* Behind the bytes that the RECV already has. 0, or -1 and errno. */
@@ -143,8 +144,8 @@ static enum sv_fetched sv_rx_fetch_pieces(struct sv_qp *qp,
     enum sv_fetched result = SV_FETCHED;
     uint32_t i;
 
-    if (!sv_offer_stands(qp->node, offer)) {
-        return SV_FETCH_GONE;
+    if (!sv_offer_is_valid(qp->node, offer)) {
+        return SV_FETCH_WITHDRAWN;
     }
 
     for (i = 0; (i < offer->num_pieces) && (result == SV_FETCHED); ++i) {
@@ -153,11 +154,12 @@ static enum sv_fetched sv_rx_fetch_pieces(struct sv_qp *qp,
         }
     }
     __sync_synchronize();
-    return sv_offer_stands(qp->node, offer) ? result : SV_FETCH_GONE;
+    return sv_offer_is_valid(qp->node, offer) ? result : SV_FETCH_WITHDRAWN;
 }
 
 /* The pieces make up the message, to the byte. */
-static bool sv_offer_adds_up(const struct sv_offer *offer, uint32_t total)
+static bool sv_offer_length_is_valid(const struct sv_offer *offer,
+                                     uint32_t total)
 {
     uint64_t sum = 0;
     uint32_t i;
@@ -181,7 +183,7 @@ enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec,
     enum sv_fetched result;
 
     memcpy(offer.pieces, payload, rec->bytes);
-    if (!sv_offer_adds_up(&offer, rec->total)) {
+    if (!sv_offer_length_is_valid(&offer, rec->total)) {
         return SV_FETCH_CORRUPT;
     }
 
@@ -190,7 +192,7 @@ enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec,
         result = sv_rx_fetch_pieces(qp, &offer);
         sv_peer_put(qp->node, offer.peer);
     } else {
-        result = (errno == ENOENT) ? SV_FETCH_GONE : SV_FETCH_DECLINED;
+        result = (errno == ENOENT) ? SV_FETCH_WITHDRAWN : SV_FETCH_DECLINED;
     }
     if (result == SV_FETCH_DECLINED) {
         rx->sge        = 0;

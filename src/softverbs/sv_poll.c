@@ -32,13 +32,13 @@
 
 /* ---- putting in ---- */
 
-static inline bool sv_cq_is_dead(const struct sv_cq *cq)
+static inline bool sv_cq_has_failed(const struct sv_cq *cq)
 {
     return atomic_load_explicit(&cq->room, memory_order_relaxed) == 0;
 }
 
 /* Needs lock. */
-static void sv_cq_die(struct sv_cq *cq)
+static void sv_cq_fail(struct sv_cq *cq)
 {
     if (atomic_exchange(&cq->room, 0) != 0) {
         sv_event_post(sv_context(cq->base.context), IBV_EVENT_CQ_ERR, cq);
@@ -48,7 +48,7 @@ static void sv_cq_die(struct sv_cq *cq)
 void sv_cq_overrun(struct sv_cq *cq)
 {
     sv_spin_lock(&cq->lock);
-    sv_cq_die(cq);
+    sv_cq_fail(cq);
     sv_spin_unlock(&cq->lock);
 }
 
@@ -61,7 +61,7 @@ static bool sv_cq_append(struct sv_cq *cq, const struct sv_cqe *cqe)
 
     if (sv_unlikely(sv_cq_count(cq) >=
                     atomic_load_explicit(&cq->room, memory_order_relaxed))) {
-        sv_cq_die(cq);
+        sv_cq_fail(cq);
         return false;
     }
 
@@ -120,7 +120,7 @@ void sv_cq_flush(struct sv_cq *cq)
 }
 
 /* The QPs whose completions were lost die of it. */
-static void sv_cq_bury(struct sv_cq *cq)
+static void sv_cq_fail_qps(struct sv_cq *cq)
 {
     struct sv_qp *qp;
     unsigned i;
@@ -129,7 +129,7 @@ static void sv_cq_bury(struct sv_cq *cq)
         qp = cq->scan[i].qp;
         if (atomic_load(&qp->cq_lost) &&
             (atomic_load(&qp->state) != IBV_QPS_ERR)) {
-            sv_rx_lost(qp);
+            sv_rx_overrun(qp);
         }
     }
 }
@@ -139,8 +139,8 @@ void sv_cq_rx_unlock(struct sv_cq *cq)
     if ((cq->num_batch > 0) || (cq->batch_notify != SV_NOTIFY_NONE)) {
         sv_cq_flush(cq);
     }
-    if (sv_unlikely(sv_cq_is_dead(cq))) {
-        sv_cq_bury(cq);
+    if (sv_unlikely(sv_cq_has_failed(cq))) {
+        sv_cq_fail_qps(cq);
         sv_cq_flush(cq);
     }
     sv_spin_unlock(&cq->rx_lock);
@@ -154,7 +154,7 @@ struct sv_freed {
     uint32_t      count;
 };
 
-static void sv_freed_settle(struct sv_freed *freed)
+static void sv_freed_publish(struct sv_freed *freed)
 {
     if (freed->count > 0) {
         atomic_fetch_add_explicit(&freed->rq->freed, freed->count,
@@ -173,7 +173,7 @@ static inline void sv_cqe_free_slot(const struct sv_cqe *cqe,
     }
 
     if (sv_unlikely(cqe->qp->recvs != freed->rq)) {
-        sv_freed_settle(freed);
+        sv_freed_publish(freed);
         freed->rq = cqe->qp->recvs;
     }
     ++freed->count;
@@ -202,7 +202,7 @@ static int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
 
     if (with_batch) {
         /* A CQ that is dead gives out nothing but what is in its ring. */
-        whole = sv_unlikely(sv_cq_is_dead(cq)) ? 0 : cq->num_batch;
+        whole = sv_unlikely(sv_cq_has_failed(cq)) ? 0 : cq->num_batch;
         for (; (n < num) && (taken < whole); ++n) {
             cqe   = &cq->batch[taken++];
             wc[n] = cqe->wc;
@@ -210,7 +210,7 @@ static int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
         }
         sv_cq_spill(cq, taken);
     }
-    sv_freed_settle(&freed);
+    sv_freed_publish(&freed);
     return n;
 }
 
@@ -224,7 +224,7 @@ static inline void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
     unsigned i;
 
     if (sv_unlikely(cq->bells != NULL)) {
-        sv_scan_tend(cq);
+        sv_scan_update(cq);
     }
 
     for (i = 0; (i < cq->num_active) && (limit > 0); ++i) {
@@ -244,9 +244,9 @@ static inline void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
  * more than the CQ does, the program may overrun it, and does so at the moment
  * when more has arrived than fits: then everything must be received that has
  * arrived. Otherwise what the caller has no room for can wait in the rings. */
-static unsigned sv_cq_appetite(struct sv_cq *cq, int room)
+static unsigned sv_cq_rx_budget(struct sv_cq *cq, int room)
 {
-    return (atomic_load_explicit(&cq->owed, memory_order_relaxed) >
+    return (atomic_load_explicit(&cq->max_outstanding, memory_order_relaxed) >
             atomic_load_explicit(&cq->size, memory_order_relaxed)) ?
                    UINT_MAX : (unsigned)room;
 }
@@ -255,15 +255,15 @@ static unsigned sv_cq_appetite(struct sv_cq *cq, int room)
  * armed the CQ, relies on finding; so this waits for the lock. */
 static int sv_cq_receive_and_take(struct sv_cq *cq, int num, struct ibv_wc *wc)
 {
-    unsigned appetite;
+    unsigned budget;
     int n;
 
     sv_spin_lock(&cq->rx_lock);
-    appetite        = sv_cq_appetite(cq, num);
+    budget          = sv_cq_rx_budget(cq, num);
     cq->direct      = wc;
-    cq->direct_room = ((sv_cq_count(cq) == 0) && (appetite != UINT_MAX) &&
-                       !sv_cq_is_dead(cq)) ? num : 0;
-    sv_cq_receive(cq, appetite, false);
+    cq->direct_room = ((sv_cq_count(cq) == 0) && (budget != UINT_MAX) &&
+                       !sv_cq_has_failed(cq)) ? num : 0;
+    sv_cq_receive(cq, budget, false);
     n               = cq->direct - wc;
     cq->direct_room = 0;
     if ((cq->num_batch > 0) || ((n < num) && (sv_cq_count(cq) > 0))) {
@@ -304,7 +304,7 @@ int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 
     if (sv_unlikely(atomic_load_explicit(&cq->node->num_stuck,
                                          memory_order_relaxed) != 0)) {
-        sv_tx_push_stuck(cq->node, SV_PUSHER_POLLER);
+        sv_stuck_run(cq->node, SV_PUSHER_POLLER);
     }
 
     if (sv_cq_count(cq) >= (uint32_t)num) {
@@ -342,7 +342,7 @@ void sv_cq_drain(struct sv_cq *cq)
 void sv_cq_drain_all(struct sv_cq *cq)
 {
     sv_spin_lock(&cq->rx_lock);
-    sv_scan_look_at_idle(cq);
+    sv_scan_check_all_idle(cq);
     sv_cq_rx_unlock(cq);
     sv_cq_drain(cq);
 }
@@ -383,7 +383,7 @@ void sv_cq_fire_pending(struct sv_cq *cq)
 }
 
 /* Needs rx_lock if the QP receives here. */
-void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp)
+void sv_cq_remove_qp(struct sv_cq *cq, struct sv_qp *qp)
 {
     struct sv_freed freed = {NULL, 0};
     uint32_t from, to, tail;
@@ -404,6 +404,6 @@ void sv_cq_forget_qp(struct sv_cq *cq, struct sv_qp *qp)
     if ((int32_t)(cq->announced - to) > 0) {
         cq->announced = to;
     }
-    sv_freed_settle(&freed);
+    sv_freed_publish(&freed);
     sv_spin_unlock(&cq->lock);
 }

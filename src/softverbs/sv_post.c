@@ -77,7 +77,8 @@ sv_send_check(struct sv_qp *qp, const struct ibv_send_wr *wr)
          (sv_sge_sum(wr->sg_list, wr->num_sge) > tx->max_inline))) {
         return EINVAL;
     }
-    return (qp->base.qp_type == IBV_QPT_UD) ? sv_send_check_datagram(qp, wr) : 0;
+    return (qp->base.qp_type == IBV_QPT_UD) ? sv_send_check_datagram(qp, wr) :
+                                              0;
 }
 
 static void sv_send_copy_inline(struct sv_tx *tx, struct sv_swqe *wqe,
@@ -168,7 +169,7 @@ struct sv_swqe *sv_send_queue(struct sv_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /* What follows a post, in the state in which the QP then is. Needs tx.lock. */
-static void sv_send_go(struct sv_qp *qp)
+static void sv_send_run(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
@@ -180,7 +181,7 @@ static void sv_send_go(struct sv_qp *qp)
         break;
     default:
         if (tx->done != tx->posted) {
-            sv_tx_enlist(qp);
+            sv_stuck_add(qp);
         }
         break;
     }
@@ -251,14 +252,14 @@ int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
                       sv_send_chain(qp, wr, NULL, bad);
     }
     if (qp->tx.done != qp->tx.posted) {
-        sv_send_go(qp);
+        sv_send_run(qp);
     }
     sv_spin_unlock(&qp->tx.lock);
 
     if (sv_unlikely(atomic_load_explicit(&qp->rx_flush_due,
                                          memory_order_relaxed))) {
         sv_spin_lock(&sv_cq(ibqp->recv_cq)->rx_lock);
-        sv_rx_settle(qp);
+        sv_rx_flush_if_due(qp);
         sv_cq_rx_unlock(sv_cq(ibqp->recv_cq));
     }
     return ret;
@@ -307,7 +308,7 @@ int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
     if (sv_unlikely(atomic_load(&qp->state) == IBV_QPS_ERR)) {
         /* Whoever failed the QP may have flushed just before this post. */
         sv_spin_lock(&cq->rx_lock);
-        sv_rx_settle(qp);
+        sv_rx_flush_if_due(qp);
         sv_rx_flush(qp);
         sv_cq_rx_unlock(cq);
     }

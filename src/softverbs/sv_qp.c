@@ -25,7 +25,8 @@ static void sv_qp_log_type(enum ibv_qp_type type)
 }
 
 /* 0, or why such a QP cannot be: an errno. */
-static int sv_qp_refuse(struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+static int sv_qp_check_init(struct ibv_pd *pd,
+                            const struct ibv_qp_init_attr *init)
 {
     const struct ibv_qp_cap *cap = &init->cap;
     bool recv_ok;
@@ -144,14 +145,14 @@ static void sv_qp_publish(struct sv_qp *qp)
 }
 
 /* Entries in the books of what the QP uses, and out of them. */
-static void sv_qp_enroll(struct sv_qp *qp)
+static void sv_qp_ref_objects(struct sv_qp *qp)
 {
     struct sv_cq *send_cq = sv_cq(qp->base.send_cq);
     struct sv_cq *recv_cq = sv_cq(qp->base.recv_cq);
 
     /* An SRQ is counted once for each QP: more than needed, never less. */
-    atomic_fetch_add(&send_cq->owed, qp->tx.depth);
-    atomic_fetch_add(&recv_cq->owed, qp->recvs->depth);
+    atomic_fetch_add(&send_cq->max_outstanding, qp->tx.depth);
+    atomic_fetch_add(&recv_cq->max_outstanding, qp->recvs->depth);
     atomic_fetch_add(&send_cq->users, 1);
     atomic_fetch_add(&recv_cq->users, 1);
     atomic_fetch_add(&sv_pd(qp->base.pd)->users, 1);
@@ -164,7 +165,7 @@ static void sv_qp_enroll(struct sv_qp *qp)
     pthread_mutex_unlock(&qp->ctx->lock);
 }
 
-static void sv_qp_disenroll(struct sv_qp *qp)
+static void sv_qp_unref_objects(struct sv_qp *qp)
 {
     struct sv_cq *send_cq = sv_cq(qp->base.send_cq);
     struct sv_cq *recv_cq = sv_cq(qp->base.recv_cq);
@@ -172,15 +173,15 @@ static void sv_qp_disenroll(struct sv_qp *qp)
     pthread_mutex_lock(&qp->ctx->lock);
     if ((qp->base.srq != NULL) &&
         (atomic_fetch_sub(&sv_srq(qp->base.srq)->users, 1) == 1)) {
-        sv_rq_abandon(qp->recvs);
+        sv_rq_detach(qp->recvs);
     }
     pthread_mutex_unlock(&qp->ctx->lock);
 
     atomic_fetch_sub(&sv_pd(qp->base.pd)->users, 1);
     atomic_fetch_sub(&recv_cq->users, 1);
     atomic_fetch_sub(&send_cq->users, 1);
-    atomic_fetch_sub(&recv_cq->owed, qp->recvs->depth);
-    atomic_fetch_sub(&send_cq->owed, qp->tx.depth);
+    atomic_fetch_sub(&recv_cq->max_outstanding, qp->recvs->depth);
+    atomic_fetch_sub(&send_cq->max_outstanding, qp->tx.depth);
 }
 
 static struct sv_qp *sv_qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
@@ -246,7 +247,7 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
     struct sv_qp *qp;
     int ret;
 
-    ret = sv_qp_refuse(pd, init);
+    ret = sv_qp_check_init(pd, init);
     if (ret != 0) {
         errno = ret;
         return NULL;
@@ -273,7 +274,7 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
 
     qp->number = sv_fault_qp_number(init->qp_type);
     sv_qp_publish(qp);
-    sv_qp_enroll(qp);
+    sv_qp_ref_objects(qp);
     if (sv_scan_add(sv_cq(init->recv_cq), qp) != 0) {
         goto err_number;
     }
@@ -285,7 +286,7 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
     return &qp->base;
 
 err_number:
-    sv_qp_disenroll(qp);
+    sv_qp_unref_objects(qp);
     atomic_store(&qp->shm->qpn, 0);
     pthread_mutex_lock(&node->lock);
     sv_qp_give_number(node, qp);
@@ -297,7 +298,7 @@ err_nomem:
 }
 
 /* Takes the QP out of the fabric. False: its entry cannot be used again. */
-static bool sv_qp_leave(struct sv_qp *qp)
+static bool sv_qp_unpublish(struct sv_qp *qp)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     bool clean;
@@ -309,7 +310,7 @@ static bool sv_qp_leave(struct sv_qp *qp)
     atomic_store(&qp->shm->qpn, 0);
     sv_cq_rx_unlock(cq);
 
-    sv_tx_unlist(qp);
+    sv_stuck_remove(qp);
     sv_spin_lock(&qp->tx.lock);
     sv_tx_disconnect(qp);
     sv_spin_unlock(&qp->tx.lock);
@@ -332,11 +333,11 @@ SV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 
     /* From here on only our caller knows the QP. First no packet and no push
      * can reach it, then no completion names it, then its entry is free. */
-    clean = sv_qp_leave(qp);
+    clean = sv_qp_unpublish(qp);
     sv_scan_remove(sv_cq(ibqp->recv_cq), qp);
-    sv_cq_forget_qp(sv_cq(ibqp->send_cq), qp);
-    sv_cq_forget_qp(sv_cq(ibqp->recv_cq), qp);
-    sv_async_forget(qp->ctx, ibqp, &ibqp->mutex, &ibqp->cond,
+    sv_cq_remove_qp(sv_cq(ibqp->send_cq), qp);
+    sv_cq_remove_qp(sv_cq(ibqp->recv_cq), qp);
+    sv_async_remove(qp->ctx, ibqp, &ibqp->mutex, &ibqp->cond,
                     &ibqp->events_completed, &qp->async_sent);
     if (clean) {
         sv_ring_release(node, qp->index);
@@ -345,7 +346,7 @@ SV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
         pthread_mutex_unlock(&node->lock);
     }
 
-    sv_qp_disenroll(qp);
+    sv_qp_unref_objects(qp);
     sv_qp_free(qp);
     return 0;
 }
@@ -361,7 +362,7 @@ void sv_qp_close_all(struct sv_context *ctx)
         qp = node->qps[i];
         if ((qp != NULL) && (qp->ctx == ctx)) {
             node->qps[i] = NULL;
-            sv_qp_leave(qp);
+            sv_qp_unpublish(qp);
         }
     }
     pthread_mutex_unlock(&node->objects_lock);

@@ -11,7 +11,7 @@
 /* ---- the connection ---- */
 
 /* Whether the entry is the other end of this QP, as far as can be told. */
-static bool sv_tx_is_partner(struct sv_qp *qp, struct sv_shm_qp *rem)
+static bool sv_tx_is_remote_of(struct sv_qp *qp, struct sv_shm_qp *rem)
 {
     return (atomic_load(&rem->qpn) == qp->attr.dest_qp_num) &&
            (atomic_load(&rem->dest_qpn) == qp->base.qp_num);
@@ -47,7 +47,7 @@ static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
     uint32_t srq     = rem->srq;
 
     /* A ring that was sent into already expects another packet than ours. */
-    if (!sv_tx_is_partner(qp, rem) || (rem->type != IBV_QPT_RC) ||
+    if (!sv_tx_is_remote_of(qp, rem) || (rem->type != IBV_QPT_RC) ||
         (rem->rq_psn != qp->attr.sq_psn) ||
         (atomic_load(&rem->ring_bytes) != 0)) {
         return false;
@@ -60,13 +60,13 @@ static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
         return false;
     }
 
-    tx->key        = rem->key;
-    tx->broken     = false;
-    tx->prodded_at = UINT64_MAX;
-    tx->begged_at  = UINT64_MAX;
-    tx->claimed    = 0;
-    tx->credit     = 0;
-    tx->declined   = false;
+    tx->key               = rem->key;
+    tx->broken            = false;
+    tx->receiver_woken_at = UINT64_MAX;
+    tx->poll_requested_at = UINT64_MAX;
+    tx->claimed           = 0;
+    tx->credit            = 0;
+    tx->declined          = false;
     sv_tx_choose_ring(tx, rem, sv_qpn_index(qp->attr.dest_qp_num));
     return true;
 }
@@ -98,7 +98,7 @@ static bool sv_tx_reach(struct sv_qp *qp)
     }
 
     rem = sv_peer_qp(tx->peer, index);
-    if (!sv_tx_is_partner(qp, rem)) {
+    if (!sv_tx_is_remote_of(qp, rem)) {
         return false;
     }
 
@@ -124,7 +124,7 @@ bool sv_tx_connect(struct sv_qp *qp)
 
 /* ---- waiting ---- */
 
-int sv_tx_no_answer(struct sv_qp *qp)
+int sv_tx_ack_timeout(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
     uint64_t period  = 4096ull << qp->attr.timeout;
@@ -152,7 +152,7 @@ static uint64_t sv_rnr_ns(uint32_t code)
     return units[code & 31] * 10000ull;
 }
 
-int sv_tx_not_ready(struct sv_qp *qp)
+int sv_tx_rnr(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
@@ -223,7 +223,7 @@ bool sv_tx_claim(struct sv_tx *tx)
 /* ---- records ---- */
 
 /* It has not looked yet: the large ring begins behind the small one. */
-static bool sv_tx_is_unread(const struct sv_tx *tx, uint64_t head)
+static bool sv_tx_ring_is_unread(const struct sv_tx *tx, uint64_t head)
 {
     return (head == 0) && (tx->head == SV_RING_BYTES) &&
            (tx->ring_bytes == SV_RING_BYTES);
@@ -231,19 +231,19 @@ static bool sv_tx_is_unread(const struct sv_tx *tx, uint64_t head)
 
 /* How far the receiver says it is. It cannot be behind what it has said, nor
  * ahead of us: then the connection is broken. */
-static void sv_tx_look_at_head(struct sv_tx *tx)
+static void sv_tx_update_head(struct sv_tx *tx)
 {
     uint64_t head = atomic_load_explicit(&tx->rem->head, memory_order_acquire);
 
     if (sv_likely(head - tx->head <= tx->tail - tx->head)) {
         tx->head = head;
-    } else if (!sv_tx_is_unread(tx, head) && !sv_tx_is_shut_out(tx)) {
+    } else if (!sv_tx_ring_is_unread(tx, head) && !sv_tx_is_closed(tx)) {
         tx->broken = true;
     }
 }
 
-void sv_tx_denounce(struct sv_peer *peer, struct sv_shm_qp *rem,
-                    uint32_t fault)
+void sv_tx_fail_remote_qp(struct sv_peer *peer, struct sv_shm_qp *rem,
+                          uint32_t fault)
 {
     atomic_store(&rem->fault, fault);
     atomic_store(&peer->head->faults, 1);
@@ -254,7 +254,7 @@ void sv_tx_denounce(struct sv_peer *peer, struct sv_shm_qp *rem,
 static int sv_tx_broken(struct sv_tx *tx)
 {
     if (sv_tx_enter(tx)) { /* not the entry's next QP */
-        sv_tx_denounce(tx->peer, tx->rem, SV_KILL_FATAL);
+        sv_tx_fail_remote_qp(tx->peer, tx->rem, SV_KILL_FATAL);
         sv_tx_leave(tx);
     }
     return IBV_WC_REM_OP_ERR;
@@ -273,7 +273,7 @@ struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span)
     struct sv_rec *rec;
 
     if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
-        sv_tx_look_at_head(tx);
+        sv_tx_update_head(tx);
         if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
             return NULL;
         }
@@ -357,7 +357,7 @@ static inline enum sv_sent sv_tx_message(struct sv_qp *qp, struct sv_swqe *wqe)
 /* ---- SEND ---- */
 
 /* The receiver has skipped the offer: nothing is in the RECV. */
-static int sv_tx_push_instead(struct sv_tx *tx, struct sv_swqe *wqe)
+static int sv_tx_push_declined(struct sv_tx *tx, struct sv_swqe *wqe)
 {
     tx->declined = true;
     wqe->stage   = SV_STAGE_DECLINED;
@@ -378,7 +378,7 @@ static int sv_tx_verdict(struct sv_qp *qp, struct sv_swqe *wqe)
     struct sv_tx *tx = &qp->tx;
 
     if (sv_peer_alive(tx->peer) && !sv_peer_answers(tx->peer)) {
-        return sv_tx_no_answer(qp); /* its link is down: nothing comes back */
+        return sv_tx_ack_timeout(qp); /* its link is down: nothing comes back */
     }
 
     switch (atomic_load_explicit(&tx->rem->nak, memory_order_acquire)) {
@@ -391,32 +391,32 @@ static int sv_tx_verdict(struct sv_qp *qp, struct sv_swqe *wqe)
         break;
     }
 
-    sv_tx_look_at_head(tx);
+    sv_tx_update_head(tx);
     if (tx->broken) {
         return sv_tx_broken(tx);
     }
     if (tx->head >= wqe->end) {
         return ((wqe->stage == SV_STAGE_OFFERED) &&
                 (atomic_load(&tx->rem->declined) == wqe->end)) ?
-                       sv_tx_push_instead(tx, wqe) : 0;
+                       sv_tx_push_declined(tx, wqe) : 0;
     }
     if (sv_tx_offer_is_void(qp, wqe)) {
         return IBV_WC_LOC_PROT_ERR;
     }
     if ((atomic_load(&tx->rem->accept) != tx->epoch) ||
         !sv_peer_alive(tx->peer)) {
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
     return sv_tx_wait(tx, SV_WAIT_VERDICT);
 }
 
 /* The ring is full. A receiver that sleeps until a message is complete has to
  * be told, once for each time that the ring filled up. */
-static void sv_tx_prod(struct sv_tx *tx)
+static void sv_tx_wake_receiver(struct sv_tx *tx)
 {
-    if ((tx->prodded_at != tx->tail) &&
+    if ((tx->receiver_woken_at != tx->tail) &&
         sv_is_armed(atomic_load(&tx->rem_cq->state))) {
-        tx->prodded_at = tx->tail;
+        tx->receiver_woken_at = tx->tail;
         sv_doorbell_ring(tx->peer->head);
     }
 }
@@ -424,7 +424,7 @@ static void sv_tx_prod(struct sv_tx *tx)
 int sv_tx_send(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     struct sv_tx *tx = &qp->tx;
-    bool shut_out;
+    bool closed;
     bool solicited   = (wqe->flags & IBV_SEND_SOLICITED) != 0;
     enum sv_sent sent;
     int ret;
@@ -438,25 +438,25 @@ int sv_tx_send(struct sv_qp *qp, struct sv_swqe *wqe)
         return ret;
     }
     if (sv_unlikely(!sv_tx_connect(qp))) {
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
     if (wqe->stage == SV_STAGE_NEW) {
         if (sv_unlikely(!sv_tx_claim(tx))) {
             sv_tx_leave(tx);
-            return sv_tx_not_ready(qp);
+            return sv_tx_rnr(qp);
         }
         wqe->stage = SV_STAGE_CLAIMED;
     }
 
     sent = sv_tx_message(qp, wqe);
     sv_tx_ring_bell(tx->peer, tx->rem);
-    shut_out = sv_tx_is_shut_out(tx);
+    closed = sv_tx_is_closed(tx);
     sv_tx_leave(tx);
-    if (sv_unlikely(shut_out)) {
-        return sv_tx_no_answer(qp);
+    if (sv_unlikely(closed)) {
+        return sv_tx_ack_timeout(qp);
     }
     if (sv_unlikely(sent == SV_SENT_PART)) {
-        sv_tx_prod(tx);
+        sv_tx_wake_receiver(tx);
         return sv_tx_no_room(tx);
     }
 

@@ -9,16 +9,16 @@
 
 /* The receiver's QP does not survive a request that it must deny. A receiver
  * that has closed its QP meanwhile, and taken its memory away, denies nothing:
- * it does not wait for a sender that was stopped (sv_tx_is_shut_out). */
+ * it does not wait for a sender that was stopped (sv_tx_is_closed). */
 static int sv_tx_denied(struct sv_qp *qp, enum ibv_wc_status status)
 {
     struct sv_tx *tx = &qp->tx;
 
-    if (sv_tx_is_shut_out(tx)) {
-        return sv_tx_no_answer(qp);
+    if (sv_tx_is_closed(tx)) {
+        return sv_tx_ack_timeout(qp);
     }
 
-    sv_tx_denounce(tx->peer, tx->rem, status);
+    sv_tx_fail_remote_qp(tx->peer, tx->rem, status);
     return status;
 }
 
@@ -30,7 +30,7 @@ static int sv_tx_copy_failed(struct sv_qp *qp)
     static bool logged;
 
     if (errno == ESRCH) {
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
     if ((errno == EPERM) || (errno == ENOSYS)) {
         if (!logged) {
@@ -70,7 +70,7 @@ static int sv_tx_write_entered(struct sv_qp *qp, struct sv_swqe *wqe)
 
     if (imm && (wqe->stage == SV_STAGE_NEW)) {
         if (!sv_tx_claim(tx)) {
-            return sv_tx_not_ready(qp);
+            return sv_tx_rnr(qp);
         }
         wqe->stage = SV_STAGE_CLAIMED;
     }
@@ -99,7 +99,7 @@ int sv_tx_write(struct sv_qp *qp, struct sv_swqe *wqe)
         return ret;
     }
     if (!sv_tx_connect(qp)) {
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
 
     ret = sv_tx_write_entered(qp, wqe);
@@ -142,7 +142,7 @@ int sv_tx_read(struct sv_qp *qp, struct sv_swqe *wqe)
         return ret;
     }
     if (!sv_tx_connect(qp)) {
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
 
     ret = sv_tx_read_entered(qp, wqe);
@@ -214,7 +214,7 @@ int sv_tx_atomic(struct sv_qp *qp, struct sv_swqe *wqe)
         return IBV_WC_LOC_LEN_ERR;
     }
     if (!sv_tx_connect(qp)) {
-        return sv_tx_no_answer(qp);
+        return sv_tx_ack_timeout(qp);
     }
 
     ret = sv_tx_atomic_entered(qp, wqe);

@@ -161,7 +161,7 @@ void sv_rq_attach(struct sv_rq *rq, struct sv_cq *cq)
     }
 }
 
-void sv_rq_abandon(struct sv_rq *rq)
+void sv_rq_detach(struct sv_rq *rq)
 {
     rq->taker     = NULL;
     rq->contended = false;

@@ -7,7 +7,7 @@
  *
  * A ring can be written by its sender at any time, and by whoever else has it
  * mapped. So a record's header is copied before it is looked at, and what no
- * sender writes ends the QP (sv_rx_end): nothing behind it can be trusted.
+ * sender writes ends the QP (sv_rx_fatal): nothing behind it can be trusted.
  */
 #include "sv_fault.h"
 
@@ -23,7 +23,7 @@ enum sv_rx_result {
     SV_RX_MESSAGE, /* a completion was made */
     SV_RX_STALLED, /* no RECV: the record stays where it is */
     SV_RX_FAILED,  /* the QP is in ERR now, by a completion */
-    SV_RX_GONE     /* the sender has failed: nothing comes any more */
+    SV_RX_DEAD_SENDER     /* the sender has failed: nothing comes any more */
 };
 
 void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
@@ -170,7 +170,7 @@ void sv_rx_open(struct sv_qp *qp)
     rx->ring       = is_ud ? sv_peer_ring(qp->node->self, qp->index) :
                              sv_peer_small_ring(qp->node->self, qp->index);
     rx->ring_bytes = is_ud ? SV_RING_BYTES : 0;
-    rx->partner    = is_ud ? SV_NO_PARTNER : qp->attr.dest_qp_num;
+    rx->remote_qpn = is_ud ? SV_NO_REMOTE_QPN : qp->attr.dest_qp_num;
     rx->pos        = 0;
     rx->published  = 0;
     rx->busy       = false;
@@ -199,7 +199,7 @@ void sv_rx_open(struct sv_qp *qp)
     atomic_store(&shm->accept, qp->epoch);
 }
 
-void sv_rx_settle(struct sv_qp *qp)
+void sv_rx_flush_if_due(struct sv_qp *qp)
 {
     if (atomic_exchange(&qp->rx_flush_due, false)) {
         sv_rx_close(qp, true);
@@ -210,8 +210,8 @@ void sv_rx_settle(struct sv_qp *qp)
 /* ---- failing ---- */
 
 /* The RECV that has been taken, if any, completes with `status`. */
-static void sv_rx_die(struct sv_qp *qp, enum ibv_wc_status status,
-                      enum sv_nak nak)
+static void sv_rx_fail_qp(struct sv_qp *qp, enum ibv_wc_status status,
+                          enum sv_nak nak)
 {
     atomic_store(&qp->shm->nak, nak);
     atomic_store(&qp->state, IBV_QPS_ERR);
@@ -231,22 +231,22 @@ static void sv_rx_die(struct sv_qp *qp, enum ibv_wc_status status,
 static enum sv_rx_result sv_rx_fail(struct sv_qp *qp, enum ibv_wc_status status,
                                     enum sv_nak nak)
 {
-    sv_rx_die(qp, status, nak);
+    sv_rx_fail_qp(qp, status, nak);
     return SV_RX_FAILED;
 }
 
 /* The ring holds what cannot be: an internal error of the QP, which may have no
  * RECV to say it with. */
-static __attribute__((noinline)) enum sv_rx_result sv_rx_end(struct sv_qp *qp)
+static __attribute__((noinline)) enum sv_rx_result sv_rx_fatal(struct sv_qp *qp)
 {
     bool busy = qp->rx.busy;
 
-    sv_rx_die(qp, IBV_WC_LOC_QP_OP_ERR, SV_NAK_OPERATIONAL);
+    sv_rx_fail_qp(qp, IBV_WC_LOC_QP_OP_ERR, SV_NAK_OPERATIONAL);
     sv_event_post(qp->ctx, IBV_EVENT_QP_FATAL, qp);
-    return busy ? SV_RX_FAILED : SV_RX_GONE;
+    return busy ? SV_RX_FAILED : SV_RX_DEAD_SENDER;
 }
 
-void sv_rx_lost(struct sv_qp *qp)
+void sv_rx_overrun(struct sv_qp *qp)
 {
     qp->rx.pos = UINT64_MAX;
     sv_qp_to_err(qp);
@@ -276,12 +276,12 @@ static inline bool sv_rx_is_usual(const struct sv_rx *rx,
     uint32_t what = rec->flags & ~(SV_REC_IMM | SV_REC_SOLICITED);
 
     return (((what ^ (SV_REC_FIRST | SV_REC_LAST)) |
-             (rec->bytes ^ rec->total) | (rec->src_qpn ^ rx->partner) |
+             (rec->bytes ^ rec->total) | (rec->src_qpn ^ rx->remote_qpn) |
              rx->busy) == 0) &&
            (rec->bytes <= sv_rx_payload_room(rx, offset));
 }
 
-static bool sv_rx_may_be_datagram(const struct sv_rec *rec)
+static bool sv_rx_is_legal_datagram(const struct sv_rec *rec)
 {
     uint32_t what = rec->flags & ~(SV_REC_IMM | SV_REC_SOLICITED | SV_REC_GRH);
 
@@ -291,8 +291,8 @@ static bool sv_rx_may_be_datagram(const struct sv_rec *rec)
 }
 
 /* The notice of a WRITE, or an offer: what the message has instead of bytes. */
-static bool sv_rx_may_be_special(const struct sv_rx *rx,
-                                 const struct sv_rec *rec)
+static bool sv_rx_is_legal_special(const struct sv_rx *rx,
+                                   const struct sv_rec *rec)
 {
     uint32_t what = rec->flags & ~(SV_REC_IMM | SV_REC_SOLICITED |
                                    SV_REC_FIRST | SV_REC_LAST);
@@ -310,7 +310,8 @@ static bool sv_rx_may_be_special(const struct sv_rx *rx,
 
 /* Whether a sender writes such a record here and now. */
 static __attribute__((noinline)) bool
-sv_rx_may_be(const struct sv_qp *qp, const struct sv_rec *rec, uint32_t offset)
+sv_rx_is_legal(const struct sv_qp *qp, const struct sv_rec *rec,
+               uint32_t offset)
 {
     const struct sv_rx *rx = &qp->rx;
     bool first             = (rec->flags & SV_REC_FIRST) != 0;
@@ -321,15 +322,15 @@ sv_rx_may_be(const struct sv_qp *qp, const struct sv_rec *rec, uint32_t offset)
         return false;
     }
     if (qp->base.qp_type == IBV_QPT_UD) {
-        return sv_rx_may_be_datagram(rec);
+        return sv_rx_is_legal_datagram(rec);
     }
-    if ((rec->src_qpn != rx->partner) ||
+    if ((rec->src_qpn != rx->remote_qpn) ||
         (!first && (rec->total != rx->total))) {
         return false;
     }
     if ((rec->flags & ~(SV_REC_IMM | SV_REC_SOLICITED | SV_REC_FIRST |
                         SV_REC_LAST)) != 0) {
-        return first && sv_rx_may_be_special(rx, rec);
+        return first && sv_rx_is_legal_special(rx, rec);
     }
     return ((rec->flags & SV_REC_LAST) != 0) ?
                    (rec->bytes == left) :
@@ -338,13 +339,13 @@ sv_rx_may_be(const struct sv_qp *qp, const struct sv_rec *rec, uint32_t offset)
 
 /* Padding goes from somewhere to the end of the ring, or is the first record of
  * all, which sends to the large ring. */
-static bool sv_rx_may_be_padding(const struct sv_rx *rx,
-                                 const struct sv_rec *rec, uint32_t offset)
+static bool sv_rx_is_padding(const struct sv_rx *rx,
+                             const struct sv_rec *rec, uint32_t offset)
 {
     return (rec->flags == SV_REC_PAD) &&
            ((offset != 0) ||
             ((rx->pos == 0) && (rx->ring_bytes == SV_RING_BYTES) &&
-             (rx->partner != SV_NO_PARTNER)));
+             (rx->remote_qpn != SV_NO_REMOTE_QPN)));
 }
 
 /* ---- records ---- */
@@ -499,14 +500,14 @@ static enum sv_rx_result sv_rx_accept_offer(struct sv_qp *qp,
     case SV_FETCH_FAULT:
         return sv_rx_fail(qp, IBV_WC_LOC_PROT_ERR, SV_NAK_OPERATIONAL);
     case SV_FETCH_CORRUPT:
-        return sv_rx_end(qp);
+        return sv_rx_fatal(qp);
     default:
         /* The RECV has been begun, and stays so until the QP is flushed. A
          * sender that does wait for us made another offer than this. */
         atomic_store(&qp->shm->nak, SV_NAK_OPERATIONAL);
         qp->rx.pos = UINT64_MAX;
         sv_scan_stop(sv_cq(qp->base.recv_cq), qp);
-        return SV_RX_GONE;
+        return SV_RX_DEAD_SENDER;
     }
 }
 
@@ -552,7 +553,7 @@ static void sv_rx_wake_sender(struct sv_qp *qp)
 
     atomic_store(&qp->shm->waiting, 0);
     peer = (qp->base.qp_type == IBV_QPT_UD) ? NULL :
-           sv_peer_get(qp->node, sv_qpn_slot(qp->rx.partner));
+           sv_peer_get(qp->node, sv_qpn_slot(qp->rx.remote_qpn));
     if (peer != NULL) {
         sv_doorbell_ring(peer->head);
         sv_peer_put(qp->node, peer);
@@ -600,7 +601,7 @@ void sv_rx_audit(struct sv_qp *qp)
 
     if ((atomic_load(&qp->shm->head) != rx->published) ||
         ((awaits > rx->pos) && (atomic_load(scan->tag) != scan->expect))) {
-        (void)sv_rx_end(qp);
+        (void)sv_rx_fatal(qp);
     }
 }
 
@@ -659,15 +660,15 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
 
         sv_rx_read_header(&rec, at);
         if (sv_unlikely(rx->ring_bytes == 0) && !sv_rx_learn_ring(qp, &rec)) {
-            return messages + (sv_rx_end(qp) == SV_RX_FAILED);
+            return messages + (sv_rx_fatal(qp) == SV_RX_FAILED);
         }
         if (sv_unlikely(!sv_rx_is_usual(rx, &rec, offset))) {
-            if (sv_rx_may_be_padding(rx, &rec, offset)) {
+            if (sv_rx_is_padding(rx, &rec, offset)) {
                 rx->pos += rx->ring_bytes - offset;
                 continue;
             }
-            if (!sv_rx_may_be(qp, &rec, offset)) {
-                return messages + (sv_rx_end(qp) == SV_RX_FAILED);
+            if (!sv_rx_is_legal(qp, &rec, offset)) {
+                return messages + (sv_rx_fatal(qp) == SV_RX_FAILED);
             }
         }
 

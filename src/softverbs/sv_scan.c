@@ -4,15 +4,16 @@
  *
  * A CQ with few QPs looks at all of them, every time: a load of one line each.
  * Of many it looks only at the active ones, the first `num_active` of `scan`;
- * the others are not `hot`, and who sends to one of those rings a bell in the
- * head of the segment. So an empty poll costs the same for 4000 QPs as for 16.
+ * the others are not `polled`, and who sends to one of those rings a bell in
+ * the head of the segment. So an empty poll costs the same for 4000 QPs as for
+ * 16.
  *
- *     sender:  publish; (barrier) if (!hot) ring bell
- *     sweep:   hot = 0 for those not used since the last sweep; (barrier)
- *              who has something now is hot again, the others are let go
+ *     sender:  publish; (barrier) if (!polled) ring bell
+ *     sweep:   polled = 0 for those not used since the last sweep; (barrier)
+ *              who has something now is polled again, the others are let go
  *
- * The barrier is the heavy one, so senders to hot QPs pay nothing. A sweep is
- * due when about as much time was wasted on looking as the sweep will take.
+ * The barrier is the heavy one, so senders to polled QPs pay nothing. A sweep
+ * is due when about as much time was wasted on looking as the sweep will take.
  *
  * Bells belong to the process, not to a CQ: each CQ answers those of its own.
  */
@@ -22,16 +23,16 @@
 #include <string.h>
 
 /* Up to so many are looked at every time. */
-#define SV_SCAN_FEW      16
+#define SV_SCAN_ALWAYS_MAX      16
 
 /* Looks until a sweep: a heavy barrier takes as long, 10 us. */
-#define SV_SCAN_WASTE    8192
+#define SV_SCAN_SWEEP_COST    8192
 
 static const _Atomic uint64_t sv_no_tag;
 
-static void sv_scan_heat(struct sv_qp *qp, uint32_t hot)
+static void sv_scan_set_polled(struct sv_qp *qp, uint32_t hot)
 {
-    atomic_store_explicit(&qp->shm->hot, hot, memory_order_relaxed);
+    atomic_store_explicit(&qp->shm->polled, hot, memory_order_relaxed);
 }
 
 static void sv_scan_swap(struct sv_cq *cq, unsigned a, unsigned b)
@@ -46,7 +47,7 @@ static void sv_scan_swap(struct sv_cq *cq, unsigned a, unsigned b)
 
 static void sv_scan_activate(struct sv_cq *cq, struct sv_qp *qp)
 {
-    sv_scan_heat(qp, 1);
+    sv_scan_set_polled(qp, 1);
     if (qp->rx.scan >= cq->num_active) {
         sv_scan_swap(cq, qp->rx.scan, cq->num_active++);
     }
@@ -55,7 +56,7 @@ static void sv_scan_activate(struct sv_cq *cq, struct sv_qp *qp)
 
 /* ---- members ---- */
 
-static void sv_scan_enroll(struct sv_cq *cq, struct sv_qp *qp)
+static void sv_scan_add_bell(struct sv_cq *cq, struct sv_qp *qp)
 {
     const uint64_t bit = 1ull << (qp->index % 64);
 
@@ -81,13 +82,13 @@ static int sv_scan_grow(struct sv_cq *cq)
         cq->scan_room = room;
     }
 
-    if ((cq->num_scan == SV_SCAN_FEW) && (cq->bells == NULL)) {
+    if ((cq->num_scan == SV_SCAN_ALWAYS_MAX) && (cq->bells == NULL)) {
         cq->bells = calloc(1, sizeof(*cq->bells));
         if (cq->bells == NULL) {
             return -1;
         }
         for (i = 0; i < cq->num_scan; ++i) {
-            sv_scan_enroll(cq, cq->scan[i].qp);
+            sv_scan_add_bell(cq, cq->scan[i].qp);
         }
     }
     return 0;
@@ -102,7 +103,7 @@ int sv_scan_add(struct sv_cq *cq, struct sv_qp *qp)
     }
 
     if (cq->bells != NULL) {
-        sv_scan_enroll(cq, qp);
+        sv_scan_add_bell(cq, qp);
     }
     qp->rx.scan               = cq->num_scan;
     cq->scan[cq->num_scan].qp = qp;
@@ -144,7 +145,7 @@ void sv_scan_cleanup(struct sv_cq *cq)
 /* ---- bells ---- */
 
 /* One word of bells: those of our QPs are answered. */
-static void sv_scan_answer_word(struct sv_cq *cq, unsigned word)
+static void sv_scan_serve_bell_word(struct sv_cq *cq, unsigned word)
 {
     struct sv_shm_head *head = cq->node->head;
     const uint64_t bit       = 1ull << word;
@@ -166,23 +167,23 @@ static void sv_scan_answer_word(struct sv_cq *cq, unsigned word)
     }
 }
 
-static void sv_scan_answer(struct sv_cq *cq)
+static void sv_scan_serve_bells(struct sv_cq *cq)
 {
     uint64_t words = atomic_load(&cq->node->head->bell);
 
     for (; words != 0; words &= words - 1) {
-        sv_scan_answer_word(cq, __builtin_ctzll(words));
+        sv_scan_serve_bell_word(cq, __builtin_ctzll(words));
     }
 }
 
-static bool sv_scan_cool(struct sv_cq *cq)
+static bool sv_scan_clear_polled(struct sv_cq *cq)
 {
     bool any = false;
     unsigned i;
 
     for (i = 0; i < cq->num_active; ++i) {
         if (!cq->scan[i].used) {
-            sv_scan_heat(cq->scan[i].qp, 0);
+            sv_scan_set_polled(cq->scan[i].qp, 0);
             any = true;
         }
     }
@@ -191,7 +192,7 @@ static bool sv_scan_cool(struct sv_cq *cq)
 
 static void sv_scan_sweep(struct sv_cq *cq)
 {
-    bool any = sv_scan_cool(cq);
+    bool any = sv_scan_clear_polled(cq);
     struct sv_scan *scan;
     unsigned i = 0;
 
@@ -204,15 +205,15 @@ static void sv_scan_sweep(struct sv_cq *cq)
             sv_scan_swap(cq, i, --cq->num_active);
             continue;
         }
-        sv_scan_heat(scan->qp, 1);
+        sv_scan_set_polled(scan->qp, 1);
         scan->used = false;
         ++i;
     }
 }
 
-/* Who writes by mistake to `hot`, or to the bells, makes us deaf to a QP. So
+/* Who writes by mistake to `polled`, or to the bells, makes us deaf to a QP. So
  * the idle are looked at as well, one each time that a sweep would be due. */
-static void sv_scan_look_again(struct sv_cq *cq, unsigned count)
+static void sv_scan_check_idle(struct sv_cq *cq, unsigned count)
 {
     struct sv_scan *scan;
 
@@ -228,25 +229,25 @@ static void sv_scan_look_again(struct sv_cq *cq, unsigned count)
     }
 }
 
-void sv_scan_look_at_idle(struct sv_cq *cq)
+void sv_scan_check_all_idle(struct sv_cq *cq)
 {
-    sv_scan_look_again(cq, cq->num_scan);
+    sv_scan_check_idle(cq, cq->num_scan);
 }
 
-void sv_scan_tend(struct sv_cq *cq)
+void sv_scan_update(struct sv_cq *cq)
 {
     if (atomic_load_explicit(&cq->node->head->bell, memory_order_relaxed) !=
         0) {
-        sv_scan_answer(cq);
+        sv_scan_serve_bells(cq);
     }
 
-    cq->scan_waste += cq->num_active + 1;
-    if (cq->scan_waste < SV_SCAN_WASTE) {
+    cq->scan_cost += cq->num_active + 1;
+    if (cq->scan_cost < SV_SCAN_SWEEP_COST) {
         return;
     }
-    cq->scan_waste = 0;
-    sv_scan_look_again(cq, 1);
-    if (cq->num_active > SV_SCAN_FEW) {
+    cq->scan_cost = 0;
+    sv_scan_check_idle(cq, 1);
+    if (cq->num_active > SV_SCAN_ALWAYS_MAX) {
         sv_scan_sweep(cq);
     }
 }

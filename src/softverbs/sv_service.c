@@ -127,7 +127,7 @@ static void sv_service_run_stuck(struct sv_node *node)
         alone = true;
     }
     node->pushes_seen = pushes;
-    sv_tx_push_stuck(node, alone ? SV_PUSHER_SERVICE : SV_PUSHER_WATCH);
+    sv_stuck_run(node, alone ? SV_PUSHER_SERVICE : SV_PUSHER_WATCH);
 }
 
 static void sv_service_check_sleepers(struct sv_node *node)
@@ -136,7 +136,7 @@ static void sv_service_check_sleepers(struct sv_node *node)
 
     pthread_mutex_lock(&node->objects_lock);
     for (cq = node->all_cqs; cq != NULL; cq = cq->next) {
-        if (sv_cq_watch(cq)) {
+        if (sv_cq_check_wakeup(cq)) {
             sv_cq_drain_all(cq);
         }
     }

@@ -91,16 +91,16 @@ static inline void sv_short_publish(struct sv_qp *qp, struct sv_rec *rec,
 /* It is in the ring, and yet not acknowledged. */
 static __attribute__((noinline)) void
 sv_short_await(struct sv_qp *qp, const struct ibv_send_wr *wr, uint32_t total,
-               bool shut_out)
+               bool closed)
 {
     struct sv_swqe *wqe = sv_send_queue(qp, wr);
 
     wqe->total = total;
     wqe->sent  = total;
     wqe->end   = qp->tx.tail;
-    wqe->stage = shut_out ? SV_STAGE_CLAIMED : SV_STAGE_SENT;
-    if (shut_out) {
-        (void)sv_tx_no_answer(qp);
+    wqe->stage = closed ? SV_STAGE_CLAIMED : SV_STAGE_SENT;
+    if (closed) {
+        (void)sv_tx_ack_timeout(qp);
     }
 }
 
@@ -124,7 +124,7 @@ bool sv_tx_short(struct sv_qp *qp, const struct ibv_send_wr *wr)
     struct ibv_sge real[SV_SHORT_SGE];
     struct sv_rec *rec;
     int64_t total;
-    bool shut_out;
+    bool closed;
 
     if (!sv_short_may_send(qp, wr)) {
         return false;
@@ -142,15 +142,15 @@ bool sv_tx_short(struct sv_qp *qp, const struct ibv_send_wr *wr)
 
     sv_short_publish(qp, rec, wr, pieces, total);
     sv_tx_ring_bell(tx->peer, tx->rem);
-    shut_out = sv_tx_is_shut_out(tx);
+    closed = sv_tx_is_closed(tx);
     sv_tx_leave(tx);
-    if (sv_likely(!shut_out)) {
+    if (sv_likely(!closed)) {
         sv_cq_notify(qp->node, tx->peer, tx->rem_cq,
                      (wr->send_flags & IBV_SEND_SOLICITED) != 0);
     }
 
-    if (sv_unlikely(shut_out || (total > tx->min_len))) {
-        sv_short_await(qp, wr, total, shut_out);
+    if (sv_unlikely(closed || (total > tx->min_len))) {
+        sv_short_await(qp, wr, total, closed);
     } else {
         sv_short_acknowledge(qp, wr, total);
     }

@@ -81,7 +81,7 @@ SV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
         return EBUSY;
     }
 
-    sv_async_forget(ctx, ibsrq, &ibsrq->mutex, &ibsrq->cond,
+    sv_async_remove(ctx, ibsrq, &ibsrq->mutex, &ibsrq->cond,
                     &ibsrq->events_completed, &srq->async_sent);
     pthread_mutex_lock(&ctx->node->lock);
     sv_table_give(&ctx->node->srq_table, srq->index);

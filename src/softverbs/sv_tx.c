@@ -124,7 +124,7 @@ static enum ibv_wc_opcode sv_wc_opcode(uint32_t wr_opcode)
 }
 
 /* A completion was lost: the QP can no longer be trusted by its owner. */
-static void sv_tx_lost(struct sv_qp *qp)
+static void sv_tx_overrun(struct sv_qp *qp)
 {
     if (!atomic_exchange(&qp->cq_lost, true)) {
         atomic_store(&qp->state, IBV_QPS_ERR);
@@ -156,7 +156,7 @@ void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
     cqe.notify      = (status == IBV_WC_SUCCESS) ? SV_NOTIFY_NEXT :
                                                    SV_NOTIFY_SOLICITED;
     if (sv_unlikely(!sv_cq_push(sv_cq(qp->base.send_cq), &cqe, cqe.notify))) {
-        sv_tx_lost(qp);
+        sv_tx_overrun(qp);
     }
 }
 
@@ -276,7 +276,7 @@ void sv_tx_run(struct sv_qp *qp)
 /* ---- the stuck list ---- */
 
 /* A QP could not finish its queue, or owes its RECVs a flush. Needs tx.lock. */
-void sv_tx_enlist(struct sv_qp *qp)
+void sv_stuck_add(struct sv_qp *qp)
 {
     struct sv_node *node = qp->node;
     bool nudge           = false;
@@ -296,7 +296,7 @@ void sv_tx_enlist(struct sv_qp *qp)
     }
 }
 
-static void sv_tx_unlink(struct sv_node *node, struct sv_qp **pp)
+static void sv_stuck_unlink(struct sv_node *node, struct sv_qp **pp)
 {
     struct sv_qp *qp = *pp;
 
@@ -305,7 +305,7 @@ static void sv_tx_unlink(struct sv_node *node, struct sv_qp **pp)
     atomic_fetch_sub(&node->num_stuck, 1);
 }
 
-void sv_tx_unlist(struct sv_qp *qp)
+void sv_stuck_remove(struct sv_qp *qp)
 {
     struct sv_node *node = qp->node;
     struct sv_qp **pp;
@@ -314,7 +314,7 @@ void sv_tx_unlist(struct sv_qp *qp)
     if (qp->tx.stuck) {
         for (pp = &node->stuck; *pp != qp; pp = &(*pp)->tx.stuck_next) {
         }
-        sv_tx_unlink(node, pp);
+        sv_stuck_unlink(node, pp);
     }
     sv_spin_unlock(&node->stuck_lock);
 }
@@ -323,7 +323,7 @@ void sv_tx_unlist(struct sv_qp *qp)
  * service thread has to; that is so if our stream has not moved since the
  * service thread's last visit. If nobody polls here either, let the receiver
  * ring when it is done. */
-static void sv_tx_beg(struct sv_tx *tx, enum sv_pusher pusher)
+static void sv_tx_request_poll(struct sv_tx *tx, enum sv_pusher pusher)
 {
     if ((tx->wait != SV_WAIT_RING) && (tx->wait != SV_WAIT_VERDICT)) {
         return;
@@ -332,7 +332,7 @@ static void sv_tx_beg(struct sv_tx *tx, enum sv_pusher pusher)
     if (pusher == SV_PUSHER_SERVICE) {
         atomic_store(&tx->rem->waiting, 1);
     }
-    if ((pusher == SV_PUSHER_SERVICE) || (tx->begged_at == tx->tail)) {
+    if ((pusher == SV_PUSHER_SERVICE) || (tx->poll_requested_at == tx->tail)) {
         /* Perhaps it does not see what we sent. */
         if (sv_tx_enter(tx)) {
             atomic_store(&tx->rem->awaits, tx->tail);
@@ -341,11 +341,11 @@ static void sv_tx_beg(struct sv_tx *tx, enum sv_pusher pusher)
         }
         sv_doorbell_ring(tx->peer->head);
     }
-    tx->begged_at = tx->tail;
+    tx->poll_requested_at = tx->tail;
 }
 
 /* True: nothing is left to do for this QP. Needs stuck_lock. */
-static bool sv_tx_push(struct sv_qp *qp, enum sv_pusher pusher)
+static bool sv_stuck_run_qp(struct sv_qp *qp, enum sv_pusher pusher)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     bool idle;
@@ -361,7 +361,7 @@ static bool sv_tx_push(struct sv_qp *qp, enum sv_pusher pusher)
     }
     idle = (qp->tx.done == qp->tx.posted);
     if (!idle && (pusher != SV_PUSHER_POLLER)) {
-        sv_tx_beg(&qp->tx, pusher);
+        sv_tx_request_poll(&qp->tx, pusher);
     }
     sv_spin_unlock(&qp->tx.lock);
 
@@ -369,13 +369,13 @@ static bool sv_tx_push(struct sv_qp *qp, enum sv_pusher pusher)
         if (!sv_spin_try(&cq->rx_lock)) {
             return false;
         }
-        sv_rx_settle(qp);
+        sv_rx_flush_if_due(qp);
         sv_cq_rx_unlock(cq);
     }
     return idle;
 }
 
-void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher)
+void sv_stuck_run(struct sv_node *node, enum sv_pusher pusher)
 {
     struct sv_qp **pp;
 
@@ -391,8 +391,8 @@ void sv_tx_push_stuck(struct sv_node *node, enum sv_pusher pusher)
     }
 
     for (pp = &node->stuck; *pp != NULL;) {
-        if (sv_tx_push(*pp, pusher)) {
-            sv_tx_unlink(node, pp);
+        if (sv_stuck_run_qp(*pp, pusher)) {
+            sv_stuck_unlink(node, pp);
         } else {
             pp = &(*pp)->tx.stuck_next;
         }

@@ -44,7 +44,7 @@ static inline bool sv_tx_enter(struct sv_tx *tx)
 static inline void sv_tx_ring_bell(struct sv_peer *peer, struct sv_shm_qp *rem)
 {
     sv_light_barrier(peer->fence);
-    if (sv_unlikely(atomic_load_explicit(&rem->hot, memory_order_relaxed) ==
+    if (sv_unlikely(atomic_load_explicit(&rem->polled, memory_order_relaxed) ==
                     0)) {
         sv_peer_ring_bell(peer, rem - sv_peer_qp(peer, 0));
     }
@@ -54,7 +54,7 @@ static inline void sv_tx_ring_bell(struct sv_peer *peer, struct sv_shm_qp *rem)
  * but not for ever, for we may have been stopped. Then it has taken what it
  * saw, and whether that was all of this message cannot be told: no
  * acknowledgement. After a barrier. */
-static inline bool sv_tx_is_shut_out(const struct sv_tx *tx)
+static inline bool sv_tx_is_closed(const struct sv_tx *tx)
 {
     return atomic_load_explicit(&tx->rem->accept, memory_order_relaxed) !=
            tx->epoch;
@@ -74,7 +74,8 @@ static inline void sv_tx_fetch_ahead(struct sv_tx *tx, uint32_t span)
 
     atomic_store_explicit(&tx->next, tx->ring + (tx->tail & mask),
                           memory_order_relaxed);
-    sv_prefetch_write(tx->ring + ((tx->tail + SV_AHEAD * SV_CACHE_LINE) & mask));
+    sv_prefetch_write(tx->ring +
+                      ((tx->tail + SV_AHEAD * SV_CACHE_LINE) & mask));
     for (at = SV_CACHE_LINE; at < span; at += SV_CACHE_LINE) {
         sv_prefetch_write(tx->ring + ((tx->tail + at) & mask));
     }
@@ -90,10 +91,10 @@ static inline int sv_tx_wait(struct sv_tx *tx, enum sv_wait wait)
 bool sv_tx_connect(struct sv_qp *qp);
 
 /* No acknowledgement: send again after the timeout, retry_cnt times. */
-int sv_tx_no_answer(struct sv_qp *qp);
+int sv_tx_ack_timeout(struct sv_qp *qp);
 
 /* The receiver has no RECV. rnr_retry 7 means for ever. */
-int sv_tx_not_ready(struct sv_qp *qp);
+int sv_tx_rnr(struct sv_qp *qp);
 
 /* Takes one of the RECVs that the receiver has posted; false: there is none. */
 bool sv_tx_claim(struct sv_tx *tx);
@@ -108,8 +109,8 @@ int sv_tx_no_room(struct sv_tx *tx);
 
 /* Makes the owner of the entry let its QP die: of a request that it must deny,
  * or of an entry that is not in order (struct sv_shm_qp.fault). */
-void sv_tx_denounce(struct sv_peer *peer, struct sv_shm_qp *rem,
-                    uint32_t fault);
+void sv_tx_fail_remote_qp(struct sv_peer *peer, struct sv_shm_qp *rem,
+                          uint32_t fault);
 
 /* Checks local keys, once per WR; inline data have none. 0 or a status. */
 int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access);

@@ -53,7 +53,7 @@ static struct sv_shm_qp *sv_tx_ud_target(struct sv_peer *peer,
 }
 
 /* Whether there can be such a ring: whole lines, and not fuller than full. */
-static bool sv_tx_ud_in_order(uint64_t head, uint64_t tail)
+static bool sv_tx_ud_ring_is_valid(uint64_t head, uint64_t tail)
 {
     return (tail % SV_LINE == 0) && (tail - head <= SV_RING_BYTES);
 }
@@ -97,8 +97,8 @@ static int sv_tx_ud_locked(struct sv_qp *qp, struct sv_swqe *wqe,
     if (sv_tx_ud_target(peer, wqe) == NULL) {
         return 0; /* closed meanwhile */
     }
-    if (!sv_tx_ud_in_order(head, tail)) {
-        sv_tx_denounce(peer, rem, SV_KILL_FATAL);
+    if (!sv_tx_ud_ring_is_valid(head, tail)) {
+        sv_tx_fail_remote_qp(peer, rem, SV_KILL_FATAL);
         return 0;
     }
 
@@ -189,7 +189,7 @@ int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
         sv_cq_notify(qp->node, peer, cq,
                      (wqe->flags & IBV_SEND_SOLICITED) != 0);
     } else {
-        sv_tx_denounce(peer, rem, SV_KILL_FATAL);
+        sv_tx_fail_remote_qp(peer, rem, SV_KILL_FATAL);
     }
     return 0;
 }

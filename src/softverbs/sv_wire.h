@@ -119,8 +119,8 @@ struct sv_shm_head {
     _Atomic uint32_t control_answered; /* the last one that has its answer */
 
     /* Which QP entries have something new for an owner who does not look at
-     * them by itself (struct sv_shm_qp.hot): a bit for each, and one for each
-     * word of those. Senders set them, the owner clears them. */
+     * them by itself (struct sv_shm_qp.polled): a bit for each, and one for
+     * each word of those. Senders set them, the owner clears them. */
     _Alignas(SV_LINE) _Atomic uint64_t bell;
     _Alignas(SV_LINE) _Atomic uint64_t bells[SV_QP_MAX / 64];
 
@@ -166,7 +166,7 @@ struct sv_shm_qp {
     _Atomic uint32_t min_rnr;     /* code of the RNR timer */
     uint32_t         last_epoch;  /* of the entry's former QP */
     _Atomic uint32_t waiting;     /* sender sleeps: ring when there is room */
-    _Atomic uint32_t hot;         /* the owner looks; if not, ring its bell */
+    _Atomic uint32_t polled;      /* the owner looks; if not, ring its bell */
 
     /* Line 1: the sender's. busy brackets all that it does to the owner, and
      * names it as locks do, for the entry's dest_qpn may name a successor. */

@@ -38,7 +38,7 @@ static uint64_t sv_clock_ns(clockid_t clock)
 
 /* Processor time of the program's other threads so far. The service thread is
  * none of the program's: it works for a poller that does not get to it. */
-static int64_t sv_others_ns(const struct sv_node *node)
+static int64_t sv_other_threads_ns(const struct sv_node *node)
 {
     uint64_t mine = sv_clock_ns(CLOCK_THREAD_CPUTIME_ID) +
                     sv_clock_ns(node->service_clock);
@@ -56,12 +56,12 @@ static uint64_t sv_yield_once(uint64_t now)
 static void sv_yield_watched(struct sv_cq *cq, uint64_t now)
 {
     struct sv_yield *yield = &cq->yield;
-    int64_t others         = sv_others_ns(cq->node);
+    int64_t others         = sv_other_threads_ns(cq->node);
     uint64_t took          = sv_yield_once(now);
 
     if (took <= SV_YIELD_LONG_NS) {
         atomic_store(&yield->watched, false);
-    } else if (sv_others_ns(cq->node) - others > SV_YIELD_LONG_NS) {
+    } else if (sv_other_threads_ns(cq->node) - others > SV_YIELD_LONG_NS) {
         atomic_store(&yield->watched, false);
         atomic_store(&yield->not_before, now + took + SV_YIELD_PAUSE_NS);
     }

@@ -714,10 +714,10 @@ static void send_in_silence(struct t_end *from, struct t_end *to,
     uint8_t *base           = segment_map(to->qp->qp_num);
     struct sv_shm_qp *entry = entry_of(base, to->qp->qp_num);
 
-    while (atomic_load(&entry->hot) != 0) {
+    while (atomic_load(&entry->polled) != 0) {
         t_poll_none(to->recv_cq);
     }
-    atomic_store(&entry->hot, 1);
+    atomic_store(&entry->polled, 1);
     ck_assert_int_eq(t_post_recv(to, 1, 0, 64), 0);
     ck_assert_int_eq(t_post_send(from, 2, 0, 64, IBV_SEND_SIGNALED), 0);
     t_poll_is(send_cq, 2, IBV_WC_SUCCESS);
