@@ -10,7 +10,7 @@
  * The numbered cases damage one field each. The fuzz damages any words, in
  * rounds: T_SEED repeats one, T_ROUNDS says how many there are.
  */
-#include "softverbs/sv_wire.h"
+#include "softverbs/base/sv_wire.h"
 #include "t_fault.h"
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "softverbs/sv_plan.h"
+#include "softverbs/fault/sv_plan.h"
 
 #include <string.h>
 

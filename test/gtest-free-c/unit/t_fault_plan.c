@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softverbs/sv_plan.h"
+#include "softverbs/fault/sv_plan.h"
 #include "t.h"
 
 static struct sv_plan plan;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softverbs/sv_site.h"
+#include "softverbs/base/sv_site.h"
 #include "t_unit.h"
 
 static const struct sv_site here = {

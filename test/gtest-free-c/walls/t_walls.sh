@@ -27,12 +27,14 @@ plant_tree()
 {
     local folder
 
-    for folder in src/dq src/uct/daqiri/compat src/softverbs src/tools test; do
+    for folder in src/dq src/uct/daqiri/compat src/softverbs/{base,fabric} \
+                  src/softverbs/{objects,engine,verbs,fault} src/tools test; do
         mkdir -p "$1/$folder"
     done
     echo '/* SPDX-License-Identifier: BSD-3-Clause */' |
         tee "$1"/src/{dq/dq_a,uct/daqiri/daqiri_a,uct/daqiri/compat/compat_a}.c \
-            "$1"/src/{softverbs/sv_a,tools/a}.c >/dev/null
+            "$1"/src/softverbs/{base,fabric,objects,engine,verbs,fault}/sv_a.c \
+            "$1"/src/tools/a.c >/dev/null
     plant_event "$1"
 }
 
@@ -83,7 +85,7 @@ plant()
         transport_names_no_device)
             append src/uct/daqiri/daqiri_a.c 'int a(void) { return sv_open(); }' ;;
         device_names_no_ucx)
-            append src/softverbs/sv_a.c '#include <ucs/sys/math.h>' ;;
+            append src/softverbs/base/sv_a.c '#include <ucs/sys/math.h>' ;;
         ucx_version_in_compat)
             append src/uct/daqiri/daqiri_a.c '#if UCT_API >= UCT_VERSION(1, 14)' ;;
         tools_public) append src/tools/a.c '#include <uct/base/uct_iface.h>' ;;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small things that everybody needs. */
+#include "softverbs/base/sv_util.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <time.h>
+
+void sv_log(const char *format, ...)
+{
+    char line[1280];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(line, sizeof(line), format, ap);
+    va_end(ap);
+    fprintf(stderr, "softverbs: %s\n", line);
+}
+
+uint64_t sv_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + ts.tv_nsec;
+}
+
+uint64_t sv_random(void)
+{
+    static atomic_uint_fast64_t count;
+    uint64_t value;
+
+    /* The kernel's generator is always ready long before any program of ours;
+     * the fallback only has to differ from one call to the next. */
+    if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value)) {
+        value = (sv_now_ns() + atomic_fetch_add(&count, 1)) *
+                0x9e3779b97f4a7c15ull;
+    }
+    return value;
+}

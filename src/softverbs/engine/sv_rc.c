@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reliable connections: reaching the other end, claiming its RECVs, its ring.
+ */
+#include "softverbs/base/sv_atomic.h"
+#include "softverbs/base/sv_util.h"
+#include "softverbs/base/sv_wire.h"
+#include "softverbs/engine/sv_rc.h"
+#include "softverbs/fabric/sv_doorbell.h"
+#include "softverbs/fabric/sv_peer.h"
+#include "softverbs/fabric/sv_port.h"
+#include "softverbs/fabric/sv_table.h"
+#include "softverbs/objects/sv_qp.h"
+
+/* ---- the connection ---- */
+
+/* Whether the entry is the other end of this QP, as far as can be told. */
+static bool sv_tx_is_remote_of(struct sv_qp *qp, struct sv_shm_qp *rem)
+{
+    return (atomic_load(&rem->qpn) == qp->attr.dest_qp_num) &&
+           (atomic_load(&rem->dest_qpn) == qp->base.qp_num);
+}
+
+/* In the large ring if there is room for it, see SV_RING_BYTES. */
+static void sv_tx_choose_ring(struct sv_tx *tx, struct sv_shm_qp *rem,
+                              uint32_t index)
+{
+    struct sv_rec *first = (struct sv_rec*)sv_peer_small_ring(tx->peer, index);
+
+    tx->tail       = 0;
+    tx->ring       = (uint8_t*)first;
+    tx->ring_bytes = SV_RING_SMALL;
+    if (sv_ring_reserve(tx->peer, index) == 0) {
+        tx->tail       = SV_RING_BYTES;
+        tx->ring       = sv_peer_ring(tx->peer, index);
+        tx->ring_bytes = SV_RING_BYTES;
+    }
+
+    tx->head = tx->tail;
+    atomic_store(&rem->ring_bytes, tx->ring_bytes);
+    if (tx->tail != 0) {
+        first->flags = SV_REC_PAD;
+        atomic_store_explicit(&first->tag, 0 ^ tx->key, memory_order_release);
+    }
+}
+
+/* Takes the receiver's terms. Between enter and leave. */
+static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
+{
+    struct sv_tx *tx = &qp->tx;
+    uint32_t srq     = rem->srq;
+
+    /* A ring that was sent into already expects another packet than ours. */
+    if (!sv_tx_is_remote_of(qp, rem) || (rem->type != IBV_QPT_RC) ||
+        (rem->rq_psn != qp->attr.sq_psn) ||
+        (atomic_load(&rem->ring_bytes) != 0)) {
+        return false;
+    }
+
+    tx->rem_cq  = sv_peer_named_cq(tx->peer, rem->cq);
+    tx->rem_srq = (srq == SV_NO_SRQ) ? NULL : sv_peer_named_srq(tx->peer, srq);
+    if ((tx->rem_cq == NULL) ||
+        ((tx->rem_srq == NULL) && (srq != SV_NO_SRQ))) {
+        return false;
+    }
+
+    tx->key               = rem->key;
+    tx->broken            = false;
+    tx->receiver_woken_at = UINT64_MAX;
+    tx->poll_requested_at = UINT64_MAX;
+    tx->claimed           = 0;
+    tx->credit            = 0;
+    tx->declined          = false;
+    sv_tx_choose_ring(tx, rem, sv_qpn_index(qp->attr.dest_qp_num));
+    return true;
+}
+
+/* Finds the other end. Once per connection, and again at each timeout while
+ * nobody answers. */
+static bool sv_tx_reach(struct sv_qp *qp)
+{
+    struct sv_tx *tx = &qp->tx;
+    uint32_t index   = sv_qpn_index(qp->attr.dest_qp_num);
+    struct sv_shm_qp *rem;
+    bool reached;
+
+    if (tx->peer == NULL) {
+        if (sv_address_is_local(&qp->attr.ah_attr)) {
+            tx->peer = sv_peer_get(qp->node, sv_qpn_slot(qp->attr.dest_qp_num));
+        }
+        if (tx->peer == NULL) {
+            return false;
+        }
+    }
+    if (!sv_peer_alive(tx->peer)) {
+        sv_peer_put(qp->node, tx->peer);
+        tx->peer = NULL;
+        return false;
+    }
+    if (!sv_peer_has_qp(tx->peer, index)) {
+        return false;
+    }
+
+    rem = sv_peer_qp(tx->peer, index);
+    if (!sv_tx_is_remote_of(qp, rem)) {
+        return false;
+    }
+
+    tx->rem   = rem;
+    tx->epoch = atomic_load(&rem->accept);
+    if ((tx->epoch == 0) || !sv_tx_enter(tx)) {
+        tx->epoch = 0;
+        return false;
+    }
+
+    reached = sv_tx_accept_terms(qp, rem);
+    sv_tx_leave(tx);
+    if (!reached) {
+        tx->epoch = 0;
+    }
+    return reached;
+}
+
+bool sv_tx_connect(struct sv_qp *qp)
+{
+    return ((qp->tx.epoch != 0) || sv_tx_reach(qp)) && sv_tx_enter(&qp->tx);
+}
+
+/* ---- waiting ---- */
+
+int sv_tx_ack_timeout(struct sv_qp *qp)
+{
+    struct sv_tx *tx = &qp->tx;
+    uint64_t period  = 4096ull << qp->attr.timeout;
+
+    if (tx->wait != SV_WAIT_ACK) {
+        tx->wait  = SV_WAIT_ACK;
+        tx->tries = 0;
+    } else if (++tx->tries > qp->attr.retry_cnt) {
+        return IBV_WC_RETRY_EXC_ERR;
+    }
+
+    tx->deadline = (qp->attr.timeout == 0) ? UINT64_MAX : sv_now_ns() + period;
+    return SV_AGAIN;
+}
+
+/* Timer values of the specification, in units of 10 us. */
+static uint64_t sv_rnr_ns(uint32_t code)
+{
+    static const uint32_t units[32] = {
+        65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,
+        48,    64,  96,  128, 192,  256,  384,  512,  768,  1024, 1536,
+        2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152
+    };
+
+    return units[code & 31] * 10000ull;
+}
+
+int sv_tx_rnr(struct sv_qp *qp)
+{
+    struct sv_tx *tx = &qp->tx;
+
+    if (tx->wait != SV_WAIT_RNR) {
+        tx->wait  = SV_WAIT_RNR;
+        tx->tries = 0;
+    }
+    if ((qp->attr.rnr_retry != 7) && (tx->tries++ >= qp->attr.rnr_retry)) {
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    }
+
+    tx->deadline = sv_now_ns() + sv_rnr_ns(atomic_load(&tx->rem->min_rnr));
+    return SV_AGAIN;
+}
+
+/* ---- claiming a RECV ---- */
+
+static bool sv_tx_claim_shared(struct sv_tx *tx)
+{
+    struct sv_shm_srq *srq = tx->rem_srq;
+    uint32_t claimed       = atomic_load_explicit(&srq->claimed,
+                                                  memory_order_relaxed);
+
+    /* Counted first: if we die between the two steps, the owner gives back
+     * one RECV too many, which costs a wait, and not one too few, for ever. */
+    atomic_store_explicit(&tx->rem->claims,
+                          atomic_load_explicit(&tx->rem->claims,
+                                               memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    do {
+        if ((int32_t)(tx->credit - claimed) <= 0) {
+            tx->credit  = atomic_load_explicit(&srq->posted,
+                                               memory_order_acquire);
+            tx->min_len = atomic_load_explicit(&srq->min_len,
+                                               memory_order_relaxed);
+            if ((int32_t)(tx->credit - claimed) <= 0) {
+                atomic_fetch_sub_explicit(&tx->rem->claims, 1,
+                                          memory_order_relaxed);
+                return false;
+            }
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&srq->claimed, &claimed,
+                                                    claimed + 1,
+                                                    memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+bool sv_tx_claim(struct sv_tx *tx)
+{
+    if (tx->rem_srq != NULL) {
+        return sv_tx_claim_shared(tx);
+    }
+
+    if (tx->claimed == tx->credit) {
+        tx->credit  = atomic_load_explicit(&tx->rem->posted,
+                                           memory_order_acquire);
+        tx->min_len = atomic_load_explicit(&tx->rem->min_len,
+                                           memory_order_relaxed);
+        if (tx->claimed == tx->credit) {
+            return false;
+        }
+    }
+    ++tx->claimed;
+    return true;
+}
+
+/* ---- records ---- */
+
+/* It has not looked yet: the large ring begins behind the small one. */
+static bool sv_tx_ring_is_unread(const struct sv_tx *tx, uint64_t head)
+{
+    return (head == 0) && (tx->head == SV_RING_BYTES) &&
+           (tx->ring_bytes == SV_RING_BYTES);
+}
+
+/* How far the receiver says it is. It cannot be behind what it has said, nor
+ * ahead of us: then the connection is broken. */
+void sv_tx_update_head(struct sv_tx *tx)
+{
+    uint64_t head = atomic_load_explicit(&tx->rem->head, memory_order_acquire);
+
+    if (sv_likely(head - tx->head <= tx->tail - tx->head)) {
+        tx->head = head;
+    } else if (!sv_tx_ring_is_unread(tx, head) && !sv_tx_is_closed(tx)) {
+        tx->broken = true;
+    }
+}
+
+void sv_tx_fail_remote_qp(struct sv_peer *peer, struct sv_shm_qp *rem,
+                          uint32_t fault)
+{
+    atomic_store(&rem->fault, fault);
+    atomic_store(&peer->head->faults, 1);
+    sv_doorbell_ring(peer->head);
+}
+
+/* The receiver's books are not in order: neither end can go on. */
+int sv_tx_broken(struct sv_tx *tx)
+{
+    if (sv_tx_enter(tx)) { /* not the entry's next QP */
+        sv_tx_fail_remote_qp(tx->peer, tx->rem, SV_KILL_FATAL);
+        sv_tx_leave(tx);
+    }
+    return IBV_WC_REM_OP_ERR;
+}
+
+int sv_tx_no_room(struct sv_tx *tx)
+{
+    return tx->broken ? sv_tx_broken(tx) : sv_tx_wait(tx, SV_WAIT_RING);
+}
+
+struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span)
+{
+    uint32_t offset = tx->tail & (tx->ring_bytes - 1);
+    uint32_t pad    = (tx->ring_bytes - offset < span) ?
+                              tx->ring_bytes - offset : 0;
+    struct sv_rec *rec;
+
+    if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
+        sv_tx_update_head(tx);
+        if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
+            return NULL;
+        }
+    }
+
+    rec = (struct sv_rec*)(tx->ring + offset);
+    if (pad == 0) {
+        return rec;
+    }
+
+    rec->flags = SV_REC_PAD;
+    atomic_store_explicit(&rec->tag, tx->tail ^ tx->key, memory_order_release);
+    tx->tail += pad;
+    return (struct sv_rec*)tx->ring;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reliable connections as a sender sees them: the other end, and its ring.
+ *
+ * Each WR is executed by a function that answers
+ *     0          done
+ *     SV_AGAIN   not now; tx.wait says what for
+ *     other      an enum ibv_wc_status: failed, the QP goes to ERR
+ *
+ * All functions need tx.lock. Every touch of the receiver's memory lies between
+ * sv_tx_enter() and sv_tx_leave(): see `busy` in base/sv_wire.h.
+ */
+#ifndef SV_RC_H
+#define SV_RC_H
+
+#include "softverbs/base/sv_barrier.h"
+#include "softverbs/base/sv_wire.h"
+#include "softverbs/fabric/sv_peer.h"
+#include "softverbs/objects/sv_qp.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SV_AGAIN    (-1)
+
+/* Lines, or short messages, that either side of a ring is ahead of itself in
+ * asking for. 2 to 6 are alike; 8 are worse. */
+#define SV_AHEAD 4
+
+static inline void sv_tx_leave(struct sv_tx *tx)
+{
+    atomic_store_explicit(&tx->rem->busy, 0, memory_order_release);
+}
+
+/* False: nobody there who takes packets from this QP. */
+static inline bool sv_tx_enter(struct sv_tx *tx)
+{
+    atomic_store_explicit(&tx->rem->busy, tx->lock_id,
+                          memory_order_relaxed);
+    sv_light_barrier(tx->peer->fence);
+    if (sv_likely((atomic_load_explicit(&tx->rem->accept,
+                                        memory_order_acquire) == tx->epoch) &&
+                  sv_peer_answers(tx->peer))) {
+        return true;
+    }
+
+    sv_tx_leave(tx);
+    return false;
+}
+
+/* After something was published in the ring of an entry. */
+static inline void sv_tx_ring_bell(struct sv_peer *peer, struct sv_shm_qp *rem)
+{
+    sv_light_barrier(peer->fence);
+    if (sv_unlikely(atomic_load_explicit(&rem->polled, memory_order_relaxed) ==
+                    0)) {
+        sv_peer_ring_bell(peer, rem - sv_peer_qp(peer, 0));
+    }
+}
+
+/* The receiver closed while we were inside: it waits a while for us to leave,
+ * but not for ever, for we may have been stopped. Then it has taken what it
+ * saw, and whether that was all of this message cannot be told: no
+ * acknowledgement. After a barrier. */
+static inline bool sv_tx_is_closed(const struct sv_tx *tx)
+{
+    return atomic_load_explicit(&tx->rem->accept, memory_order_relaxed) !=
+           tx->epoch;
+}
+
+/* After a record of `span` bytes. The lock around the next post waits until the
+ * stores of this one are done, and those wait for lines that the receiver has
+ * read in the lap before. Asked for now, they are here in time: of short
+ * messages that of some messages ahead, for the very next one would be too late
+ * where the CPUs are far apart, and be taken away again by a receiver that
+ * keeps up, for that is the line it polls; of a longer one, which another of
+ * its kind will follow, all but that line. */
+static inline void sv_tx_fetch_ahead(struct sv_tx *tx, uint32_t span)
+{
+    const uint32_t mask = tx->ring_bytes - 1;
+    uint32_t at;
+
+    atomic_store_explicit(&tx->next, tx->ring + (tx->tail & mask),
+                          memory_order_relaxed);
+    sv_prefetch_write(tx->ring +
+                      ((tx->tail + SV_AHEAD * SV_CACHE_LINE) & mask));
+    for (at = SV_CACHE_LINE; at < span; at += SV_CACHE_LINE) {
+        sv_prefetch_write(tx->ring + ((tx->tail + at) & mask));
+    }
+}
+
+static inline int sv_tx_wait(struct sv_tx *tx, enum sv_wait wait)
+{
+    tx->wait = wait;
+    return SV_AGAIN;
+}
+
+/* Reaches the other end if need be, and enters. False: nobody answers. */
+bool sv_tx_connect(struct sv_qp *qp);
+/* No acknowledgement: send again after the timeout, retry_cnt times. */
+int sv_tx_ack_timeout(struct sv_qp *qp);
+/* The receiver has no RECV. rnr_retry 7 means for ever. */
+int sv_tx_rnr(struct sv_qp *qp);
+/* Takes one of the RECVs that the receiver has posted; false: there is none. */
+bool sv_tx_claim(struct sv_tx *tx);
+/* Room for one record of `span` bytes in one piece; pads to the end of the ring
+ * if it has to. NULL: not now. */
+struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span);
+/* After sv_tx_room() gave none: waits, or gives up on a receiver that says what
+ * cannot be. */
+int sv_tx_no_room(struct sv_tx *tx);
+/* Makes the owner of the entry let its QP die: of a request that it must deny,
+ * or of an entry that is not in order (struct sv_shm_qp.fault). */
+void sv_tx_fail_remote_qp(struct sv_peer *peer, struct sv_shm_qp *rem,
+                          uint32_t fault);
+
+/* The longest message that is one record. */
+static inline uint32_t sv_tx_max_record(const struct sv_tx *tx)
+{
+    return (tx->ring_bytes == SV_RING_BYTES) ? SV_FRAG_MAX : SV_RING_SMALL / 4;
+}
+
+/* Reads how far the receiver says it is; an impossible value sets tx.broken. */
+void sv_tx_update_head(struct sv_tx *tx);
+
+/* The receiver's books are not in order: neither end can go on. */
+int sv_tx_broken(struct sv_tx *tx);
+
+#endif

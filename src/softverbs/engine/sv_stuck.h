@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The stuck list: QPs whose send queue cannot go on now.
+ */
+#ifndef SV_STUCK_H
+#define SV_STUCK_H
+
+#include "softverbs/objects/sv_qp.h"
+
+struct sv_node;
+
+/* Puts a QP with work left on the stuck list. Needs tx.lock. */
+void sv_stuck_add(struct sv_qp *qp);
+
+enum sv_pusher {
+    SV_PUSHER_POLLER,  /* a thread of the program */
+    SV_PUSHER_SERVICE, /* the service thread, as the program's threads do not */
+    SV_PUSHER_WATCH    /* the service thread, for those that cannot go on */
+};
+
+/* Tries every QP on the stuck list. The service thread also asks receivers for
+ * room. */
+void sv_stuck_run(struct sv_node *node, enum sv_pusher pusher);
+void sv_stuck_remove(struct sv_qp *qp);
+
+#endif

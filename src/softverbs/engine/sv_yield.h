@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Letting others run when a poll has found nothing.
+ */
+#ifndef SV_YIELD_H
+#define SV_YIELD_H
+
+#include "softverbs/objects/sv_cq.h"
+
+/* Offers the CPU, unless another thread of the program takes it in vain. */
+void sv_yield(struct sv_cq *cq);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Faults on purpose: where the device asks whether a plan wants one here.
+ *
+ * Without a plan a QP's `faults` is NULL, which is the one thing that the paths
+ * of messages look at; the control verbs look at sv_fault_on. With a plan,
+ * each QP has its own counters, so that what it is dealt depends on its own
+ * history alone.
+ *
+ * One plan is in force in a process. It comes from the environment when the
+ * device is first opened, or from the command `daqiri faults` while the program
+ * runs (sv_control.c), and is shared, counted, by the QPs: a plan that was
+ * replaced goes when the last of them has let go of it.
+ *
+ * Locks: sv_fault_mutex is outside of sv_node.objects_lock; it is never taken
+ * with a lock of a QP or CQ held. What a fault does there takes leaves only:
+ * the log's lock, the list of contexts, async.
+ */
+#ifndef SV_FAULT_H
+#define SV_FAULT_H
+
+#include "softverbs/base/sv_atomic.h"
+#include "softverbs/fault/sv_plan.h"
+#include "softverbs/objects/sv_qp.h"
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+struct sv_node;
+
+/* A plan in force. */
+struct sv_faults {
+    _Atomic uint32_t refs;
+    uint32_t         process;   /* which process of the job we are */
+    uint64_t         begun_ns;
+    struct sv_plan   plan;
+    _Atomic uint64_t fired[SV_PLAN_RULES];
+    uint64_t         seen[SV_PLAN_RULES]; /* of verbs and of times; under
+                                           * sv_fault_mutex */
+};
+
+/* What a plan decided for the oldest WR of a QP. */
+struct sv_decision {
+    bool     is_drawn;
+    uint32_t position;    /* of that WR in its send queue */
+    bool     kill;        /* the QP goes to ERR */
+    uint32_t status;      /* enum ibv_wc_status to complete with, or 0 */
+    bool     lose_ack;
+    bool     drop;
+    bool     hold;        /* let `hold_by` others overtake it */
+    uint32_t hold_by;
+    uint32_t copies;      /* still to be sent */
+    uint64_t delay_until; /* 0: not delayed */
+};
+
+/* A QP's part. Under tx.lock, but what is of receiving under rx_lock; both
+ * locks to exchange it. */
+struct sv_fault_qp {
+    struct sv_faults  *faults;
+    struct sv_decision decision;
+    struct sv_swqe    *held;       /* a datagram that others overtake */
+    uint32_t           held_by;    /* how many still have to */
+    uint64_t           held_until; /* it goes then in any case */
+    uint64_t           count[SV_PLAN_RULES]; /* opportunities so far */
+};
+
+extern atomic_bool sv_fault_on;
+
+/* ---- hooks ---- */
+
+/* Reads the environment, once in a process. -1 and EINVAL, after a sentence:
+ * what it says cannot be done. */
+int sv_fault_open(void);
+/* The node is there; is going. */
+void sv_fault_node_up(struct sv_node *node);
+void sv_fault_node_down(struct sv_node *node);
+/* In the child of a fork: as in a new process. */
+void sv_fault_orphan(void);
+
+/* The number of a new QP among its kind, for qp=rc.N. */
+uint32_t sv_fault_qp_number(enum ibv_qp_type type);
+/* A QP is in node->qps; is out of it. */
+void sv_fault_qp_attach(struct sv_qp *qp);
+void sv_fault_qp_detach(struct sv_qp *qp);
+
+int sv_fault_verb_slow(enum sv_verb verb);
+
+/* 0, or the errno, also in errno, that a control verb ends with. */
+static inline int sv_fault_verb(enum sv_verb verb)
+{
+    return sv_unlikely(atomic_load_explicit(&sv_fault_on,
+                                            memory_order_acquire)) ?
+                   sv_fault_verb_slow(verb) : 0;
+}
+
+/* The WR of a chain that ibv_post_send() refuses, and with what errno; NULL:
+ * none. Needs tx.lock. */
+struct ibv_send_wr *sv_fault_refuse_send(struct sv_qp *qp,
+                                         struct ibv_send_wr *wr, int *ret_p);
+
+/* The same of ibv_post_recv(). Needs tx.lock, too. */
+struct ibv_recv_wr *sv_fault_refuse_recv(struct sv_qp *qp,
+                                         struct ibv_recv_wr *wr, int *ret_p);
+
+/* Executes the oldest WR as the plan wants it, with `execute` for what a
+ * connected QP does by itself. Answers as that does. Needs tx.lock. */
+typedef int (*sv_execute_func_t)(struct sv_qp *qp, struct sv_swqe *wqe);
+int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
+                     sv_execute_func_t execute);
+/* The send queue was emptied. Needs tx.lock. */
+void sv_fault_reset(struct sv_qp *qp);
+/* A message has its RECV: 0, or the status with which that completes. Needs
+ * rx_lock. */
+int sv_fault_receive(struct sv_qp *qp);
+
+/* What is due by time, for the service thread. For how long it may sleep, in
+ * `pause`, or NULL: until it is rung. */
+const struct timespec *sv_fault_tick(struct sv_node *node,
+                                     struct timespec *pause);
+/* Answers whoever has written a request into our segment (service thread). */
+void sv_control_answer(struct sv_node *node);
+
+bool sv_fault_link_is_down(void);
+/* How often the port's GID has become another one. */
+uint32_t sv_fault_gid_changes(void);
+
+/* ---- between sv_fault*.c ---- */
+
+/* For whom a rule decides; part of the random draw and of the log. */
+uint64_t sv_fault_object(const struct sv_qp *qp);
+enum sv_qp_class sv_fault_class(const struct sv_qp *qp);
+
+/* Decides, counts and logs. where: "qp=rc.0" and the like. */
+bool sv_fault_decide(struct sv_faults *faults, unsigned rule, uint64_t object,
+                     uint64_t n, const char *where);
+
+/* "qp=rc.0"; `text` has 32 bytes. */
+void sv_fault_where(const struct sv_qp *qp, char *text);
+
+/* The plan in force, or NULL, with sv_fault_mutex. */
+struct sv_faults *sv_fault_lock(void);
+void sv_fault_unlock(void);
+
+/* A plan that is not in force yet; NULL and a sentence in `why`. */
+struct sv_faults *sv_faults_new(const char *text, uint32_t process, char *why);
+
+/* The environment. */
+#define SV_FAULT_ENV_PLAN       "SOFTVERBS_FAULTS"
+#define SV_FAULT_ENV_LOG        "SOFTVERBS_FAULTS_LOG"
+#define SV_FAULT_ENV_PROCESS    "SOFTVERBS_PROCESS"
+int sv_fault_env_process(uint32_t *process_p);
+struct sv_faults *sv_fault_env_plan(const char *plan, uint32_t process);
+
+/* The log. %d in the pattern stands for the process. */
+int sv_fault_log_open(const char *pattern, uint32_t process);
+void sv_fault_log_decision(const struct sv_faults *faults, unsigned rule,
+                           const char *where, uint64_t n);
+void sv_fault_log_plan(const struct sv_faults *faults);
+uint32_t sv_fault_log_index(void);
+void sv_fault_log_orphan(void);
+
+/* All QPs in the order of their numbers, which is the same in the next run; to
+ * be freed. Needs objects_lock. */
+struct sv_qp **sv_fault_sorted_qps(struct sv_node *node, unsigned *count_p);
+
+/* Faults that need no WR. Any locks of the QP may be held. */
+void sv_fault_link_down(struct sv_node *node, uint64_t ns);
+void sv_fault_link_up(struct sv_node *node);
+/* For a new node, whose link is up. */
+void sv_fault_link_reset(void);
+void sv_fault_gid_change(void);
+void sv_fault_gid_move(void);
+void sv_fault_tick_orphan(void);
+
+/* What a rule of the kind that changes state does to a QP and its objects, but
+ * for killing it here, which needs what the caller has locked: true if that is
+ * still to be done. Needs tx.lock. */
+bool sv_fault_inject(struct sv_qp *qp, const struct sv_rule *rule);
+/* Whether the rule is about the process and not about QPs. */
+bool sv_fault_is_global(const struct sv_rule *rule);
+void sv_fault_inject_global(struct sv_node *node, const struct sv_rule *rule);
+
+/* A datagram that waits to be overtaken has waited long enough: sends it.
+ * Needs tx.lock. True: one waits still. */
+bool sv_fault_release_held(struct sv_qp *qp, uint64_t now);
+/* Gives up what waits. Needs tx.lock, or nobody else knows the QP. */
+void sv_fault_drop_held(struct sv_fault_qp *f);
+
+/* QPs of this process that hold a datagram back. */
+extern _Atomic uint32_t sv_fault_num_held;
+
+/* Replaces the plan; text NULL: none. 0, or -1 and a sentence in `why`
+ * (SV_WHY_BYTES). */
+int sv_fault_set_plan(const char *text, char *why);
+/* The plan in force and what it has done so far, as text. */
+void sv_fault_show(char *text, size_t size);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The verbs that a context calls by pointers, and what closing one does.
+ */
+#ifndef SV_IBV_H
+#define SV_IBV_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sv_context;
+
+int sv_query_port(struct ibv_context *context, uint8_t port_num,
+                  struct ibv_port_attr *attr, size_t length);
+int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+                 struct ibv_send_wr **bad);
+int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+                 struct ibv_recv_wr **bad);
+int sv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad);
+/* The context is closed under QPs that the program did not destroy: they take
+ * no part in the fabric any more. */
+void sv_qp_close_all(struct sv_context *ctx);
+/* Whether the code at this address is librdmacm's, which can do nothing here:
+ * the kernel has no RDMA CM. */
+bool sv_is_idle_rdmacm(const void *caller);
+
+#endif
