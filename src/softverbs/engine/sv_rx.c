@@ -26,9 +26,9 @@
 #include "softverbs/fabric/sv_port.h"
 #include "softverbs/fabric/sv_shm_lock.h"
 #include "softverbs/fabric/sv_table.h"
-#include "softverbs/fault/sv_fault.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_event.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_mr.h"
 #include "softverbs/objects/sv_qp.h"
 #include "softverbs/objects/sv_rq.h"
@@ -441,7 +441,7 @@ static enum sv_rx_result sv_rx_begin(struct sv_qp *qp, const struct sv_rec *rec)
         return SV_RX_STALLED;
     }
     if (sv_unlikely(qp->faults != NULL)) {
-        fault = sv_fault_receive(qp);
+        fault = sv_hooks.receive(qp);
         if (fault != 0) {
             return sv_rx_fail(qp, fault, (fault == IBV_WC_LOC_LEN_ERR) ?
                                                  SV_NAK_INVALID_REQUEST :

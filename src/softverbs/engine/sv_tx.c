@@ -10,9 +10,9 @@
 #include "softverbs/engine/sv_request.h"
 #include "softverbs/engine/sv_tx.h"
 #include "softverbs/fabric/sv_peer.h"
-#include "softverbs/fault/sv_fault.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_event.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_qp.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static int sv_tx_execute(struct sv_qp *qp, struct sv_swqe *wqe)
         return sv_tx_execute_connected(qp, wqe);
     }
     if (sv_unlikely(qp->faults != NULL)) {
-        return sv_fault_execute(qp, wqe, sv_tx_execute_connected);
+        return sv_hooks.execute(qp, wqe, sv_tx_execute_connected);
     }
     return sv_tx_datagram(qp, wqe);
 }
@@ -181,7 +181,9 @@ void sv_tx_disconnect(struct sv_qp *qp)
     tx->epoch = 0;
     tx->wait  = SV_WAIT_NONE;
     tx->tries = 0;
-    sv_fault_reset(qp);
+    if (qp->faults != NULL) {
+        sv_hooks.tx_reset(qp);
+    }
 }
 
 void sv_tx_run(struct sv_qp *qp)

@@ -12,7 +12,6 @@
 #include "softverbs/base/sv_wire.h"
 #include "softverbs/fabric/sv_port.h"
 #include "softverbs/fabric/sv_segment.h"
-#include "softverbs/fault/sv_fault.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -24,6 +23,10 @@
 
 static _Atomic uint64_t sv_prefix;
 _Atomic uint16_t sv_lid;
+
+static _Atomic uint32_t sv_gid_changes;
+static _Atomic uint32_t sv_gid_moves;
+static atomic_bool sv_link_is_down;
 
 /* ---- looking ---- */
 
@@ -70,12 +73,46 @@ void sv_address_init(void)
     atomic_store(&sv_lid, sv_site_lid(&site));
 }
 
+/* ---- what may change while the device is open ---- */
+
+uint32_t sv_port_gid_index(void)
+{
+    return atomic_load(&sv_gid_moves) % SV_GID_PLACES;
+}
+
+void sv_port_change_gid(void)
+{
+    atomic_fetch_add(&sv_gid_changes, 1);
+}
+
+void sv_port_move_gid(void)
+{
+    atomic_fetch_add(&sv_gid_moves, 1);
+}
+
+bool sv_port_link_is_down(void)
+{
+    return atomic_load_explicit(&sv_link_is_down, memory_order_relaxed);
+}
+
+void sv_port_set_link(bool is_up)
+{
+    atomic_store(&sv_link_is_down, !is_up);
+}
+
+void sv_port_reset(void)
+{
+    atomic_store(&sv_gid_changes, 0);
+    atomic_store(&sv_gid_moves, 0);
+    atomic_store(&sv_link_is_down, false);
+}
+
 /* ---- addresses ---- */
 
 void sv_port_gid(union ibv_gid *gid_p)
 {
     gid_p->global.subnet_prefix = htobe64(atomic_load(&sv_prefix));
-    gid_p->global.interface_id  = htobe64(SV_GUID + sv_fault_gid_changes());
+    gid_p->global.interface_id  = htobe64(SV_GUID + atomic_load(&sv_gid_changes));
 }
 
 bool sv_address_is_local(const struct ibv_ah_attr *to)

@@ -15,6 +15,13 @@ void sv_address_init(void);
 void sv_port_gid(union ibv_gid *gid_p);
 /* Its place in the table, in which there is no other. */
 uint32_t sv_port_gid_index(void);
+/* The GID becomes another one; goes to another place in the table. */
+void sv_port_change_gid(void);
+void sv_port_move_gid(void);
+bool sv_port_link_is_down(void);
+void sv_port_set_link(bool is_up);
+/* As new. */
+void sv_port_reset(void);
 /* For each message that arrives: no call. */
 extern _Atomic uint16_t sv_lid;
 

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-atomic_bool sv_fault_on;
 static pthread_mutex_t sv_fault_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sv_faults *sv_fault_current;
 static struct sv_node *sv_fault_node;
@@ -86,7 +85,7 @@ static int sv_fault_verb_locked(struct sv_faults *faults, enum sv_verb verb)
     return ret;
 }
 
-int sv_fault_verb_slow(enum sv_verb verb)
+int sv_fault_verb(enum sv_verb verb)
 {
     int ret = 0;
 
@@ -223,7 +222,7 @@ static void sv_fault_assign_all(struct sv_faults *faults)
 
 void sv_fault_qp_attach(struct sv_qp *qp)
 {
-    if (!atomic_load(&sv_fault_on)) {
+    if (!atomic_load(&sv_hooks_active)) {
         return;
     }
 
@@ -275,7 +274,7 @@ static void sv_fault_install(struct sv_faults *faults)
         sv_fault_log_plan(faults);
     }
     sv_fault_current = faults;
-    atomic_store(&sv_fault_on, faults != NULL);
+    atomic_store(&sv_hooks_active, faults != NULL);
     sv_fault_assign_all(faults);
     sv_faults_put(old);
 }
@@ -427,7 +426,7 @@ void sv_fault_orphan(void)
     sv_fault_current = NULL;
     sv_fault_node    = NULL;
     sv_fault_is_open = false;
-    atomic_store(&sv_fault_on, false);
+    atomic_store(&sv_hooks_active, false);
     atomic_store(&sv_fault_qp_numbers[0], 0);
     atomic_store(&sv_fault_qp_numbers[1], 0);
     sv_fault_log_orphan();

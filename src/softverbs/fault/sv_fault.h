@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Faults on purpose: where the device asks whether a plan wants one here.
+ * Faults on purpose, which fill the hooks of the device (objects/sv_hooks.h).
  *
- * Without a plan a QP's `faults` is NULL, which is the one thing that the paths
- * of messages look at; the control verbs look at sv_fault_on. With a plan,
- * each QP has its own counters, so that what it is dealt depends on its own
- * history alone.
+ * Without a plan a QP's `faults` is NULL. With one, each QP has its own counters,
+ * so that the decisions for a QP depend on its own history alone.
  *
  * One plan is in force in a process. It comes from the environment when the
  * device is first opened, or from the command `daqiri faults` while the program
@@ -21,6 +19,7 @@
 
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/fault/sv_plan.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_qp.h"
 
 #include <infiniband/verbs.h>
@@ -68,65 +67,28 @@ struct sv_fault_qp {
     uint64_t           count[SV_PLAN_RULES]; /* opportunities so far */
 };
 
-extern atomic_bool sv_fault_on;
+/* ---- what fills the hooks (sv_fault_hooks.c; objects/sv_hooks.h tells what
+ * each of them does) ---- */
 
-/* ---- hooks ---- */
-
-/* Reads the environment, once in a process. -1 and EINVAL, after a sentence:
- * what it says cannot be done. */
 int sv_fault_open(void);
-/* The node is there; is going. */
 void sv_fault_node_up(struct sv_node *node);
 void sv_fault_node_down(struct sv_node *node);
-/* In the child of a fork: as in a new process. */
 void sv_fault_orphan(void);
-
-/* The number of a new QP among its kind, for qp=rc.N. */
-uint32_t sv_fault_qp_number(enum ibv_qp_type type);
-/* A QP is in node->qps; is out of it. */
-void sv_fault_qp_attach(struct sv_qp *qp);
-void sv_fault_qp_detach(struct sv_qp *qp);
-
-int sv_fault_verb_slow(enum sv_verb verb);
-
-/* 0, or the errno, also in errno, that a control verb ends with. */
-static inline int sv_fault_verb(enum sv_verb verb)
-{
-    return sv_unlikely(atomic_load_explicit(&sv_fault_on,
-                                            memory_order_acquire)) ?
-                   sv_fault_verb_slow(verb) : 0;
-}
-
-/* The WR of a chain that ibv_post_send() refuses, and with what errno; NULL:
- * none. Needs tx.lock. */
-struct ibv_send_wr *sv_fault_refuse_send(struct sv_qp *qp,
-                                         struct ibv_send_wr *wr, int *ret_p);
-
-/* The same of ibv_post_recv(). Needs tx.lock, too. */
-struct ibv_recv_wr *sv_fault_refuse_recv(struct sv_qp *qp,
-                                         struct ibv_recv_wr *wr, int *ret_p);
-
-/* Executes the oldest WR as the plan wants it, with `execute` for what a
- * connected QP does by itself. Answers as that does. Needs tx.lock. */
-typedef int (*sv_execute_func_t)(struct sv_qp *qp, struct sv_swqe *wqe);
-int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
-                     sv_execute_func_t execute);
-/* The send queue was emptied. Needs tx.lock. */
-void sv_fault_reset(struct sv_qp *qp);
-/* A message has its RECV: 0, or the status with which that completes. Needs
- * rx_lock. */
-int sv_fault_receive(struct sv_qp *qp);
-
-/* What is due by time, for the service thread. For how long it may sleep, in
- * `pause`, or NULL: until it is rung. */
+void sv_control_answer(struct sv_node *node);
 const struct timespec *sv_fault_tick(struct sv_node *node,
                                      struct timespec *pause);
-/* Answers whoever has written a request into our segment (service thread). */
-void sv_control_answer(struct sv_node *node);
-
-bool sv_fault_link_is_down(void);
-/* How often the port's GID has become another one. */
-uint32_t sv_fault_gid_changes(void);
+int sv_fault_verb(enum sv_verb verb);
+uint32_t sv_fault_qp_number(enum ibv_qp_type type);
+void sv_fault_qp_attach(struct sv_qp *qp);
+void sv_fault_qp_detach(struct sv_qp *qp);
+struct ibv_send_wr *sv_fault_refuse_send(struct sv_qp *qp,
+                                         struct ibv_send_wr *wr, int *ret_p);
+struct ibv_recv_wr *sv_fault_refuse_recv(struct sv_qp *qp,
+                                         struct ibv_recv_wr *wr, int *ret_p);
+int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
+                     sv_execute_func_t execute);
+void sv_fault_tx_reset(struct sv_qp *qp);
+int sv_fault_receive(struct sv_qp *qp);
 
 /* ---- between sv_fault*.c ---- */
 

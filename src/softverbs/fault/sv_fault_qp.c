@@ -14,6 +14,7 @@
 #include "softverbs/engine/sv_wqe.h"
 #include "softverbs/fabric/sv_doorbell.h"
 #include "softverbs/fabric/sv_node.h"
+#include "softverbs/fabric/sv_port.h"
 #include "softverbs/fault/sv_fault.h"
 #include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_context.h"
@@ -244,12 +245,10 @@ static void sv_fault_draw(struct sv_qp *qp, const struct sv_swqe *wqe)
     }
 }
 
-void sv_fault_reset(struct sv_qp *qp)
+void sv_fault_tx_reset(struct sv_qp *qp)
 {
-    if (qp->faults != NULL) {
-        qp->faults->decision.is_drawn = false;
-        sv_fault_drop_held(qp->faults);
-    }
+    qp->faults->decision.is_drawn = false;
+    sv_fault_drop_held(qp->faults);
 }
 
 /* ---- datagrams ---- */
@@ -315,7 +314,7 @@ bool sv_fault_release_held(struct sv_qp *qp, uint64_t now)
     }
 
     /* No room for it now: it is lost, as datagrams are. */
-    if (!sv_fault_link_is_down()) {
+    if (!sv_port_link_is_down()) {
         sv_tx_datagram(qp, f->held);
     }
     sv_fault_drop_held(f);
@@ -327,7 +326,7 @@ static int sv_fault_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
     struct sv_fault_qp *f = qp->faults;
     int ret;
 
-    if (f->decision.drop || sv_fault_link_is_down()) {
+    if (f->decision.drop || sv_port_link_is_down()) {
         return 0;
     }
     if (f->decision.hold && (f->held == NULL)) {
@@ -377,7 +376,7 @@ int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
     if (qp->base.qp_type == IBV_QPT_UD) {
         return sv_fault_datagram(qp, wqe);
     }
-    if (sv_fault_link_is_down()) {
+    if (sv_port_link_is_down()) {
         return sv_tx_ack_timeout(qp);
     }
 

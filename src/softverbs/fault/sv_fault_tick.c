@@ -26,21 +26,15 @@ _Atomic uint32_t sv_fault_num_held;
 
 static _Atomic uint64_t sv_link_up_at; /* 0: the link is up */
 
-static _Atomic uint32_t sv_gid_changes;
-static _Atomic uint32_t sv_gid_moves;
 
 /* ---- the port ---- */
-
-bool sv_fault_link_is_down(void)
-{
-    return atomic_load_explicit(&sv_link_up_at, memory_order_relaxed) != 0;
-}
 
 void sv_fault_link_down(struct sv_node *node, uint64_t ns)
 {
     uint64_t up_at = sv_now_ns() + ns;
 
     if (atomic_exchange(&sv_link_up_at, up_at) == 0) {
+        sv_port_set_link(false);
         atomic_fetch_or(&node->head->life, SV_LIFE_LINK_DOWN);
         sv_contexts_post_event(IBV_EVENT_PORT_ERR);
     }
@@ -50,43 +44,34 @@ void sv_fault_link_down(struct sv_node *node, uint64_t ns)
 void sv_fault_link_up(struct sv_node *node)
 {
     if (atomic_exchange(&sv_link_up_at, 0) != 0) {
+        sv_port_set_link(true);
         atomic_fetch_and(&node->head->life, ~SV_LIFE_LINK_DOWN);
         sv_contexts_post_event(IBV_EVENT_PORT_ACTIVE);
     }
 }
 
-uint32_t sv_fault_gid_changes(void)
-{
-    return atomic_load(&sv_gid_changes);
-}
-
 void sv_fault_gid_change(void)
 {
-    atomic_fetch_add(&sv_gid_changes, 1);
+    sv_port_change_gid();
     sv_contexts_post_event(IBV_EVENT_GID_CHANGE);
-}
-
-uint32_t sv_port_gid_index(void)
-{
-    return atomic_load(&sv_gid_moves) % SV_GID_PLACES;
 }
 
 void sv_fault_gid_move(void)
 {
-    atomic_fetch_add(&sv_gid_moves, 1);
+    sv_port_move_gid();
     sv_contexts_post_event(IBV_EVENT_GID_CHANGE);
 }
 
 void sv_fault_link_reset(void)
 {
     atomic_store(&sv_link_up_at, 0);
+    sv_port_set_link(true);
 }
 
 void sv_fault_tick_orphan(void)
 {
     sv_fault_link_reset();
-    atomic_store(&sv_gid_changes, 0);
-    atomic_store(&sv_gid_moves, 0);
+    sv_port_reset();
     atomic_store(&sv_fault_num_held, 0);
 }
 
@@ -245,7 +230,7 @@ const struct timespec *sv_fault_tick(struct sv_node *node,
     struct sv_faults *faults;
     uint64_t now;
 
-    if (!atomic_load(&sv_fault_on) && !sv_fault_link_is_down()) {
+    if (!atomic_load(&sv_hooks_active) && !sv_port_link_is_down()) {
         return NULL;
     }
 

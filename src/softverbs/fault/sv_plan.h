@@ -13,6 +13,8 @@
 #ifndef SV_PLAN_H
 #define SV_PLAN_H
 
+#include "softverbs/objects/sv_verb.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,25 +65,6 @@ enum sv_key {
     SV_KEY_TIMES,
     SV_KEY_AT,
     SV_KEYS
-};
-
-enum sv_verb {
-    SV_VERB_ANY,
-    SV_VERB_OPEN_DEVICE,
-    SV_VERB_QUERY_DEVICE,
-    SV_VERB_QUERY_PORT,
-    SV_VERB_QUERY_GID,
-    SV_VERB_ALLOC_PD,
-    SV_VERB_REG_MR,
-    SV_VERB_CREATE_AH,
-    SV_VERB_CREATE_COMP_CHANNEL,
-    SV_VERB_CREATE_CQ,
-    SV_VERB_RESIZE_CQ,
-    SV_VERB_CREATE_SRQ,
-    SV_VERB_MODIFY_SRQ,
-    SV_VERB_CREATE_QP,
-    SV_VERB_MODIFY_QP,
-    SV_VERB_QUERY_QP
 };
 
 enum sv_op {

@@ -9,11 +9,10 @@
 #include "softverbs/fabric/sv_doorbell.h"
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_wake.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_channel.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_cq.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/verbs/sv_ibv.h"
 
 #include <errno.h>
@@ -27,7 +26,7 @@ ibv_create_comp_channel(struct ibv_context *context)
     struct sv_channel *channel;
     int fds[2];
 
-    if (sv_fault_verb(SV_VERB_CREATE_COMP_CHANNEL) != 0) {
+    if (sv_hook_verb(SV_VERB_CREATE_COMP_CHANNEL) != 0) {
         return NULL;
     }
     if (sv_is_orphaned(context)) {

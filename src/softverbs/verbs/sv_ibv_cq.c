@@ -6,12 +6,11 @@
 #include "softverbs/base/sv_wire.h"
 #include "softverbs/engine/sv_scan.h"
 #include "softverbs/fabric/sv_node.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_channel.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_event.h"
+#include "softverbs/objects/sv_hooks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,7 +67,7 @@ SV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
         return NULL;
     }
 
-    if (sv_fault_verb(SV_VERB_CREATE_CQ) != 0) {
+    if (sv_hook_verb(SV_VERB_CREATE_CQ) != 0) {
         return NULL;
     }
 
@@ -162,7 +161,7 @@ SV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
         return EINVAL;
     }
 
-    fault = sv_fault_verb(SV_VERB_RESIZE_CQ);
+    fault = sv_hook_verb(SV_VERB_RESIZE_CQ);
     if (fault != 0) {
         return fault;
     }

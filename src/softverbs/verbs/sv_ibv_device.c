@@ -5,10 +5,9 @@
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_util.h"
 #include "softverbs/engine/sv_poll.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_event.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/verbs/sv_ibv.h"
 #include "softverbs/verbs/sv_startup.h"
 
@@ -100,7 +99,8 @@ SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     struct sv_context *ctx;
 
-    if ((sv_fault_open() != 0) || (sv_fault_verb(SV_VERB_OPEN_DEVICE) != 0)) {
+    if (((sv_hooks.open != NULL) && (sv_hooks.open() != 0)) ||
+        (sv_hook_verb(SV_VERB_OPEN_DEVICE) != 0)) {
         return NULL;
     }
 

@@ -17,10 +17,9 @@
 #include "softverbs/engine/sv_tx.h"
 #include "softverbs/fabric/sv_peer.h"
 #include "softverbs/fabric/sv_port.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_cq.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_qp.h"
 #include "softverbs/objects/sv_rq.h"
 
@@ -298,7 +297,7 @@ SV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
         return EIO;
     }
 
-    ret = sv_fault_verb(SV_VERB_MODIFY_QP);
+    ret = sv_hook_verb(SV_VERB_MODIFY_QP);
     if (ret != 0) {
         return ret;
     }
@@ -332,7 +331,7 @@ SV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
                            int mask, struct ibv_qp_init_attr *init)
 {
     struct sv_qp *qp = sv_qp(ibqp);
-    int ret          = sv_fault_verb(SV_VERB_QUERY_QP);
+    int ret          = sv_hook_verb(SV_VERB_QUERY_QP);
 
     if (ret != 0) {
         return ret;

@@ -25,12 +25,12 @@
 #include "softverbs/fabric/sv_peer.h"
 #include "softverbs/fabric/sv_shm_lock.h"
 #include "softverbs/fabric/sv_table.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_cq.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_mr.h"
 #include "softverbs/objects/sv_pd.h"
+#include "softverbs/objects/sv_qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static struct ibv_mr *sv_mr_reg(struct ibv_pd *pd, void *addr, size_t length,
         return NULL;
     }
 
-    if (sv_fault_verb(SV_VERB_REG_MR) != 0) {
+    if (sv_hook_verb(SV_VERB_REG_MR) != 0) {
         return NULL;
     }
 

@@ -4,9 +4,8 @@
 #include "softverbs/base/sv_util.h"
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_port.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_context.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_pd.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@ SV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     struct sv_context *ctx = sv_context(context);
     struct sv_pd *pd;
 
-    if (sv_fault_verb(SV_VERB_ALLOC_PD) != 0) {
+    if (sv_hook_verb(SV_VERB_ALLOC_PD) != 0) {
         return NULL;
     }
     if (atomic_fetch_add(&ctx->num_pd, 1) >= SV_LIMIT_PD) {
@@ -61,7 +60,7 @@ SV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
     struct sv_context *ctx = sv_context(pd->context);
     struct sv_ah *ah;
 
-    if (sv_fault_verb(SV_VERB_CREATE_AH) != 0) {
+    if (sv_hook_verb(SV_VERB_CREATE_AH) != 0) {
         return NULL;
     }
     if ((attr->port_num != 1) ||

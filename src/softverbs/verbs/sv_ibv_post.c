@@ -14,8 +14,8 @@
 #include "softverbs/engine/sv_stuck.h"
 #include "softverbs/engine/sv_tx.h"
 #include "softverbs/engine/sv_wqe.h"
-#include "softverbs/fault/sv_fault.h"
 #include "softverbs/objects/sv_cq.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_pd.h"
 #include "softverbs/objects/sv_qp.h"
 #include "softverbs/objects/sv_rq.h"
@@ -152,7 +152,7 @@ sv_send_chain_faulty(struct sv_qp *qp, struct ibv_send_wr *wr,
     int refusal = 0;
     int ret;
 
-    stop = sv_fault_refuse_send(qp, wr, &refusal);
+    stop = sv_hooks.refuse_send(qp, wr, &refusal);
     ret  = sv_send_chain(qp, wr, stop, bad);
     if ((ret == 0) && (stop != NULL)) {
         *bad = stop;
@@ -201,7 +201,7 @@ sv_recv_chain_faulty(struct sv_qp *qp, struct ibv_recv_wr *wr,
 
     sv_spin_lock(&qp->tx.lock);
     if (qp->faults != NULL) {
-        stop = sv_fault_refuse_recv(qp, wr, &refusal);
+        stop = sv_hooks.refuse_recv(qp, wr, &refusal);
     }
     sv_spin_unlock(&qp->tx.lock);
 
@@ -226,7 +226,7 @@ int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
         return EINVAL;
     }
 
-    ret = sv_unlikely(atomic_load_explicit(&sv_fault_on,
+    ret = sv_unlikely(atomic_load_explicit(&sv_hooks_active,
                                            memory_order_acquire)) ?
                   sv_recv_chain_faulty(qp, wr, bad) :
                   sv_rq_post(&qp->rq, wr, NULL, bad);

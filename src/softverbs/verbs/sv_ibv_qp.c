@@ -19,11 +19,10 @@
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_peer.h"
 #include "softverbs/fabric/sv_table.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_event.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_pd.h"
 #include "softverbs/objects/sv_qp.h"
 #include "softverbs/objects/sv_rq.h"
@@ -235,7 +234,9 @@ static void sv_qp_free(struct sv_qp *qp)
 {
     pthread_cond_destroy(&qp->base.cond);
     pthread_mutex_destroy(&qp->base.mutex);
-    sv_fault_qp_detach(qp);
+    if (qp->faults != NULL) {
+        sv_hooks.qp_detach(qp);
+    }
     sv_rq_cleanup(&qp->rq);
     free(qp->tx.wqes);
     free(qp->rx.cur);
@@ -274,7 +275,7 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
         return NULL;
     }
 
-    if (sv_fault_verb(SV_VERB_CREATE_QP) != 0) {
+    if (sv_hook_verb(SV_VERB_CREATE_QP) != 0) {
         return NULL;
     }
 
@@ -293,7 +294,9 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
         goto err_nomem;
     }
 
-    qp->number = sv_fault_qp_number(init->qp_type);
+    if (sv_hooks.qp_number != NULL) {
+        qp->number = sv_hooks.qp_number(init->qp_type);
+    }
     sv_qp_publish(qp);
     sv_qp_ref_objects(qp);
     if (sv_scan_add(sv_cq(init->recv_cq), qp) != 0) {
@@ -303,7 +306,9 @@ SV_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
     pthread_mutex_lock(&node->objects_lock);
     node->qps[qp->index] = qp;
     pthread_mutex_unlock(&node->objects_lock);
-    sv_fault_qp_attach(qp);
+    if (sv_hooks.qp_attach != NULL) {
+        sv_hooks.qp_attach(qp);
+    }
     return &qp->base;
 
 err_number:

@@ -9,8 +9,7 @@
 #include "softverbs/base/sv_util.h"
 #include "softverbs/base/sv_wire.h"
 #include "softverbs/fabric/sv_port.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/verbs/sv_ibv.h"
 
 #include <endian.h>
@@ -20,7 +19,7 @@
 SV_EXPORT int ibv_query_device(struct ibv_context *context,
                                struct ibv_device_attr *attr)
 {
-    int ret = sv_fault_verb(SV_VERB_QUERY_DEVICE);
+    int ret = sv_hook_verb(SV_VERB_QUERY_DEVICE);
 
     (void)context;
     if (ret != 0) {
@@ -59,7 +58,7 @@ SV_EXPORT int ibv_query_device(struct ibv_context *context,
 
 static void sv_port_attr(struct ibv_port_attr *attr)
 {
-    bool down = sv_fault_link_is_down();
+    bool down = sv_port_link_is_down();
 
     attr->state           = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attr->max_mtu         = IBV_MTU_4096;
@@ -88,7 +87,7 @@ int sv_query_port(struct ibv_context *context, uint8_t port_num,
         return EINVAL;
     }
 
-    ret = sv_fault_verb(SV_VERB_QUERY_PORT);
+    ret = sv_hook_verb(SV_VERB_QUERY_PORT);
     if (ret != 0) {
         return ret;
     }
@@ -117,7 +116,7 @@ SV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
         errno = EINVAL;
         return -1;
     }
-    if (sv_fault_verb(SV_VERB_QUERY_GID) != 0) {
+    if (sv_hook_verb(SV_VERB_QUERY_GID) != 0) {
         return -1;
     }
 
@@ -141,7 +140,7 @@ SV_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
         return ENODATA;
     }
 
-    ret = sv_fault_verb(SV_VERB_QUERY_GID);
+    ret = sv_hook_verb(SV_VERB_QUERY_GID);
     if (ret != 0) {
         return ret;
     }

@@ -5,10 +5,9 @@
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_peer.h"
 #include "softverbs/fabric/sv_table.h"
-#include "softverbs/fault/sv_fault.h"
-#include "softverbs/fault/sv_plan.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_event.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_pd.h"
 #include "softverbs/objects/sv_rq.h"
 #include "softverbs/objects/sv_srq.h"
@@ -54,7 +53,7 @@ SV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
         return NULL;
     }
 
-    if (sv_fault_verb(SV_VERB_CREATE_SRQ) != 0) {
+    if (sv_hook_verb(SV_VERB_CREATE_SRQ) != 0) {
         return NULL;
     }
 
@@ -111,7 +110,7 @@ SV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
                              int mask)
 {
     struct sv_srq *srq = sv_srq(ibsrq);
-    int ret            = sv_fault_verb(SV_VERB_MODIFY_SRQ);
+    int ret            = sv_hook_verb(SV_VERB_MODIFY_SRQ);
 
     if (ret != 0) {
         return ret;

@@ -28,9 +28,9 @@
 #include "softverbs/engine/sv_stuck.h"
 #include "softverbs/fabric/sv_doorbell.h"
 #include "softverbs/fabric/sv_node.h"
-#include "softverbs/fault/sv_fault.h"
 #include "softverbs/objects/sv_channel.h"
 #include "softverbs/objects/sv_cq.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_qp.h"
 #include "softverbs/verbs/sv_service.h"
 
@@ -165,9 +165,12 @@ static void *sv_service_main(void *arg)
             sv_service_remote_faults(node);
             sv_service_drain(node);
             sv_channels_send_deferred(node);
-            sv_control_answer(node);
+            if (sv_hooks.rung != NULL) {
+                sv_hooks.rung(node);
+            }
         }
-        fault = sv_fault_tick(node, &until_fault);
+        fault = (sv_hooks.tick != NULL) ? sv_hooks.tick(node, &until_fault) :
+                                          NULL;
         if (sv_now_ns() >= check_at) {
             sv_service_check_sleepers(node);
             check_at = sv_now_ns() + SV_SERVICE_CHECK_NS;

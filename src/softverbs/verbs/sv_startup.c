@@ -12,9 +12,9 @@
 #include "softverbs/fabric/sv_segment.h"
 #include "softverbs/fabric/sv_table.h"
 #include "softverbs/fabric/sv_wake.h"
-#include "softverbs/fault/sv_fault.h"
 #include "softverbs/objects/sv_channel.h"
 #include "softverbs/objects/sv_context.h"
+#include "softverbs/objects/sv_hooks.h"
 #include "softverbs/verbs/sv_service.h"
 #include "softverbs/verbs/sv_startup.h"
 
@@ -196,7 +196,9 @@ static struct sv_node *sv_node_new(void)
 
     /* Where Yama lets only ancestors use process_vm_*, siblings may too. */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    sv_fault_node_up(node);
+    if (sv_hooks.node_up != NULL) {
+        sv_hooks.node_up(node);
+    }
     atomic_store(&node->head->ready, 1);
     sv_segment_unlock(node->self->fd);
     return node;
@@ -223,7 +225,9 @@ err_free:
 static void sv_node_atfork_child(void)
 {
     sv_contexts_orphan();
-    sv_fault_orphan();
+    if (sv_hooks.orphan != NULL) {
+        sv_hooks.orphan();
+    }
     pthread_mutex_init(&sv_node_mutex, NULL);
     sv_node = NULL;
 }
@@ -262,7 +266,9 @@ void sv_node_put(struct sv_node *node)
 
     sv_node = NULL;
     sv_service_stop(node);
-    sv_fault_node_down(node);
+    if (sv_hooks.node_down != NULL) {
+        sv_hooks.node_down(node);
+    }
     sv_channels_unlink(node);
     sv_segment_unlink(node->self->fd, node->path);
     pthread_mutex_unlock(&sv_node_mutex);
