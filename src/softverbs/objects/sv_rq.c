@@ -9,7 +9,6 @@
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_barrier.h"
 #include "softverbs/base/sv_util.h"
-#include "softverbs/engine/sv_qp_error.h"
 #include "softverbs/fabric/sv_doorbell.h"
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_peer.h"

@@ -68,6 +68,39 @@ build_object()
     printf '%s\n' "$1" | ${CC:-gcc} -x c -fPIC -shared -o "$2" -
 }
 
+# plant_unit ROOM/UNIT CALLS: a unit of softverbs with one function, which calls that
+# of another, and its object.
+plant_unit()
+{
+    local folder=$tree/b/src/softverbs/${1%/*}/.libs
+
+    touch "$tree/src/softverbs/$1.c"
+    mkdir -p "$folder"
+    echo "int $2(void); int ${1//\//_}(void) { return $2(); }" |
+        ${CC:-gcc} -x c -fno-builtin -c -o "$folder/${1#*/}.o" -
+}
+
+# Calls that go downhill and in a circle of four are no breach; a fifth is.
+plant_call()
+{
+    local room
+
+    export T_TOP_BUILDDIR=$tree/b
+    for room in base fabric objects engine verbs fault; do
+        plant_unit $room/sv_a base_sv_b
+    done
+    plant_unit base/sv_b base_sv_c
+    plant_unit base/sv_c base_sv_d
+    plant_unit base/sv_d base_sv_a
+    "$walls" "$tree" "$1" || return 1
+    case $1 in
+        room_calls) plant_unit base/sv_d engine_sv_a ;;
+        room_cycles)
+            plant_unit base/sv_d base_sv_e
+            plant_unit base/sv_e base_sv_a ;;
+    esac
+}
+
 # plant WALL: break it in $tree, in the way somebody would by mistake.
 plant()
 {
@@ -99,6 +132,10 @@ plant()
         device_exports)
             export T_SOFTVERBS=$tree/b/a.so
             build_object 'int sv_a;' "$T_SOFTVERBS" ;;
+        rooms) append src/softverbs/sv_a.c 'int b;' ;;
+        room_includes)
+            append src/softverbs/base/sv_a.c '#include "softverbs/engine/sv_tx.h"' ;;
+        room_calls | room_cycles) plant_call "$1" ;;
         headers_alone)
             append src/tools/a.h '/* SPDX-License-Identifier: BSD-3-Clause */'
             append src/tools/a.h 'uint32_t a(void);' ;;
@@ -137,7 +174,7 @@ trips()
     trap 'rm -rf "$tree"' EXIT
     plant_tree "$tree"
     case $1 in
-        *_exports | *_symbols) ;;
+        *_exports | *_symbols | room_calls | room_cycles) ;;
         *) "$walls" "$tree" "$1" || exit 1 ;;
     esac
     plant "$1" || exit 1
