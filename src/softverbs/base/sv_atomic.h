@@ -8,6 +8,9 @@
 #ifndef SV_ATOMIC_H
 #define SV_ATOMIC_H
 
+#include "softverbs/base/sv_assert.h"
+
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,6 +23,9 @@
 
 struct sv_spin {
     atomic_bool held;
+#if DQ_DEBUG
+    _Atomic uintptr_t owner; /* the thread that holds it, or 0 */
+#endif
 };
 
 static inline void sv_relax(void)
@@ -31,10 +37,31 @@ static inline void sv_relax(void)
 #endif
 }
 
+#if DQ_DEBUG
+static inline void sv_spin_set_owner(struct sv_spin *spin, uintptr_t owner)
+{
+    atomic_store_explicit(&spin->owner, owner, memory_order_relaxed);
+}
+
+static inline bool sv_spin_is_mine(const struct sv_spin *spin)
+{
+    return atomic_load_explicit(&spin->owner, memory_order_relaxed) ==
+           (uintptr_t)pthread_self();
+}
+#else
+#define sv_spin_set_owner(_spin, _owner) ((void)0)
+#endif
+
 static inline bool sv_spin_try(struct sv_spin *spin)
 {
-    return !atomic_load_explicit(&spin->held, memory_order_relaxed) &&
-           !atomic_exchange_explicit(&spin->held, true, memory_order_acquire);
+    bool taken = !atomic_load_explicit(&spin->held, memory_order_relaxed) &&
+                 !atomic_exchange_explicit(&spin->held, true,
+                                           memory_order_acquire);
+
+    if (taken) {
+        sv_spin_set_owner(spin, (uintptr_t)pthread_self());
+    }
+    return taken;
 }
 
 static inline void sv_spin_lock(struct sv_spin *spin)
@@ -52,6 +79,8 @@ static inline void sv_spin_lock(struct sv_spin *spin)
 
 static inline void sv_spin_unlock(struct sv_spin *spin)
 {
+    sv_assert_held(spin);
+    sv_spin_set_owner(spin, 0);
     atomic_store_explicit(&spin->held, false, memory_order_release);
 }
 

@@ -21,12 +21,14 @@
  * A receiver that may not read the sender's memory declines: it skips the
  * record, and the sender pushes this message and all others through the ring.
  */
+#include "softverbs/base/sv_assert.h"
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_wire.h"
 #include "softverbs/engine/sv_offer.h"
 #include "softverbs/engine/sv_rc.h"
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_peer.h"
+#include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_mr.h"
 #include "softverbs/objects/sv_qp.h"
 
@@ -56,6 +58,7 @@ bool sv_tx_offer(struct sv_qp *qp, struct sv_swqe *wqe)
     uint32_t span;
     unsigned i;
 
+    sv_assert_held(&qp->tx.lock);
     span = sv_rec_span(wqe->num_sge * sizeof(*pieces));
     rec  = sv_tx_room(tx, span);
     if (rec == NULL) {
@@ -86,6 +89,7 @@ bool sv_tx_offer(struct sv_qp *qp, struct sv_swqe *wqe)
 
 void sv_tx_withdraw(struct sv_qp *qp)
 {
+    sv_assert_held(&qp->tx.lock);
     atomic_store(&qp->shm->offer, 0);
     __sync_synchronize();
 }
@@ -189,6 +193,7 @@ enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec,
     };
     enum sv_fetched result;
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     memcpy(offer.pieces, payload, rec->bytes);
     if (!sv_offer_length_is_valid(&offer, rec->total)) {
         return SV_FETCH_CORRUPT;

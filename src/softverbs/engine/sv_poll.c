@@ -47,6 +47,7 @@ static inline void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
     struct sv_scan *scan;
     unsigned i;
 
+    sv_assert_held(&cq->rx_lock);
     if (sv_unlikely(cq->bells != NULL)) {
         sv_scan_update(cq);
     }
@@ -176,6 +177,7 @@ static uint32_t sv_cq_unannounced(const struct sv_cq *cq)
 {
     uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 
+    sv_assert_held(&cq->lock);
     return ((int32_t)(cq->announced - head) > 0) ? cq->announced : head;
 }
 

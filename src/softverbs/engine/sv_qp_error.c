@@ -14,6 +14,7 @@
 /* Needs rx_lock. */
 void sv_qp_to_err(struct sv_qp *qp)
 {
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     atomic_store(&qp->state, IBV_QPS_ERR);
     sv_rx_close(qp, true);
     sv_rx_flush(qp);
@@ -64,6 +65,7 @@ void sv_cq_fail_qps(struct sv_cq *cq)
     struct sv_qp *qp;
     unsigned i;
 
+    sv_assert_held(&cq->rx_lock);
     for (i = 0; i < cq->num_scan; ++i) {
         qp = cq->scan[i].qp;
         if (atomic_load(&qp->cq_lost) &&

@@ -5,6 +5,8 @@
 #ifndef SV_QP_ERROR_H
 #define SV_QP_ERROR_H
 
+#include "softverbs/base/sv_assert.h"
+#include "softverbs/objects/sv_check.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_qp.h"
 
@@ -26,6 +28,8 @@ static inline void sv_cq_rx_unlock(struct sv_cq *cq)
         sv_cq_fail_qps(cq);
         sv_cq_flush(cq);
     }
+    sv_assert(cq->num_batch == 0);
+    sv_cq_check(cq);
     sv_spin_unlock(&cq->rx_lock);
 }
 

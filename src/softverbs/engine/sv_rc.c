@@ -123,6 +123,7 @@ static bool sv_tx_reach(struct sv_qp *qp)
 
 bool sv_tx_connect(struct sv_qp *qp)
 {
+    sv_assert_held(&qp->tx.lock);
     return ((qp->tx.epoch != 0) || sv_tx_reach(qp)) && sv_tx_enter(&qp->tx);
 }
 
@@ -133,6 +134,7 @@ int sv_tx_ack_timeout(struct sv_qp *qp)
     struct sv_tx *tx = &qp->tx;
     uint64_t period  = 4096ull << qp->attr.timeout;
 
+    sv_assert_held(&qp->tx.lock);
     if (tx->wait != SV_WAIT_ACK) {
         tx->wait  = SV_WAIT_ACK;
         tx->tries = 0;
@@ -160,6 +162,7 @@ int sv_tx_rnr(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
+    sv_assert_held(&qp->tx.lock);
     if (tx->wait != SV_WAIT_RNR) {
         tx->wait  = SV_WAIT_RNR;
         tx->tries = 0;
@@ -207,6 +210,7 @@ static bool sv_tx_claim_shared(struct sv_tx *tx)
 
 bool sv_tx_claim(struct sv_tx *tx)
 {
+    sv_assert_held(&tx->lock);
     if (tx->rem_srq != NULL) {
         return sv_tx_claim_shared(tx);
     }
@@ -239,6 +243,7 @@ void sv_tx_update_head(struct sv_tx *tx)
 {
     uint64_t head = atomic_load_explicit(&tx->rem->head, memory_order_acquire);
 
+    sv_assert_held(&tx->lock);
     if (sv_likely(head - tx->head <= tx->tail - tx->head)) {
         tx->head = head;
     } else if (!sv_tx_ring_is_unread(tx, head) && !sv_tx_is_closed(tx)) {
@@ -276,6 +281,7 @@ struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span)
                               tx->ring_bytes - offset : 0;
     struct sv_rec *rec;
 
+    sv_assert_held(&tx->lock);
     if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
         sv_tx_update_head(tx);
         if (tx->tail + pad + span - tx->head > tx->ring_bytes) {

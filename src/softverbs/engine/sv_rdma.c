@@ -3,6 +3,7 @@
  * WRITE, READ and atomics: the sender judges the request by the receiver's MR
  * table and copies by itself, so the receiver's process need not run.
  */
+#include "softverbs/base/sv_assert.h"
 #include "softverbs/base/sv_util.h"
 #include "softverbs/base/sv_wire.h"
 #include "softverbs/engine/sv_rc.h"
@@ -105,6 +106,7 @@ int sv_tx_write(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     int ret = sv_tx_resolve(qp, wqe, 0);
 
+    sv_assert_held(&qp->tx.lock);
     if (ret != 0) {
         return ret;
     }
@@ -148,6 +150,7 @@ int sv_tx_read(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     int ret = sv_tx_resolve(qp, wqe, IBV_ACCESS_LOCAL_WRITE);
 
+    sv_assert_held(&qp->tx.lock);
     if (ret != 0) {
         return ret;
     }
@@ -217,6 +220,7 @@ int sv_tx_atomic(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     int ret = sv_tx_resolve(qp, wqe, IBV_ACCESS_LOCAL_WRITE);
 
+    sv_assert_held(&qp->tx.lock);
     if (ret != 0) {
         return ret;
     }

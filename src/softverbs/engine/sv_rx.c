@@ -26,6 +26,7 @@
 #include "softverbs/fabric/sv_port.h"
 #include "softverbs/fabric/sv_shm_lock.h"
 #include "softverbs/fabric/sv_table.h"
+#include "softverbs/objects/sv_check.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_event.h"
 #include "softverbs/objects/sv_hooks.h"
@@ -78,6 +79,7 @@ static void sv_rx_expect(struct sv_qp *qp)
 
 void sv_rx_flush(struct sv_qp *qp)
 {
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     if (qp->rx.busy) {
         sv_rx_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL, SV_NOTIFY_SOLICITED);
     }
@@ -114,6 +116,7 @@ int sv_rx_close(struct sv_qp *qp, bool deliver)
 {
     int ret = 0;
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     if (!qp->rx.open) {
         return 0;
     }
@@ -142,6 +145,7 @@ int sv_rx_close(struct sv_qp *qp, bool deliver)
 
 bool sv_rx_can_open(struct sv_qp *qp)
 {
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     if (!sv_busy_wait(qp->node, qp->shm, 0) ||
         !sv_shm_lock(qp->node, &qp->shm->lock)) {
         return false;
@@ -157,6 +161,7 @@ void sv_rx_open(struct sv_qp *qp)
     struct sv_rx *rx      = &qp->rx;
     bool is_ud            = (qp->base.qp_type == IBV_QPT_UD);
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     rx->key        = sv_random();
     rx->ring       = is_ud ? sv_peer_ring(qp->node->self, qp->index) :
                              sv_peer_small_ring(qp->node->self, qp->index);
@@ -192,6 +197,7 @@ void sv_rx_open(struct sv_qp *qp)
 
 void sv_rx_flush_if_due(struct sv_qp *qp)
 {
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     if (atomic_exchange(&qp->rx_flush_due, false)) {
         sv_rx_close(qp, true);
         sv_rx_flush(qp);
@@ -578,6 +584,7 @@ void sv_rx_audit(struct sv_qp *qp)
     const struct sv_scan *scan = &sv_cq(qp->base.recv_cq)->scan[rx->scan];
     uint64_t awaits            = atomic_load(&qp->shm->awaits);
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     if (!rx->open || (rx->pos == UINT64_MAX) || (awaits == 0) ||
         (qp->base.qp_type == IBV_QPT_UD)) {
         return;
@@ -623,6 +630,7 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
     struct sv_rec rec;
     uint32_t offset;
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     if (!rx->open || (rx->pos == UINT64_MAX)) {
         return 0;
     }
@@ -679,5 +687,6 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
                                          memory_order_relaxed) != 0)) {
         sv_rx_wake_sender(qp);
     }
+    sv_qp_check(qp);
     return messages;
 }

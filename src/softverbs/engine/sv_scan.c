@@ -123,6 +123,7 @@ int sv_scan_add(struct sv_cq *cq, struct sv_qp *qp)
 
 void sv_scan_stop(struct sv_cq *cq, struct sv_qp *qp)
 {
+    sv_assert_held(&cq->rx_lock);
     cq->scan[qp->rx.scan].tag    = &sv_no_tag;
     cq->scan[qp->rx.scan].expect = 1;
 }
@@ -238,11 +239,13 @@ static void sv_scan_check_idle(struct sv_cq *cq, unsigned count)
 
 void sv_scan_check_all_idle(struct sv_cq *cq)
 {
+    sv_assert_held(&cq->rx_lock);
     sv_scan_check_idle(cq, cq->num_scan);
 }
 
 void sv_scan_update(struct sv_cq *cq)
 {
+    sv_assert_held(&cq->rx_lock);
     if (atomic_load_explicit(&cq->node->head->bell, memory_order_relaxed) !=
         0) {
         sv_scan_serve_bells(cq);

@@ -159,6 +159,7 @@ int sv_tx_send(struct sv_qp *qp, struct sv_swqe *wqe)
     enum sv_sent sent;
     int ret;
 
+    sv_assert_held(&qp->tx.lock);
     if (sv_unlikely(wqe->stage >= SV_STAGE_SENT)) {
         return sv_tx_verdict(qp, wqe);
     }

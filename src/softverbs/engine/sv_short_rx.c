@@ -76,6 +76,7 @@ bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec,
     const struct sv_rwqe *wqe;
     struct ibv_sge to;
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     /* What is in the batch came before. */
     if ((cq->direct_room == 0) || (cq->num_batch != 0)) {
         return false;

@@ -132,6 +132,7 @@ bool sv_tx_short(struct sv_qp *qp, const struct ibv_send_wr *wr)
     int64_t total;
     bool closed;
 
+    sv_assert_held(&qp->tx.lock);
     if (!sv_short_may_send(qp, wr)) {
         return false;
     }

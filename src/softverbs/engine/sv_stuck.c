@@ -14,6 +14,7 @@
 #include "softverbs/engine/sv_tx.h"
 #include "softverbs/fabric/sv_doorbell.h"
 #include "softverbs/fabric/sv_node.h"
+#include "softverbs/objects/sv_check.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_qp.h"
 
@@ -23,6 +24,7 @@ void sv_stuck_add(struct sv_qp *qp)
     struct sv_node *node = qp->node;
     bool nudge           = false;
 
+    sv_assert_held(&qp->tx.lock);
     sv_spin_lock(&node->stuck_lock);
     if (!qp->tx.stuck) {
         qp->tx.stuck      = true;
@@ -42,6 +44,7 @@ static void sv_stuck_unlink(struct sv_node *node, struct sv_qp **pp)
 {
     struct sv_qp *qp = *pp;
 
+    sv_assert_held(&node->stuck_lock);
     *pp          = qp->tx.stuck_next;
     qp->tx.stuck = false;
     atomic_fetch_sub(&node->num_stuck, 1);
@@ -92,6 +95,7 @@ static bool sv_stuck_run_qp(struct sv_qp *qp, enum sv_pusher pusher)
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     bool idle;
 
+    sv_assert_held(&qp->node->stuck_lock);
     if (!sv_spin_try(&qp->tx.lock)) {
         return false;
     }
@@ -105,6 +109,7 @@ static bool sv_stuck_run_qp(struct sv_qp *qp, enum sv_pusher pusher)
     if (!idle && (pusher != SV_PUSHER_POLLER)) {
         sv_tx_request_poll(&qp->tx, pusher);
     }
+    sv_qp_check(qp);
     sv_spin_unlock(&qp->tx.lock);
 
     if (atomic_load(&qp->rx_flush_due)) {

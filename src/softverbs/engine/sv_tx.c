@@ -79,6 +79,7 @@ void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
 {
     struct sv_cqe cqe;
 
+    sv_assert_held(&qp->tx.lock);
     ++qp->tx.done;
     if ((status == IBV_WC_SUCCESS) &&
         ((wqe->flags & IBV_SEND_SIGNALED) == 0) && !qp->sq_sig_all) {
@@ -105,6 +106,7 @@ void sv_tx_flush(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
+    sv_assert_held(&qp->tx.lock);
     sv_tx_withdraw(qp);
     while (tx->done != tx->posted) {
         sv_tx_retire(qp, sv_tx_wqe(tx, tx->done), IBV_WC_WR_FLUSH_ERR);
@@ -148,6 +150,7 @@ void sv_tx_drained(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
+    sv_assert_held(&qp->tx.lock);
     if ((atomic_load(&qp->state) == IBV_QPS_SQD) && tx->drain_event &&
         ((tx->done == tx->posted) ||
          !sv_swqe_is_begun(sv_tx_wqe(tx, tx->done)))) {
@@ -167,6 +170,7 @@ void sv_tx_disconnect(struct sv_qp *qp)
     struct sv_tx *tx = &qp->tx;
     unsigned i;
 
+    sv_assert_held(&qp->tx.lock);
     sv_tx_withdraw(qp);
     if (tx->peer != NULL) {
         sv_peer_put(qp->node, tx->peer);
@@ -192,6 +196,7 @@ void sv_tx_run(struct sv_qp *qp)
     struct sv_swqe *wqe;
     int ret;
 
+    sv_assert_held(&qp->tx.lock);
     while (tx->done != tx->posted) {
         if (sv_unlikely(!sv_tx_may_run(qp))) {
             sv_tx_drained(qp);

@@ -4,6 +4,7 @@
  * receiver's segment. Nobody acknowledges: success means "sent", as on any
  * network, and what has no taker is lost without a word.
  */
+#include "softverbs/base/sv_assert.h"
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_process.h"
 #include "softverbs/base/sv_util.h"
@@ -164,6 +165,7 @@ static int sv_tx_ud_full(struct sv_tx *tx, const struct sv_peer *peer,
 
 int sv_tx_ud_check(struct sv_qp *qp, uint32_t qpn)
 {
+    sv_assert_held(&qp->tx.lock);
     errno = 0;
     return ((sv_tx_ud_peer(qp, qpn) != NULL) || (errno == ENOENT)) ? 0 : errno;
 }
@@ -175,6 +177,7 @@ int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe)
     struct sv_peer *peer;
     int ret;
 
+    sv_assert_held(&qp->tx.lock);
     ret = sv_tx_resolve(qp, wqe, 0);
     if (ret != 0) {
         return ret;

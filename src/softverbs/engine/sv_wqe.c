@@ -11,6 +11,7 @@
 
 struct sv_swqe *sv_send_queue(struct sv_qp *qp, const struct ibv_send_wr *wr)
 {
+    sv_assert_held(&qp->tx.lock);
     sv_send_copy(qp, wr);
     return sv_tx_wqe(&qp->tx, qp->tx.posted - 1);
 }
@@ -19,6 +20,7 @@ int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access)
 {
     int64_t total;
 
+    sv_assert_held(&qp->tx.lock);
     if (wqe->resolved) {
         /* inline, or it had to wait, and its memory may be gone */
         return ((wqe->flags & IBV_SEND_INLINE) ||

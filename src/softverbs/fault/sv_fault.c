@@ -180,6 +180,7 @@ static void sv_fault_assign(struct sv_qp *qp, struct sv_faults *faults)
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
     struct sv_fault_qp *spare, *old;
 
+    sv_assert_mutex_held(&sv_fault_mutex);
     spare = sv_fault_qp_new((faults != NULL) ? faults : &sv_no_faults);
     sv_spin_lock(&cq->rx_lock);
     sv_spin_lock(&qp->tx.lock);
@@ -270,6 +271,7 @@ static void sv_fault_install(struct sv_faults *faults)
 {
     struct sv_faults *old = sv_fault_current;
 
+    sv_assert_mutex_held(&sv_fault_mutex);
     if (faults != NULL) {
         sv_fault_log_plan(faults);
     }
@@ -327,6 +329,7 @@ static void sv_show_qps(struct sv_node *node, char *text, size_t size)
     char where[32];
     size_t used;
 
+    sv_assert_mutex_held(&sv_fault_mutex);
     pthread_mutex_lock(&node->objects_lock);
     qps = sv_fault_sorted_qps(node, &count);
     for (i = 0; i < count; ++i) {

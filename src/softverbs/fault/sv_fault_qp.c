@@ -6,6 +6,7 @@
  * tried, and keeps them until it is over. So a rule's n-th opportunity on a QP
  * is the n-th WR that gets to the head of its queue, whatever waits in between.
  */
+#include "softverbs/base/sv_assert.h"
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_util.h"
 #include "softverbs/base/sv_wire.h"
@@ -156,6 +157,7 @@ bool sv_fault_inject(struct sv_qp *qp, const struct sv_rule *rule)
     bool event = (rule->value[SV_KEY_EVENT] != 0);
     unsigned side;
 
+    sv_assert_held(&qp->tx.lock);
     if (sv_fault_is_global(rule)) {
         sv_fault_inject_global(qp->node, rule);
         return false;
@@ -306,6 +308,7 @@ bool sv_fault_release_held(struct sv_qp *qp, uint64_t now)
 {
     struct sv_fault_qp *f = qp->faults;
 
+    sv_assert_held(&qp->tx.lock);
     if ((f == NULL) || (f->held == NULL)) {
         return false;
     }
@@ -354,6 +357,7 @@ int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
     struct sv_decision *decision = &qp->faults->decision;
     int ret;
 
+    sv_assert_held(&qp->tx.lock);
     if (wqe->stage == SV_STAGE_SILENT) {
         return sv_tx_ack_timeout(qp);
     }
@@ -400,6 +404,7 @@ static unsigned sv_fault_refuse_at(struct sv_qp *qp, enum sv_direction queue,
     unsigned at = UINT_MAX;
     unsigned i;
 
+    sv_assert_held(&qp->tx.lock);
     for (i = 0; i < plan->num_rules; ++i) {
         rule = &plan->rules[i];
         if ((rule->fault == SV_FAULT_POST) &&
@@ -454,6 +459,7 @@ int sv_fault_receive(struct sv_qp *qp)
     unsigned i;
     int status = 0;
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     for (i = 0; i < plan->num_rules; ++i) {
         rule = &plan->rules[i];
         if ((rule->fault == SV_FAULT_COMPLETE) &&

@@ -91,6 +91,7 @@ struct sv_qp **sv_fault_sorted_qps(struct sv_node *node, unsigned *count_p)
     unsigned count     = 0;
     unsigned i;
 
+    sv_assert_mutex_held(&node->objects_lock);
     for (i = 0; (i < SV_QP_MAX) && (qps != NULL); ++i) {
         if (node->qps[i] != NULL) {
             qps[count++] = node->qps[i];

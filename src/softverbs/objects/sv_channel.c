@@ -94,6 +94,7 @@ static bool sv_cq_hint(const struct sv_cq *cq)
 {
     const struct sv_channel *channel = (struct sv_channel*)cq->base.channel;
 
+    sv_assert_mutex_held(&cq->node->lock);
     return send(channel->write_fd, &cq->index, sizeof(cq->index), 0) ==
            sizeof(cq->index);
 }
@@ -216,6 +217,7 @@ static bool sv_cq_is_corrupt(const struct sv_cq *cq, uint64_t state)
 {
     uint32_t due = (state & SV_DUE_MASK) / SV_DUE_ONE;
 
+    sv_assert_mutex_held(&cq->node->lock);
     return ((state >> SV_COOKIE_SHIFT) != cq->cookie) ||
            (due > cq->armings - cq->events_sent) ||
            (cq->is_awaited && !sv_is_armed(state) && !sv_is_due(state));
@@ -227,6 +229,7 @@ bool sv_cq_take_event(struct sv_cq *cq)
     uint64_t state = atomic_load(&cq->shm->state);
     uint64_t rest;
 
+    sv_assert_mutex_held(&cq->node->lock);
     do {
         if (sv_cq_is_corrupt(cq, state)) {
             rest = sv_cq_state(cq, SV_ARMED_NO);

@@ -6,6 +6,7 @@
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/objects/sv_channel.h"
+#include "softverbs/objects/sv_check.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_event.h"
@@ -17,6 +18,7 @@
 /* Needs lock. */
 static void sv_cq_fail(struct sv_cq *cq)
 {
+    sv_assert_held(&cq->lock);
     if (atomic_exchange(&cq->room, 0) != 0) {
         sv_event_post(sv_context(cq->base.context), IBV_EVENT_CQ_ERR, cq);
     }
@@ -36,6 +38,7 @@ static bool sv_cq_append(struct sv_cq *cq, const struct sv_cqe *cqe)
 {
     uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
+    sv_assert_held(&cq->lock);
     if (sv_unlikely(sv_cq_count(cq) >=
                     atomic_load_explicit(&cq->room, memory_order_relaxed))) {
         sv_cq_fail(cq);
@@ -62,6 +65,7 @@ bool sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe,
 
     sv_spin_lock(&cq->lock);
     fits = sv_cq_append(cq, cqe);
+    sv_cq_check(cq);
     sv_spin_unlock(&cq->lock);
     if (sv_likely(fits)) {
         sv_cq_post_event(cq, notify);
@@ -87,6 +91,7 @@ void sv_cq_flush(struct sv_cq *cq)
 {
     enum sv_notify notify = cq->batch_notify;
 
+    sv_assert_held(&cq->rx_lock);
     if (cq->num_batch > 0) {
         sv_spin_lock(&cq->lock);
         sv_cq_spill(cq, 0);
@@ -141,6 +146,7 @@ int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
     unsigned whole, taken = 0;
     int n = 0;
 
+    sv_assert_held(&cq->lock);
     for (; (n < num) && (head != tail); ++n) {
         cqe   = &cq->ring[head++ & cq->mask];
         wc[n] = cqe->wc;
@@ -159,6 +165,7 @@ int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
         sv_cq_spill(cq, taken);
     }
     sv_freed_publish(&freed);
+    sv_cq_check(cq);
     return n;
 }
 

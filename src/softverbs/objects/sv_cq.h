@@ -130,6 +130,7 @@ void sv_cq_flush(struct sv_cq *cq);
 /* A place in the batch for a completion of the receive side. Needs rx_lock. */
 static inline struct sv_cqe *sv_cq_next(struct sv_cq *cq, enum sv_notify notify)
 {
+    sv_assert_held(&cq->rx_lock);
     if (sv_unlikely(cq->num_batch == SV_BATCH)) {
         sv_cq_flush(cq);
     }

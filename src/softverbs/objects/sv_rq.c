@@ -12,6 +12,7 @@
 #include "softverbs/fabric/sv_doorbell.h"
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_peer.h"
+#include "softverbs/objects/sv_check.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_mr.h"
 #include "softverbs/objects/sv_rq.h"
@@ -109,6 +110,7 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
     }
     atomic_store_explicit(&rq->ready, rq->posted, memory_order_release);
     atomic_store_explicit(rq->shm_posted, rq->posted, memory_order_release);
+    sv_rq_check(rq);
     sv_spin_unlock(&rq->post_lock);
 
     sv_light_barrier(rq->node->self->fence);

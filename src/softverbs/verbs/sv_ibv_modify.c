@@ -179,6 +179,7 @@ static void sv_qp_to_reset(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     atomic_store(&qp->state, IBV_QPS_RESET);
     sv_rx_close(qp, false);
     sv_stuck_remove(qp);
@@ -207,6 +208,7 @@ static int sv_qp_to_rtr(struct sv_qp *qp)
 {
     struct sv_shm_qp *shm = qp->shm;
 
+    sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     if (!sv_rx_can_open(qp)) {
         return EBUSY;
     }

@@ -14,6 +14,7 @@
 #include "softverbs/engine/sv_stuck.h"
 #include "softverbs/engine/sv_tx.h"
 #include "softverbs/engine/sv_wqe.h"
+#include "softverbs/objects/sv_check.h"
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_hooks.h"
 #include "softverbs/objects/sv_pd.h"
@@ -98,6 +99,7 @@ static void sv_send_run(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
 
+    sv_assert_held(&qp->tx.lock);
     sv_tx_run(qp);
     switch (atomic_load_explicit(&qp->state, memory_order_relaxed)) {
     case IBV_QPS_ERR:
@@ -179,6 +181,7 @@ int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
     if (qp->tx.done != qp->tx.posted) {
         sv_send_run(qp);
     }
+    sv_qp_check(qp);
     sv_spin_unlock(&qp->tx.lock);
 
     if (sv_unlikely(atomic_load_explicit(&qp->rx_flush_due,

@@ -102,6 +102,7 @@ static int sv_qp_take_ring(struct sv_node *node, struct sv_qp *qp,
 /* Needs node->lock. */
 static void sv_qp_give_number(struct sv_node *node, struct sv_qp *qp)
 {
+    sv_assert_mutex_held(&node->lock);
     if (qp->base.qp_type != IBV_QPT_UD) {
         sv_table_give(&node->small_table, qp->index);
     }
@@ -113,6 +114,7 @@ static int sv_qp_take_number(struct sv_node *node, struct sv_qp *qp)
 {
     uint32_t serial, index, tries;
 
+    sv_assert_mutex_held(&node->lock);
     for (tries = 0; tries < SV_QP_MAX; ++tries) {
         serial = ++node->serial & SV_SERIAL_MASK;
         index  = serial & (SV_QP_MAX - 1);

@@ -5,6 +5,7 @@
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_peer.h"
 #include "softverbs/fabric/sv_table.h"
+#include "softverbs/objects/sv_check.h"
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_event.h"
 #include "softverbs/objects/sv_hooks.h"
@@ -126,6 +127,7 @@ SV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
     }
 
     atomic_store(&srq->limit, attr->srq_limit);
+    sv_srq_check(srq);
     return 0;
 }
 
