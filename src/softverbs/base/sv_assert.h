@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Assertions of builds with DQ_DEBUG (debug, asan, tsan): the locks that a
- * function needs, and what must be true of an object. Other builds have none.
+ * function needs, and the invariants of objects. Other builds have none.
  */
 #ifndef SV_ASSERT_H
 #define SV_ASSERT_H
@@ -10,7 +10,7 @@
 
 #if DQ_DEBUG
 
-/* Says what is not true, and aborts. */
+/* Prints the condition that does not hold, and aborts. */
 void sv_assert_fail(const char *file, int line, const char *what)
         __attribute__((noreturn));
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The name in field 2 may contain anything, so parsing starts at the last
+/* Field 2, the name, may contain anything. So parsing starts at the last
  * parenthesis. */
 int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
 {
@@ -70,8 +70,8 @@ uint64_t sv_pid_namespace(void)
     return (stat("/proc/self/ns/pid", &st) == 0) ? st.st_ino : 0;
 }
 
-/* Start time and pid both grow: who has a slot later has another number, also
- * if it started within the same clock tick. 0 means unlocked. */
+/* Start time and pid both grow. So the next process in a slot has another id,
+ * even if it started within the same clock tick. 0 means unlocked. */
 uint32_t sv_lock_id(const struct sv_shm_head *head)
 {
     uint32_t id = (head->slot << 20) |

@@ -15,7 +15,7 @@ bool sv_process_lives(int pid, uint64_t start_time);
 /* Fields 3 (state) and 22 (start time) of /proc/<pid>/stat. 0 or -1. */
 int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p);
 uint64_t sv_pid_namespace(void);
-/* Who a process is in locks between processes; never 0. */
+/* The id of a process in locks between processes; never 0. */
 uint32_t sv_lock_id(const struct sv_shm_head *head);
 
 #endif

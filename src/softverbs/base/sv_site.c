@@ -33,7 +33,7 @@ static uint64_t sv_fnv_number(uint64_t hash, uint64_t number)
     return sv_fnv(hash, bytes, sizeof(bytes));
 }
 
-/* Each part has a length of its own, so that none runs into the next. */
+/* Each part has its own length, so that no part runs into the next. */
 static uint64_t sv_site_digest(const struct sv_site *site)
 {
     size_t length = strnlen(site->boot, sizeof(site->boot));
@@ -53,7 +53,7 @@ uint64_t sv_site_prefix(const struct sv_site *site)
     uint64_t hash = sv_fnv_number(sv_site_digest(site), site->pid_ns);
     uint64_t mask = (1ull << SV_PREFIX_BITS) - 1;
 
-    /* Bits that there is no room for are folded into the others. */
+    /* Bits that do not fit are folded into the others. */
     return SV_PREFIX | ((hash ^ (hash >> SV_PREFIX_BITS)) & mask);
 }
 

@@ -2,18 +2,20 @@
 /*
  * Where a process is, as numbers that others can compare.
  *
- * Processes reach each other if they find each other's segments by their names,
- * may open them, and know each other by their process numbers. All that it
- * depends on is a struct sv_site; two processes with the same one are on the
- * same fabric. A GID has room for a digest of it, a LID for a shorter one of
- * all but the PID namespace: who shares the rest at least finds the segment,
- * and can say what is missing.
+ * Two processes reach each other if three things hold. They find each other's
+ * segments by name. They may open them. They know each other by their process
+ * numbers. All of that depends on a struct sv_site: two processes with the same
+ * one are on the same fabric.
+ *
+ * A GID has room for a digest of it. A LID has room for a shorter digest, of
+ * all but the PID namespace. A process that shares the rest at least finds the
+ * segment, and can say what is missing.
  *
  * The digest is FNV-1a of 64 bits (Fowler, Noll, Vo; "The FNV Non-Cryptographic
  * Hash Algorithm", draft-eastlake-fnv). It tells apart what differs by chance.
- * It keeps nobody out: who wants to look like another can.
+ * It is no protection: anybody can imitate it.
  *
- * Pure functions: no file, no memory.
+ * The functions are pure: no file, no memory.
  */
 #ifndef SV_SITE_H
 #define SV_SITE_H
@@ -34,26 +36,26 @@ struct sv_site {
 
 #define SV_FNV_BASIS 0xcbf29ce484222325ull
 
-/* FNV-1a of more bytes after those that `hash` is of; it begins with the
- * basis. */
+/* Continues FNV-1a with more bytes. The first call passes SV_FNV_BASIS. */
 uint64_t sv_fnv(uint64_t hash, const void *bytes, size_t length);
 
 /*
- * Subnet prefix of the GID: fd00::/8 and 56 bits of the digest. These are the
- * prefixes that everybody may make for himself by chance (RFC 4193, unique
- * local addresses); to InfiniBand one is a global prefix (IBA 4.1.1). Of
- * link-local ones (fe80::) there is only one, and those that are site-local
- * (fec0::) have room for 16 bits, which some programs take for routes.
+ * Subnet prefix of the GID: fd00::/8 and 56 bits of the digest.
+ *
+ * Anybody may choose such a prefix at random (RFC 4193, unique local
+ * addresses). InfiniBand treats it as a global prefix (IBA 4.1.1). There is
+ * only one link-local prefix (fe80::). Site-local prefixes (fec0::) have room
+ * for 16 bits, and some programs take these for routes.
  */
 uint64_t sv_site_prefix(const struct sv_site *site);
 
-/* LID of the port: one of those that a port may have, 1 to 0xbfff. */
+/* LID of the port: a legal unicast LID, 1 to 0xbfff. */
 uint16_t sv_site_lid(const struct sv_site *site);
 
 /*
- * What a user number is called outside of the user namespace, by the text of
- * /proc/self/uid_map: lines of "inside outside count". The number itself if
- * none has it.
+ * The number of a user outside of the user namespace. `map` is the text of
+ * /proc/self/uid_map: lines of "inside outside count". Returns the number
+ * itself if no line has it.
  */
 uint32_t sv_site_owner(const char *map, uint32_t uid);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small things that everybody needs. */
+/* The log, the clock, random numbers. */
 #include "softverbs/base/sv_util.h"
 
 #include <stdarg.h>
@@ -32,8 +32,8 @@ uint64_t sv_random(void)
     static atomic_uint_fast64_t count;
     uint64_t value;
 
-    /* The kernel's generator is always ready long before any program of ours;
-     * the fallback only has to differ from one call to the next. */
+    /* The kernel's generator is ready long before any program of ours runs. The
+     * fallback only has to differ from one call to the next. */
     if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value)) {
         value = (sv_now_ns() + atomic_fetch_add(&count, 1)) *
                 0x9e3779b97f4a7c15ull;

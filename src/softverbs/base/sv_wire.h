@@ -3,42 +3,42 @@
  * What processes see of each other: the layout of a node's shared segment.
  *
  * A process that opens the device owns one segment, a sparse file in /dev/shm
- * named softverbs-<uid>.<slot>; the slot is in the upper bits of its queue
- * pair numbers, so a QP number alone says which file to map.
+ * named softverbs-<uid>.<slot>. The slot is in the upper bits of its QP
+ * numbers, so a QP number alone says which file to map.
  *
  *     0        head        who owns this segment, is it alive, how full
  *     4K       control     a request to the owner, and its answer
  *     20K      QP table    one entry of 4 lines for each inbound side of a QP
  *     ..       CQ table    is anybody waiting on this CQ, and on which channel
- *     ..       SRQ table   how many RECVs are posted, how many are spoken for
+ *     ..       SRQ table   how many RECVs are posted, how many are claimed
  *     ..       MR table    what a remote key may reach
  *     ..       small rings one for each QP entry: what its sender writes
  *     ..       rings       one large block for each QP entry, once it is used
  *
- * Only pages that the owner has reserved with fallocate() may be touched, by
- * anybody: a store into a hole of a full tmpfs is a SIGBUS. The head says which
- * pages of each table are reserved.
+ * Nobody may touch a page before its owner has reserved it with fallocate(): a
+ * store into a hole of a full tmpfs is a SIGBUS. The head says which pages of
+ * each table are reserved.
  *
- * A ring is a sequence of records, each a header and its payload, starting on
- * a cache line. A record is published by storing its tag last. The tag is the
- * record's position (bytes since the ring was opened) XOR a random key that
- * changes with each opening: nothing has to be erased, and whatever a former
- * lap or a former connection left behind never looks like a record.
+ * A ring is a sequence of records. A record is a header and its payload, and
+ * starts on a cache line. Its sender publishes it by storing its tag last. The
+ * tag is the record's position (bytes since the ring was opened) XOR a random
+ * key that changes with each opening. So nothing has to be erased: what an
+ * earlier lap or an earlier connection left behind never looks like a record.
  *
  *     owner reads at  pos = head         sender writes at  pos = tail
  *          v                                  v
  *     [hdr|payload....][hdr|payload][hdr|pay..]--- free ---
  *
- * Any process of the user can write anything here, by mistake at least. So who
- * reads a field that others write reads it once, believes nothing that could
- * lead beyond a buffer or on for ever, and ends the QP pair that it is about
- * when the value is one that no owner or sender stores. What could be true is
- * believed. What a process must rely on (its keys, who it is, who its peers
- * are) it keeps in memory of its own, and stores here for the others alone.
+ * Any process of the user can write anything here, by mistake at least. Three
+ * rules follow. Read a field that others write once. Trust no value that could
+ * lead beyond a buffer or into an endless loop. If a value is one that no owner
+ * or sender stores, fail the QP that it is about. Values that are possible are
+ * trusted. A process keeps what it must rely on (its keys, its identity, its
+ * peers) in private memory, and stores a copy here for the others.
  *
- * All counters run free; differences are taken modulo their width. A field
- * has one writer, named in its comment; "owner" is the segment's process and
- * "sender" the process whose QP is connected to this entry.
+ * All counters run free; differences are taken modulo their width. Each field
+ * has one writer, named in its comment. "Owner" is the segment's process.
+ * "Sender" is the process whose QP is connected to this entry.
  */
 #ifndef SV_WIRE_H
 #define SV_WIRE_H
@@ -51,10 +51,10 @@
 #define SV_LINE       64u
 #define SV_PAGE       4096u
 
-/* A QP number is slot << SV_SERIAL_BITS | serial, and serial modulo SV_QP_MAX
- * is its index in the QP table. Serials are handed out in a circle, so that a
- * number comes back only after 16384 others. Slot 0 is not used: QP numbers
- * 0 and 1 are special. */
+/* A QP number is slot << SV_SERIAL_BITS | serial. The serial modulo SV_QP_MAX
+ * is the QP's index in the QP table. Serials are handed out in a circle, so a
+ * number comes back only after 16384 others. Slot 0 is not used: QP numbers 0
+ * and 1 are special. */
 enum {
     SV_SLOT_BITS   = 10,
     SV_SERIAL_BITS = 14,
@@ -67,24 +67,25 @@ enum {
 };
 
 /* Ring sizes were measured: 128 KiB with 16 KiB fragments is the knee of the
- * curve. A connection begins in the small ring, which a QP has from birth, so
- * that an idle one costs little. Its sender reserves the large ring, and says
- * so by a first record that is nothing but padding: position SV_RING_BYTES, the
- * next, is in the large one. If there is no room for that, it makes do with
- * the small. Datagrams have the large ring from the beginning. */
+ * curve. A connection begins in the small ring, which a QP has from the start,
+ * so that an idle QP costs little. Then its sender reserves the large ring. It
+ * announces that by a first record that is all padding: the next position,
+ * SV_RING_BYTES, is in the large ring. If there is no room, the sender stays in
+ * the small ring. Datagrams use the large ring from the beginning. */
 #define SV_RING_BYTES    (128u << 10)
 #define SV_RING_SMALL    2048u
 #define SV_FRAG_MAX      (16u << 10)
 
 /* struct sv_shm_head.life: the thread id of the owner's service thread while it
- * lives. The word is on that thread's robust list, so the kernel itself sets
+ * lives. The word is on that thread's robust list, so the kernel sets
  * FUTEX_OWNER_DIED in it, whatever the process dies of. */
 #define SV_LIFE_CLOSED   0x20000000u
-/* The owner's link is down (a fault on purpose): it lives, but nothing reaches
- * it. The kernel leaves this bit, FUTEX_WAITERS to it, as it is. */
+/* The owner's link is down (an injected fault): the owner lives, but nothing
+ * reaches it. The kernel leaves this bit alone: to it, the bit is
+ * FUTEX_WAITERS. */
 #define SV_LIFE_LINK_DOWN 0x80000000u
 
-/* Words of a bitmap with a bit for each page of a table. */
+/* Words of a bitmap that has a bit for each page of a table. */
 #define SV_PAGE_WORDS(_entries, _stride) \
     ((_entries) / (SV_PAGE / (_stride)) / 64)
 
@@ -109,8 +110,7 @@ struct sv_shm_head {
     _Alignas(SV_LINE) uintptr_t robust_next; /* kernel's list, owner's memory */
     _Atomic uint32_t life;
 
-    /* Futex: bumped by whoever wants the owner's service thread to look
-     * around. */
+    /* Futex: incremented by whoever wants the owner's service thread to run. */
     _Alignas(SV_LINE) _Atomic uint32_t doorbell;
     _Atomic uint32_t faults;      /* some struct sv_shm_qp.fault is set */
     _Atomic uint32_t audit;       /* some struct sv_shm_qp.awaits is set */
@@ -118,17 +118,17 @@ struct sv_shm_head {
     _Atomic uint32_t control_asked;    /* requests in struct sv_shm_control */
     _Atomic uint32_t control_answered; /* the last one that has its answer */
 
-    /* Which QP entries have something new for an owner who does not look at
-     * them by itself (struct sv_shm_qp.polled): a bit for each, and one for
-     * each word of those. Senders set them, the owner clears them. */
+    /* Bells: one bit for each QP entry that has something new and is not polled
+     * (struct sv_shm_qp.polled), and one bit for each word of those bits.
+     * Senders set them, the owner clears them. */
     _Alignas(SV_LINE) _Atomic uint64_t bell;
     _Alignas(SV_LINE) _Atomic uint64_t bells[SV_QP_MAX / 64];
 
-    /* Atomics of all peers on memory of this process exclude each other. */
+    /* Atomics of all peers on this process's memory exclude each other. */
     _Alignas(SV_LINE) _Atomic uint32_t atomic_lock;
 };
 
-/* Who asks reserves it, as the only one at a time (a lock on the file). */
+/* The asking process reserves it. A lock on the file lets one ask at a time. */
 enum { SV_CONTROL_BYTES = 8192 };
 
 struct sv_shm_control {
@@ -136,8 +136,8 @@ struct sv_shm_control {
     char reply[SV_CONTROL_BYTES];
 };
 
-/* struct sv_shm_qp.fault: an enum ibv_wc_status that the request was answered
- * with, or one of these, which a plan of faults wants. */
+/* struct sv_shm_qp.fault: the enum ibv_wc_status of the request that was
+ * denied, or one of these, which a plan of faults uses. */
 enum {
     SV_KILL_FATAL   = 1000, /* with the event QP_FATAL */
     SV_KILL_QUIETLY = 1001
@@ -168,8 +168,9 @@ struct sv_shm_qp {
     _Atomic uint32_t waiting;     /* sender sleeps: ring when there is room */
     _Atomic uint32_t polled;      /* the owner looks; if not, ring its bell */
 
-    /* Line 1: the sender's. busy brackets all that it does to the owner, and
-     * names it as locks do, for the entry's dest_qpn may name a successor. */
+    /* Line 1: the sender's. `busy` brackets all that the sender does to the
+     * owner. It holds the sender's lock id, because dest_qpn may already name a
+     * successor. */
     _Alignas(SV_LINE) _Atomic uint32_t busy;
     _Atomic uint32_t ring_bytes;  /* 0 until the first record */
     _Atomic uint32_t claims;      /* SRQ: RECVs claimed for this QP */
@@ -195,10 +196,10 @@ struct sv_shm_qp {
 
 #define SV_NO_SRQ    UINT32_MAX
 
-/* struct sv_shm_cq.state, from the lowest bit on: what the owner waits for, how
- * many events it has not read (due), and which CQ this is of those that have
- * had the entry (cookie). One word, so that an event is of the CQ that was
- * armed. */
+/* struct sv_shm_cq.state, from the lowest bit on: what the owner waits for; how
+ * many events it has not read (due); which CQ this is of those that have used
+ * the entry (cookie). It is one word, so that an event belongs to the CQ that
+ * was armed. */
 enum sv_armed {
     SV_ARMED_NO,
     SV_ARMED_SOLICITED,
@@ -212,7 +213,8 @@ enum sv_armed {
 
 /* Entry 0 belongs to no CQ and is never armed. */
 struct sv_shm_cq {
-    /* The owner arms and takes what is due; who fires disarms and adds one. */
+    /* The owner arms the CQ and takes what is due. Whoever fires disarms it and
+     * adds one event. */
     _Alignas(SV_LINE) _Atomic uint64_t state;
     uint64_t name;                /* owner: of the channel's socket */
 };
@@ -256,7 +258,7 @@ struct sv_rec {
 };
 
 _Static_assert(sizeof(struct sv_rec) == 32, "half a line is for payload");
-/* The strides of the tables, as the page bitmaps above have them. */
+/* The strides of the tables must match the page bitmaps above. */
 _Static_assert(sizeof(struct sv_shm_qp) == 256, "four lines");
 _Static_assert(sizeof(struct sv_shm_cq) == 64, "one line");
 _Static_assert(sizeof(struct sv_shm_srq) == 128, "two lines");
@@ -283,7 +285,7 @@ static inline uint32_t sv_qpn_index(uint32_t qpn)
     return qpn & (SV_QP_MAX - 1);
 }
 
-/* Whether the entry may be touched. */
+/* Whether the entry may be touched: its page is reserved. */
 static inline int sv_entry_exists(const _Atomic uint64_t *pages,
                                   uint32_t stride, uint32_t index)
 {
@@ -293,7 +295,7 @@ static inline int sv_entry_exists(const _Atomic uint64_t *pages,
             (page % 64)) & 1;
 }
 
-/* Of struct sv_shm_cq.state. */
+/* These take struct sv_shm_cq.state. */
 static inline int sv_is_armed(uint64_t state)
 {
     return (state & SV_ARMED_MASK) != SV_ARMED_NO;

@@ -13,12 +13,12 @@
 struct sv_node;
 struct sv_shm_head;
 
-/* Makes the service thread of a node look around. */
+/* Wakes the service thread of a node. */
 void sv_doorbell_ring(struct sv_shm_head *head);
-/* There is something on the stuck list. urgent: the program is about to sleep,
- * so it will not push the list itself. */
+/* Wakes our own service thread, because the stuck list has an entry. urgent:
+ * the program is about to sleep and will not run the list itself. */
 void sv_service_wake(struct sv_node *node, bool urgent);
-/* Sleeps while the word has this value, until it is woken or the time is over. */
+/* Sleeps while the word has this value, until a wake-up or the timeout. */
 void sv_futex_wait(_Atomic uint32_t *word, uint32_t value,
                    const struct timespec *timeout);
 void sv_futex_wake(_Atomic uint32_t *word);

@@ -43,7 +43,7 @@ struct sv_qp;
 struct sv_shm_head;
 
 /* What a key of this process means. The entry in the segment's MR table is for
- * the peers to read; we believe our own copy, which nobody else can write. */
+ * peers to read. We trust our own copy, which nobody else can write. */
 struct sv_region {
     _Atomic uint32_t key;    /* 0: nothing here */
     uint32_t         access;

@@ -44,8 +44,8 @@ void sv_peer_destroy(struct sv_peer *peer)
     free(peer);
 }
 
-/* Process numbers of another namespace mean somebody else here, or nobody; the
- * device needs them to copy, to wake, and to know who is dead. */
+/* A process number of another namespace means another process here, or none.
+ * The device needs these numbers to copy, to wake, and to see who is dead. */
 static bool sv_peer_shares_pid_ns(const struct sv_shm_head *head)
 {
     static atomic_bool logged;
@@ -60,8 +60,8 @@ static bool sv_peer_shares_pid_ns(const struct sv_shm_head *head)
     return false;
 }
 
-/* A process that may be there and that this one has no room for: what it sends
- * would be lost, and nobody could tell why. */
+/* A process may be there, but this process has no room to map it. Refuse aloud:
+ * otherwise what it sends would be lost, and nobody could tell why. */
 static struct sv_peer *sv_peer_refuse(int error)
 {
     static atomic_bool logged;
@@ -84,7 +84,7 @@ static struct sv_peer *sv_peer_absent(void)
     return NULL;
 }
 
-/* Opens and checks a peer's segment. NULL and errno as sv_peer_get(). Needs
+/* Opens and checks a peer's segment. NULL and errno as in sv_peer_get(). Needs
  * node->lock. */
 static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
 {
@@ -129,7 +129,8 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     peer->start_time = head->start_time;
     peer->lock_id    = sv_lock_id(head);
     peer->fence      = (head->needs_fence != 0) || node->self->fence;
-    /* Memory is copied by this number: it must not be somebody else's. */
+    /* Memory is copied by process number, so the number must be this
+     * process's. */
     if (!sv_peer_alive(peer) || (peer->pid == node->self->pid) ||
         !sv_process_lives(peer->pid, peer->start_time)) {
         sv_peer_destroy(peer);
@@ -223,7 +224,7 @@ struct sv_shm_srq *sv_peer_named_srq(struct sv_peer *peer, uint32_t index)
 
 /* ---- copying ---- */
 
-/* Own memory: no system call. write says which way. */
+/* Own memory needs no system call. `write` tells the direction. */
 static void sv_copy_self(uint64_t at, const struct ibv_sge *sge, int num_sge,
                          bool write)
 {

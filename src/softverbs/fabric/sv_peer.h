@@ -17,7 +17,7 @@
 
 struct sv_node;
 
-/* A mapped segment: a peer's, or our own (self). Kept while referenced. */
+/* A mapped segment: a peer's, or our own (self). It lives while referenced. */
 struct sv_peer {
     struct sv_peer     *next;
     unsigned            refs;  /* under sv_node.lock */
@@ -33,19 +33,21 @@ struct sv_peer {
     char                path[SV_PATH_BYTES];
 };
 
-/* A mapped segment as a peer with one reference; takes over fd and base. */
+/* Makes a peer of a mapped segment, with one reference. Takes over fd and
+ * base. */
 struct sv_peer *sv_peer_new(int fd, uint8_t *base, uint32_t slot,
                             const char *path);
 void sv_peer_destroy(struct sv_peer *peer);
-/* The segment behind a slot, or NULL and errno: ENOENT if nobody is there, or
- * not for us; else what this process lacks, which has been logged then. */
+/* The peer in a slot, or NULL and errno. ENOENT: nobody is there, or nobody
+ * whom this process may reach. Other values name what this process lacks; the
+ * log has a sentence then. */
 struct sv_peer *sv_peer_get(struct sv_node *node, uint32_t slot);
-/* Whether this process has what it takes to reach whoever is there: 0, also if
- * nobody is, or an errno. */
+/* Whether this process could reach the peer in a slot: 0 if so, or if nobody is
+ * there; else an errno. */
 int sv_peer_check(struct sv_node *node, uint32_t slot);
 void sv_peer_put(struct sv_node *node, struct sv_peer *peer);
 
-/* False as soon as the kernel has begun to tear the process down. */
+/* False once the kernel has begun to tear the process down. */
 static inline bool sv_peer_alive(const struct sv_peer *peer)
 {
     uint32_t life = atomic_load_explicit(&peer->head->life,
@@ -54,7 +56,7 @@ static inline bool sv_peer_alive(const struct sv_peer *peer)
     return (life & (FUTEX_OWNER_DIED | SV_LIFE_CLOSED)) == 0;
 }
 
-/* Whether what is sent to a living process also reaches it. */
+/* Whether messages reach the process: it lives, and its link is up. */
 static inline bool sv_peer_answers(const struct sv_peer *peer)
 {
     uint32_t life = atomic_load_explicit(&peer->head->life,
@@ -69,7 +71,7 @@ static inline struct sv_shm_qp *sv_peer_qp(struct sv_peer *peer, uint32_t index)
     return (struct sv_shm_qp*)(peer->base + SV_OFF_QP) + index;
 }
 
-/* Whether a QP entry may be looked at. */
+/* Whether the page of a QP entry is reserved. */
 static inline bool sv_peer_has_qp(const struct sv_peer *peer, uint32_t index)
 {
     return sv_entry_exists(peer->head->qp_pages, sizeof(struct sv_shm_qp),
@@ -108,15 +110,14 @@ static inline uint8_t *sv_peer_small_ring(struct sv_peer *peer, uint32_t index)
     return peer->base + SV_OFF_SMALL + (uint64_t)index * SV_RING_SMALL;
 }
 
-/* The entries that a peer's QP entry names, or NULL: it names none that there
- * is. */
+/* The entry whose index a peer's QP entry holds, or NULL: there is none. */
 struct sv_shm_cq *sv_peer_named_cq(struct sv_peer *peer, uint32_t index);
 struct sv_shm_srq *sv_peer_named_srq(struct sv_peer *peer, uint32_t index);
 
-/* Tells a peer that there is something for a QP that it does not look at. */
+/* Rings the bell of a QP that its owner does not poll. */
 void sv_peer_ring_bell(struct sv_peer *peer, uint32_t index);
-/* Copies between local pieces and a peer's memory. 0, or -1 and errno:
- * ESRCH the process is gone, EFAULT one of the two sides is not mapped. */
+/* Copies between local pieces and a peer's memory. 0, or -1 and errno: ESRCH
+ * the process is gone, EFAULT one of the two sides is not mapped. */
 int sv_peer_write(struct sv_peer *peer, uint64_t to, const struct ibv_sge *sge,
                   int num_sge);
 int sv_peer_read(struct sv_peer *peer, uint64_t from, const struct ibv_sge *sge,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where this process is (sv_site.h), and which addresses are of its fabric.
+ * The addresses of the port, which tell where this process is (base/sv_site.h).
  *
- * It is looked up when the process makes its segment, for that is what others
- * will or will not find.
+ * They are computed when the process makes its segment, because they tell
+ * whether others can find that segment.
  */
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_process.h"
@@ -30,8 +30,7 @@ static atomic_bool sv_link_is_down;
 
 /* ---- looking ---- */
 
-/* The beginning of a small file, without the end of its line; empty if it
- * cannot be read. */
+/* Reads the first line of a small file; empty if it cannot be read. */
 static void sv_address_read_file(const char *path, char *text, size_t size)
 {
     ssize_t length = -1;
@@ -44,7 +43,7 @@ static void sv_address_read_file(const char *path, char *text, size_t size)
     text[(length > 0) ? length : 0] = '\0';
 }
 
-/* Where /proc has processes only, the host's name has to do. */
+/* Falls back to the host's name where /proc has no boot_id. */
 static void sv_address_boot_id(char *boot, size_t size)
 {
     struct utsname names;
@@ -122,7 +121,7 @@ bool sv_address_is_local(const struct ibv_ah_attr *to)
                            (to->dlid == sv_port_lid());
 }
 
-/* Those of groups, which are nobody's place. */
+/* Multicast addresses are no process's place. */
 static bool sv_address_is_multicast(const struct ibv_ah_attr *to)
 {
     return to->is_global ? (to->grh.dgid.raw[0] == 0xff) : (to->dlid >= 0xc000);

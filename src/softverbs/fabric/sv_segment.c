@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments as files: names, making, clearing away.
+ * Segments as files: names, creation, clean-up.
  *
  * The names in /dev/shm are the registry. Whoever creates softverbs-<uid>.<n>
- * exclusively owns slot n. Every open first sweeps the directory: a segment
- * whose process is gone is unlinked, under a flock() on the file itself, so
- * that two sweepers cannot take away a successor of what they looked at. Until
- * its head says whose it is, a segment is locked by its maker; one that has
+ * exclusively owns slot n. Every open first sweeps the directory: it unlinks
+ * segments whose process is gone. A sweeper holds a flock() on the file, so
+ * that two sweepers cannot remove the successor of what they looked at. A
+ * segment is locked by its maker until its head says whose it is. A file with
  * neither a head nor a lock was left by a process that was killed on the way.
  *
- * Everybody may make files in /dev/shm, and so take these names. Where the user
- * has a folder softverbs-<uid> that only he may write to, new segments are
- * softverbs-<uid>/<n> instead. It is made when others have left no name. A slot
- * has one segment, in either place, so processes of both places find each
- * other. A file of another user is never waited for and never used.
+ * Everybody may make files in /dev/shm, and so take these names. If the user
+ * has a folder softverbs-<uid> that only this user may write to, new segments
+ * are softverbs-<uid>/<n> instead. The device makes that folder when other
+ * users have taken all names. A slot has one segment, in one of the two places,
+ * and processes look in both. A file of another user is never waited for and
+ * never used.
  */
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_process.h"
@@ -47,8 +48,8 @@ static void sv_segment_folder_path(char *path, size_t size)
     snprintf(path, size, SV_SHM_DIR "/softverbs-%u", (unsigned)geteuid());
 }
 
-/* Whether the user has a folder that nobody else can put anything into. In
- * /dev/shm nobody else can rename it either. */
+/* Whether the user has a folder that nobody else can write to. In /dev/shm
+ * nobody else can rename it either. */
 static bool sv_segment_has_folder(void)
 {
     char path[SV_PATH_BYTES];
@@ -60,9 +61,10 @@ static bool sv_segment_has_folder(void)
            ((st.st_mode & (S_IWGRP | S_IWOTH)) == 0);
 }
 
-/* Both places are of one file system, as a rule, and so one place to who looks
- * into both. Where another one is mounted on the user's folder it may be in
- * more than one /dev/shm, and who has it puts all segments there. */
+/* Usually both places are on one file system, so one pair of numbers describes
+ * both. If another file system is mounted on the user's folder, several
+ * /dev/shm may have that folder. Then all segments are in it, and it is the
+ * place. */
 void sv_segment_folder_id(uint64_t *device_p, uint64_t *inode_p)
 {
     struct stat st = {0}, own;
@@ -78,8 +80,8 @@ void sv_segment_folder_id(uint64_t *device_p, uint64_t *inode_p)
     *inode_p  = st.st_ino;
 }
 
-/* Another user may have taken a lease on a file of his, or put a FIFO there:
- * O_NONBLOCK does not wait for either. */
+/* Another user may hold a lease on a file, or put a FIFO there. O_NONBLOCK
+ * waits for neither. */
 static int sv_segment_open_path(const char *path, struct stat *st)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -115,7 +117,7 @@ int sv_segment_open(uint32_t slot, char *path)
     return fd;
 }
 
-/* Whether fd is still what the name says; false after somebody replaced it. */
+/* Whether the name still refers to fd; false if somebody replaced the file. */
 static bool sv_segment_is_named(int fd, const char *path)
 {
     struct stat by_fd, by_name;
@@ -131,8 +133,8 @@ void sv_segment_unlink(int fd, const char *path)
     }
 }
 
-/* The beginning of the head says whose a segment is. It has been the same in
- * all versions, and has to stay: each removes what any other has left. */
+/* The beginning of the head says whose a segment is. All versions share it,
+ * since each version removes what others have left. */
 _Static_assert((offsetof(struct sv_shm_head, magic) == 0) &&
                (offsetof(struct sv_shm_head, pid) == 16) &&
                (offsetof(struct sv_shm_head, start_time) == 24) &&
@@ -143,7 +145,7 @@ _Static_assert((offsetof(struct sv_shm_head, magic) == 0) &&
 #define SV_IDENTITY_BYTES \
     (offsetof(struct sv_shm_head, ready) + sizeof(uint32_t))
 
-/* Its maker was killed before it had written anything. */
+/* Its maker was killed before it wrote anything. */
 static bool sv_segment_is_blank(const struct stat *st,
                                 const struct sv_shm_head *head)
 {
@@ -153,8 +155,8 @@ static bool sv_segment_is_blank(const struct stat *st,
            (((uint64_t)st->st_size == SV_SEG_BYTES) || (st->st_blocks == 0));
 }
 
-/* Nobody's who is alive, provided that nobody has locked it. What does not look
- * like a segment, of any version, is not ours to judge. */
+/* Whether no living process owns the segment, provided that nobody has locked
+ * it. A file that does not look like a segment of any version is left alone. */
 static bool sv_segment_is_stale(int fd)
 {
     struct sv_shm_head head;
@@ -200,8 +202,9 @@ static void sv_segment_sweep_one(const char *path)
     close(fd);
 }
 
-/* A channel's name. Whose it is says its upper half, who has the slot the head
- * of the segment there: a channel is made after that, and goes before. */
+/* Removes the name of a channel whose process is gone. The upper half of the
+ * name is the owner's lock id. The head of the segment tells who has the slot
+ * now. A channel is made after the segment and removed before it. */
 static void sv_segment_sweep_channel(const char *segment, const char *name)
 {
     struct sv_shm_head head;
@@ -270,7 +273,7 @@ static void sv_segment_sweep_pass(const char *directory, const char *prefix,
     closedir(dir);
 }
 
-/* Channels after the segments that they belong to. */
+/* Segments first, since channels are judged by them. */
 static void sv_segment_sweep_dir(const char *directory, const char *prefix)
 {
     sv_segment_sweep_pass(directory, prefix, false);
@@ -289,7 +292,7 @@ void sv_segment_sweep(void)
     }
 }
 
-/* What others have put into the places of this user. */
+/* Files of other users in this user's places. */
 struct sv_foreign_files {
     unsigned count;
     unsigned uid;                 /* of one of them */
@@ -308,7 +311,7 @@ static void sv_segment_count_foreign(const char *path,
     }
 }
 
-/* Whether this user has something in the slot's other place. */
+/* Whether this user has a file for the slot in the other place. */
 static bool sv_segment_is_elsewhere(bool in_folder, uint32_t slot)
 {
     char path[SV_PATH_BYTES];
@@ -319,7 +322,8 @@ static bool sv_segment_is_elsewhere(bool in_folder, uint32_t slot)
            (st.st_uid == geteuid());
 }
 
-/* The first free slot there. Descriptor, or -1: errno EEXIST if none is. */
+/* Takes the first free slot there. Descriptor, or -1; errno is EEXIST if there
+ * is none. */
 static int sv_segment_take(struct sv_node *node, bool in_folder,
                            struct sv_foreign_files *foreign)
 {
@@ -338,8 +342,9 @@ static int sv_segment_take(struct sv_node *node, bool in_folder,
             continue;
         }
 
-        /* A sweeper may have come between the two. Who makes a segment looks at
-         * the other place afterwards: of two at the same time none has it. */
+        /* A sweeper may have removed the file between open and flock. The other
+         * place is checked after the file exists: of two processes that do this
+         * at the same time, none takes the slot. */
         if ((flock(fd, LOCK_EX) == 0) && sv_segment_is_named(fd, node->path)) {
             if (!sv_segment_is_elsewhere(in_folder, slot)) {
                 node->slot = slot;
@@ -354,7 +359,7 @@ static int sv_segment_take(struct sv_node *node, bool in_folder,
     return -1;
 }
 
-/* Others have left no name to this user, who had no folder. */
+/* Other users have taken all names, and this user has no folder yet. */
 static int sv_segment_take_in_folder(struct sv_node *node,
                                      struct sv_foreign_files *foreign)
 {
@@ -413,8 +418,8 @@ uint8_t *sv_segment_map(int fd)
         return NULL;
     }
 
-    /* A fork must not write into the parent's fabric, and half a gigabyte of
-     * holes is nothing for a core file. */
+    /* A child of a fork must not write into the parent's fabric. A core file
+     * needs no half gigabyte of holes. */
     madvise(base, SV_SEG_BYTES, MADV_DONTFORK);
     madvise(base, SV_SEG_BYTES, MADV_DONTDUMP);
     return base;

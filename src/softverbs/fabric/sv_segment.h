@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Segments as files: where they lie, who makes them, who clears them away.
+ * Segments as files: where they are, creation, clean-up.
  */
 #ifndef SV_SEGMENT_H
 #define SV_SEGMENT_H
@@ -14,24 +14,23 @@ struct sv_node;
 /* Enough for any path of a segment. */
 #define SV_PATH_BYTES 64
 
-/* Unlinks the segments of this user that belong to nobody any more, and the
- * names of channels whose segment is not there. */
+/* Unlinks this user's segments that have no living owner, and the names of
+ * channels without a segment. */
 void sv_segment_sweep(void);
-/* Takes the first free slot: fills in node->path and node->slot. Descriptor,
- * or -1 and errno. The segment stays locked until sv_segment_unlock(): its head
- * says now whose it is. */
+/* Takes the first free slot; sets node->path and node->slot. Descriptor, or -1
+ * and errno. The segment stays locked until sv_segment_unlock(), which tells
+ * others that the head is valid. */
 int sv_segment_create(struct sv_node *node);
 void sv_segment_unlock(int fd);
-/* Takes the name away, unless it is by now another segment's: whoever could not
- * tell from its head that we live may have swept ours away. */
+/* Removes the name, unless it is another segment's by now. A process that could
+ * not tell from our head that we live may have swept our file. */
 void sv_segment_unlink(int fd, const char *path);
 uint8_t *sv_segment_map(int fd);
-/* The device and the inode of the folder that this user's segments are found
- * in. */
+/* Device and inode of the folder that holds this user's segments. */
 void sv_segment_folder_id(uint64_t *device_p, uint64_t *inode_p);
-/* The segment in a slot, if this user has a file of the right size there. Whose
- * it is, and whether he lives, is not looked at. Descriptor, or -1. Waits for
- * nobody. `path`, which has SV_PATH_BYTES, is where it was looked for last. */
+/* Opens the segment in a slot if it is this user's and has the right size. Does
+ * not check its owner, and does not wait. Descriptor, or -1. `path`
+ * (SV_PATH_BYTES) receives the last name that was tried. */
 int sv_segment_open(uint32_t slot, char *path);
 
 #endif

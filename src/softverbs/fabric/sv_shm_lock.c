@@ -2,8 +2,8 @@
 /*
  * Locks and waits between processes.
  *
- * Whoever holds a lock, or is busy, has written there who it is. So a waiter finds
- * out if that process has died, and takes over.
+ * A holder of a lock writes its id there, and so does a busy sender. So a
+ * waiter can see that the other process has died, and takes over.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_util.h"
@@ -15,12 +15,12 @@
 #include <errno.h>
 #include <sched.h>
 
-/* How long a lock of another process is waited for. It is held for the time of
- * one copy of at most 4 KiB, unless its holder is preempted or stopped; a
- * holder that is preempted comes back within a few slices. */
+/* How long to wait for a lock of another process. It is held for one copy of at
+ * most 4 KiB, unless its holder is preempted or stopped. A preempted holder
+ * runs again within a few time slices. */
 #define SV_SHM_LOCK_NS    20000000u
 
-/* Whether the process that wrote this lock_id can still unlock. */
+/* Whether the process with this lock id can still unlock. */
 static bool sv_lock_id_lives(struct sv_node *node, uint32_t lock_id)
 {
     struct sv_peer *peer;

@@ -12,12 +12,12 @@
 struct sv_node;
 struct sv_shm_qp;
 
-/* Lock between processes. False after 20 ms in which its living holder did not
- * give it back: it may be stopped. */
+/* Takes a lock between processes. False if its living holder kept it for 20 ms;
+ * it may be stopped. */
 bool sv_shm_lock(struct sv_node *node, _Atomic uint32_t *word);
 void sv_shm_unlock(_Atomic uint32_t *word);
-/* Waits until the sender of a QP entry is not in the middle of something, or is
- * dead. False: it still is after limit_ns; it may be stopped. */
+/* Waits until the sender of a QP entry is not busy, or is dead. False if it is
+ * busy for limit_ns; it may be stopped. */
 bool sv_busy_wait(struct sv_node *node, struct sv_shm_qp *shm,
                   uint64_t limit_ns);
 

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* Once: a program that is told ENOMEM may try for a long time. */
+/* Logged once: a program that gets ENOMEM may retry for a long time. */
 static void sv_log_no_room(void)
 {
     static atomic_bool logged;
@@ -73,7 +73,7 @@ int sv_ring_reserve(struct sv_peer *peer, uint32_t index)
                         SV_OFF_RING + (uint64_t)index * SV_RING_BYTES,
                         SV_RING_BYTES);
 
-    /* A sender that cannot have the large ring makes do with the small one. */
+    /* A sender that gets no large ring uses the small one. */
     if ((ret != 0) && peer->self) {
         sv_log_no_room();
     }

@@ -11,8 +11,8 @@
 struct sv_node;
 struct sv_peer;
 
-/* A table of the own segment: which entries are in use. Pages are reserved
- * as they are first needed and never given back. */
+/* A table of the own segment: which entries are in use. Pages are reserved when
+ * they are first needed and are kept. */
 struct sv_table {
     uint64_t          offset;
     uint32_t          stride;
@@ -23,13 +23,13 @@ struct sv_table {
     _Atomic uint64_t *pages; /* which are reserved, in the segment's head */
 };
 
-/* Entries of the own segment. Index, or -1 and errno: ENOMEM when the table or
- * /dev/shm is full. Callers hold sv_node.lock. */
+/* Take and return entries of the own segment. Index, or -1 and errno: ENOMEM
+ * when the table or /dev/shm is full. Callers hold sv_node.lock. */
 int sv_table_take(struct sv_node *node, struct sv_table *table);
 int sv_table_take_at(struct sv_node *node, struct sv_table *table,
                      uint32_t index);
 void sv_table_give(struct sv_table *table, uint32_t index);
-/* Makes a large ring safe to touch. 0, or -1: no room. */
+/* Reserves the pages of a large ring. 0, or -1: no room. */
 int sv_ring_reserve(struct sv_peer *peer, uint32_t index);
 void sv_ring_release(struct sv_node *node, uint32_t index);
 

@@ -4,14 +4,14 @@
  *
  * The channel's descriptor is a datagram socket with a name beside the owner's
  * segment: <segment>.<name>. A peer sends to that name from the one socket that
- * it has for all; nothing is opened and nothing is kept for each channel. So it
- * costs no descriptors, and works wherever the segment can be reached, in
- * another user namespace, too.
+ * it has for all channels. So a channel costs its peers no descriptor. It also
+ * works between user namespaces, wherever the segment can be reached.
  *
- * A datagram has the number of a CQ and is a hint only: what is due is counted
- * in the CQ's entry (sv_wire.h). So no harm is done by one too many. One that
- * cannot be sent, as the owner reads late and its queue is full, or the name
- * was removed, is owed: the owner's service thread sends it from inside.
+ * A datagram holds the number of a CQ and is only a hint. The CQ's entry counts
+ * the events (base/sv_wire.h), so a hint too many does no harm. A hint may
+ * fail, because the owner reads late and its queue is full, or because the name
+ * was removed. Then the sender marks it as deferred, and the owner's service
+ * thread sends it from inside.
  */
 #include "softverbs/base/sv_util.h"
 #include "softverbs/base/sv_wire.h"
@@ -29,11 +29,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* For the names that are given to channels. */
+/* Attempts to find a free name for a channel. */
 #define SV_WAKE_TRIES 16
 
-/* What may be on its way to readers that are late, of all channels together;
- * the kernel takes no more than net.core.wmem_max. */
+/* Room for hints on their way to slow readers, of all channels together. The
+ * kernel allows at most net.core.wmem_max. */
 #define SV_WAKE_SNDBUF (1 << 20)
 
 static socklen_t sv_wake_address(const char *segment, uint64_t name,
@@ -63,7 +63,8 @@ int sv_wake_open(struct sv_node *node)
     return 0;
 }
 
-/* A name that nobody has. Its upper half says whose it is, for who sweeps. */
+/* Binds to a name that nobody has. Its upper half is the owner's lock id, which
+ * the sweeper reads. */
 static int sv_wake_bind(const struct sv_node *node, int fd, uint64_t *name_p)
 {
     struct sockaddr_un address;
@@ -74,7 +75,7 @@ static int sv_wake_bind(const struct sv_node *node, int fd, uint64_t *name_p)
         *name_p = ((uint64_t)node->lock_id << 32) | (uint32_t)sv_random();
         length  = sv_wake_address(node->path, *name_p, &address);
         if (bind(fd, (struct sockaddr*)&address, length) == 0) {
-            /* Where umask is 0 everybody could send hints. */
+            /* With umask 0 everybody could send hints. */
             chmod(address.sun_path, S_IRUSR | S_IWUSR);
             return 0;
         }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion channels: who is told that a completion came, and how.
+ * Completion channels: notifying whoever waits for a completion.
  *
- * Whoever puts a completion into an armed CQ, in this process or another,
- * disarms it, counts the event in the CQ's entry, and sends a hint to the
- * channel's socket (sv_wake.c) if none is on its way. Who reads a hint takes
- * one event of its CQ, and sends the hint again if more are due.
+ * Whoever puts a completion into an armed CQ disarms it and counts the event in
+ * the CQ's entry. If no hint is on its way, it sends one to the channel's
+ * socket (fabric/sv_wake.c). The reader of a hint takes one event of its CQ. If
+ * more are due, it sends the hint again.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_barrier.h"
@@ -32,7 +32,7 @@ void sv_channels_unlink(struct sv_node *node)
     }
 }
 
-/* Never 0: that is of no CQ. Needs sv_node.lock. */
+/* The cookie of a new CQ; never 0. Needs sv_node.lock. */
 static uint32_t sv_cookie_new(void)
 {
     if (++sv_next_cookie == 0) {
@@ -89,7 +89,7 @@ void sv_cq_unbind_channel(struct sv_cq *cq)
 
 /* ---- firing ---- */
 
-/* Whether the channel has it. Needs node->lock. */
+/* Sends the hint to our own channel; false: no room. Needs node->lock. */
 static bool sv_cq_hint(const struct sv_cq *cq)
 {
     const struct sv_channel *channel = (struct sv_channel*)cq->base.channel;
@@ -99,7 +99,7 @@ static bool sv_cq_hint(const struct sv_cq *cq)
            sizeof(cq->index);
 }
 
-/* To a CQ of this process, whatever the entry says of it. */
+/* Sends a hint for one of our own CQs, whatever its shared entry says. */
 static void sv_cq_hint_own(struct sv_node *node, uint32_t index)
 {
     const struct sv_cq *cq;
@@ -132,8 +132,8 @@ static bool sv_cq_state_fires(uint64_t state, bool solicited)
     return (armed == SV_ARMED_ANY) || ((armed != SV_ARMED_NO) && solicited);
 }
 
-/* The slow half: the CQ is armed. Only the one who disarms it counts an
- * event. */
+/* The slow half, for a CQ that is armed. Only the caller that disarms it counts
+ * an event. */
 static void sv_cq_fire(struct sv_node *node, struct sv_peer *peer,
                        struct sv_shm_cq *shm, bool solicited)
 {
@@ -162,8 +162,9 @@ void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
     sv_cq_fire(node, peer, shm, solicited);
 }
 
-/* Those that no hint is on its way for get one more than they need. What does
- * not fit into a channel now is still owed: who reads from it asks us again. */
+/* Sends a hint for each CQ with events due, which may be one hint too many. A
+ * hint that does not fit now stays deferred: the reader of the channel rings
+ * the doorbell again. */
 void sv_channels_send_deferred(struct sv_node *node)
 {
     struct sv_cq *cq;
@@ -180,8 +181,8 @@ void sv_channels_send_deferred(struct sv_node *node)
             sv_cq_hint(cq)) {
             continue;
         }
-        /* Said before the second try: if that fails, too, there is something to
-         * be read by somebody who sees it. */
+        /* Marked before the second try. If that fails too, the reader sees the
+         * mark after it has read something. */
         atomic_store(&node->head->deferred, 1);
         (void)sv_cq_hint(cq);
     }
@@ -190,7 +191,7 @@ void sv_channels_send_deferred(struct sv_node *node)
 
 /* ---- arming and reading ---- */
 
-/* Asking for less while armed for more keeps the more. */
+/* A CQ that is armed for more stays armed for more. */
 void sv_cq_arm(struct sv_cq *cq, enum sv_armed wanted)
 {
     uint64_t state, armed;
@@ -210,9 +211,9 @@ void sv_cq_arm(struct sv_cq *cq, enum sv_armed wanted)
     pthread_mutex_unlock(&cq->node->lock);
 }
 
-/* Somebody else has written there: more is due than the program has armed it
- * for, or nothing although it has. Then too many events are better than none.
- * Needs sv_node.lock. */
+/* Whether another process has written over the entry: more events are due than
+ * the program has armed, or none although it has armed the CQ. Then too many
+ * events are better than none. Needs sv_node.lock. */
 static bool sv_cq_is_corrupt(const struct sv_cq *cq, uint64_t state)
 {
     uint32_t due = (state & SV_DUE_MASK) / SV_DUE_ONE;
@@ -254,9 +255,9 @@ static bool sv_channel_is_empty(const struct sv_cq *cq)
     return poll(&pfd, 1, 0) == 0;
 }
 
-/* Whether nobody who fires would find the CQ armed, or nobody who reads a hint,
- * though the program waits: who should have hinted has died, or somebody has
- * written over the entry. Needs sv_node.lock. */
+/* Whether the program waits but no event can reach it: the process that should
+ * have sent the hint has died, or somebody has written over the entry. Needs
+ * sv_node.lock. */
 static bool sv_cq_lost_wakeup(const struct sv_cq *cq)
 {
     uint64_t state = atomic_load(&cq->shm->state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion channels: arming a CQ, firing it, and telling who sleeps.
+ * Completion channels: arming a CQ, firing it, waking the program.
  */
 #ifndef SV_CHANNEL_H
 #define SV_CHANNEL_H
@@ -25,17 +25,17 @@ struct sv_channel {
 /* Gives a CQ its place in the shared table, where peers find its channel. */
 int sv_cq_bind_channel(struct sv_cq *cq, struct sv_channel *channel);
 void sv_cq_unbind_channel(struct sv_cq *cq);
-/* Sends the hints that others could not. */
+/* Sends the hints that others have deferred. */
 void sv_channels_send_deferred(struct sv_node *node);
-/* Whether the program waits for an event of this CQ. If none can come, it gets
- * one. */
+/* Whether the program waits for an event of this CQ. If no event can reach it,
+ * it gets one. */
 bool sv_cq_check_wakeup(struct sv_cq *cq);
-/* Takes away the names of what the program has not destroyed. */
+/* Removes the names of channels that the program has not destroyed. */
 void sv_channels_unlink(struct sv_node *node);
-/* A completion came into a CQ of this process, or into one of a peer. */
+/* Notifies a CQ, of this process or of a peer, of a completion. */
 void sv_cq_notify(struct sv_node *node, struct sv_peer *peer,
                   struct sv_shm_cq *shm, bool solicited);
-/* Arms the CQ. Who is armed for more and asks for less stays armed for more. */
+/* Arms the CQ. A CQ that is armed for more stays armed for more. */
 void sv_cq_arm(struct sv_cq *cq, enum sv_armed wanted);
 /* Takes one event; false: the hint was one too many. Needs sv_node.lock. */
 bool sv_cq_take_event(struct sv_cq *cq);

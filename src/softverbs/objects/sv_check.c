@@ -11,7 +11,7 @@
 
 #if DQ_DEBUG
 
-/* freed <= done <= posted <= freed + depth, as numbers that run in a circle. */
+/* freed <= done <= posted <= freed + depth, modulo 2^32. */
 static void sv_tx_check(const struct sv_tx *tx)
 {
     uint32_t freed = atomic_load(&tx->freed);
@@ -66,8 +66,8 @@ void sv_cq_check(const struct sv_cq *cq)
     }
 }
 
-/* freed <= taken <= posted <= freed + depth. What is freed is read first: it
- * only grows, and never beyond what was taken. */
+/* freed <= taken <= posted <= freed + depth. `freed` is read first: it only
+ * grows, and never passes `taken`. */
 void sv_rq_check(const struct sv_rq *rq)
 {
     uint32_t freed = atomic_load(&rq->freed) + atomic_load(&rq->freed_at_once);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is true of an object whenever its locks are free, or are about to be.
+ * The invariants of objects, checked when a lock is about to be released.
  *
- * Only what this process keeps to itself is checked. What others can write is
- * judged where it is read. Builds without DQ_DEBUG check nothing.
+ * Only private memory is checked. What other processes can write is judged
+ * where it is read. Builds without DQ_DEBUG check nothing.
  */
 #ifndef SV_CHECK_H
 #define SV_CHECK_H
@@ -18,9 +18,9 @@ struct sv_srq;
 /* Checks the sides of the QP whose locks the caller holds: the send side for
  * tx.lock, the receive side for rx_lock. */
 void sv_qp_check(const struct sv_qp *qp);
-/* Needs rx_lock or lock; checks what these guard. */
+/* Checks what rx_lock or lock guards, if the caller holds it. */
 void sv_cq_check(const struct sv_cq *cq);
-/* Needs post_lock. */
+/* Checks a queue of RECVs. Needs post_lock. */
 void sv_rq_check(const struct sv_rq *rq);
 void sv_srq_check(const struct sv_srq *srq);
 

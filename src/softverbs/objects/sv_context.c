@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* Open contexts, for the child of a fork. */
+/* Open contexts, for events of the port and for the child of a fork. */
 static pthread_mutex_t sv_contexts_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sv_context *sv_contexts;
 
@@ -84,8 +84,8 @@ static int sv_orphan_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
     return EIO;
 }
 
-/* The child has no service thread and no segment: whatever it inherited is
- * dead. */
+/* The child has no service thread and no segment. All that it inherited refuses
+ * to work. */
 void sv_contexts_orphan(void)
 {
     struct ibv_context_ops *ops;

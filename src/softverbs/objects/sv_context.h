@@ -34,8 +34,8 @@ static inline struct sv_context *sv_context(struct ibv_context *ibctx)
                                 offsetof(struct sv_context, vctx.context));
 }
 
-/* In the child of a fork: the context is the parent's. What would make or
- * change something fails with EIO, what destroys does nothing. */
+/* Whether the context was inherited by a fork and is the parent's. Then making
+ * or changing an object fails with EIO, and destroying one does nothing. */
 static inline bool sv_is_orphaned(struct ibv_context *ibctx)
 {
     return sv_context(ibctx)->orphaned;
@@ -43,9 +43,9 @@ static inline bool sv_is_orphaned(struct ibv_context *ibctx)
 
 /* Runs in the child of a fork: the device stays with the parent. */
 void sv_contexts_orphan(void);
-/* An event of the port or the device, for every context of the process. */
+/* Posts an event of the port or the device to every context of the process. */
 void sv_contexts_post_event(enum ibv_event_type type);
-/* Into the list of all contexts, and out of it. */
+/* Add to the list of all contexts; remove from it. */
 void sv_context_list(struct sv_context *ctx);
 void sv_context_unlist(struct sv_context *ctx);
 

@@ -31,9 +31,9 @@ void sv_cq_overrun(struct sv_cq *cq)
     sv_spin_unlock(&cq->lock);
 }
 
-/* Into the ring. Needs lock. False: overrun. The CQ is dead from then on, as
- * that of a real device: what it holds can be polled, nothing comes any
- * more. */
+/* Appends to the ring. False: overrun. The CQ has failed from then on, like
+ * that of a real device: the program can poll what is in it, and nothing is
+ * added. Needs lock. */
 static bool sv_cq_append(struct sv_cq *cq, const struct sv_cqe *cqe)
 {
     uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
@@ -75,7 +75,7 @@ bool sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe,
 
 /* ---- the batch ---- */
 
-/* Moves the batch from its n-th completion on into the ring. Needs both
+/* Moves the batch, from its n-th completion on, into the ring. Needs both
  * locks. */
 static void sv_cq_spill(struct sv_cq *cq, unsigned n)
 {
@@ -103,7 +103,7 @@ void sv_cq_flush(struct sv_cq *cq)
 
 /* ---- taking out ---- */
 
-/* RECV slots that were freed, of one queue after the other. */
+/* RECV slots that were freed, collected for one queue at a time. */
 struct sv_freed {
     struct sv_rq *rq;
     uint32_t      count;
@@ -155,7 +155,7 @@ int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
     atomic_store_explicit(&cq->head, head, memory_order_relaxed);
 
     if (with_batch) {
-        /* A CQ that is dead gives out nothing but what is in its ring. */
+        /* A CQ that has failed hands out only what is in its ring. */
         whole = sv_unlikely(sv_cq_has_failed(cq)) ? 0 : cq->num_batch;
         for (; (n < num) && (taken < whole); ++n) {
             cqe   = &cq->batch[taken++];
@@ -169,7 +169,7 @@ int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
     return n;
 }
 
-/* Needs rx_lock if the QP receives here. */
+/* Removes the completions of a QP. Needs rx_lock if the QP receives here. */
 void sv_cq_remove_qp(struct sv_cq *cq, struct sv_qp *qp)
 {
     struct sv_freed freed = {NULL, 0};

@@ -29,7 +29,7 @@ struct sv_cqe {
     uint32_t      slot; /* SEND: send queue position after this WR */
 };
 
-/* What a new completion does to a CQ that is armed. */
+/* What a new completion does to an armed CQ. */
 enum sv_notify {
     SV_NOTIFY_NONE,     /* the program is polling, or its sender told it */
     SV_NOTIFY_NEXT,     /* wakes who waits for any completion */
@@ -46,13 +46,14 @@ struct sv_scan {
     bool                    used; /* since the last sweep */
 };
 
-/* Of a CQ with many QPs: those whose bells it answers. */
+/* The bells that a CQ with many QPs answers. */
 struct sv_bells {
     uint64_t      members[SV_QP_MAX / 64];
     struct sv_qp *qps[SV_QP_MAX]; /* by index of QP entry */
 };
 
-/* Whether a poll that found nothing offers the CPU to others (sv_yield.c). */
+/* Whether a poll that found nothing offers the CPU to others
+ * (engine/sv_yield.c). */
 struct sv_yield {
     _Atomic uint64_t not_before; /* no offers until then */
     atomic_bool      watched;    /* the last one took long: by whom? */
@@ -114,20 +115,22 @@ static inline uint32_t sv_cq_count(const struct sv_cq *cq)
            atomic_load_explicit(&cq->head, memory_order_relaxed);
 }
 
-/* It was overrun: what it holds can be polled, nothing comes any more. */
+/* Whether the CQ was overrun. The program can poll what is in it; nothing is
+ * added. */
 static inline bool sv_cq_has_failed(const struct sv_cq *cq)
 {
     return atomic_load_explicit(&cq->room, memory_order_relaxed) == 0;
 }
 
-/* False: the CQ is overrun and the completion is lost. The caller lets the QP
- * die of it, when it has no locks. */
+/* Adds a completion of the send side. False: the CQ is overrun and the
+ * completion is lost; the caller then fails the QP, when it holds no locks. */
 bool sv_cq_push(struct sv_cq *cq, const struct sv_cqe *cqe,
                 enum sv_notify notify);
-/* Puts the batch into the ring, and fires. Needs rx_lock. */
+/* Moves the batch into the ring, and notifies. Needs rx_lock. */
 void sv_cq_flush(struct sv_cq *cq);
 
-/* A place in the batch for a completion of the receive side. Needs rx_lock. */
+/* Returns a slot of the batch for a completion of the receive side. Needs
+ * rx_lock. */
 static inline struct sv_cqe *sv_cq_next(struct sv_cq *cq, enum sv_notify notify)
 {
     sv_assert_held(&cq->rx_lock);
@@ -141,7 +144,7 @@ static inline struct sv_cqe *sv_cq_next(struct sv_cq *cq, enum sv_notify notify)
 }
 
 void sv_cq_remove_qp(struct sv_cq *cq, struct sv_qp *qp);
-/* As if a completion had come that has no room. */
+/* Overruns the CQ on purpose. */
 void sv_cq_overrun(struct sv_cq *cq);
 
 static inline bool sv_cq_is_armed(const struct sv_cq *cq)
@@ -156,7 +159,7 @@ static inline bool sv_cq_is_armed(const struct sv_cq *cq)
 int sv_cq_hand_out(struct sv_cq *cq, int num, struct ibv_wc *wc,
                    bool with_batch);
 
-/* A completion is there: notifies who waits for such. */
+/* Notifies whoever waits on the CQ's channel. */
 void sv_cq_post_event(struct sv_cq *cq, enum sv_notify notify);
 
 #endif

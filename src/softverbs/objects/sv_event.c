@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asynchronous events arise in this process only: a list, and an eventfd that
- * counts it, which is the file descriptor that programs wait for.
+ * Asynchronous events of a context: a list, and an eventfd that counts it. They
+ * come from this process only. Programs poll the eventfd.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_util.h"
@@ -74,7 +74,7 @@ bool sv_event_is_of_port(enum ibv_event_type type)
     }
 }
 
-/* Takes the events of an element out of the list; returns how many. */
+/* Removes the events of an element from the list; returns their number. */
 static unsigned sv_async_unlist(struct sv_async *async, void *element)
 {
     struct sv_event **pp = &async->first;

@@ -19,7 +19,7 @@ struct sv_event {
     struct ibv_async_event event;
 };
 
-/* Asynchronous events of a context that nobody has read yet. */
+/* Asynchronous events of a context that the program has not read. */
 struct sv_async {
     struct sv_spin    lock;
     struct sv_event  *first;
@@ -29,12 +29,13 @@ struct sv_async {
 
 int sv_async_init(struct sv_async *async);
 void sv_async_cleanup(struct sv_async *async);
-/* element NULL: the port. */
+/* Posts an event. element NULL: of the port. */
 void sv_event_post(struct sv_context *ctx, enum ibv_event_type type,
                    void *element);
 bool sv_event_is_of_port(enum ibv_event_type type);
-/* Before an element goes: forgets its unread events and waits until the read
- * ones are acknowledged. The other arguments are the element's own. */
+/* Call before an element is destroyed: removes its unread events and waits
+ * until the program has acknowledged the others. The other arguments belong to
+ * the element. */
 void sv_async_remove(struct sv_context *ctx, void *element,
                      pthread_mutex_t *mutex, pthread_cond_t *cond,
                      const uint32_t *acked, const uint32_t *sent);

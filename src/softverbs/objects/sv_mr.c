@@ -2,15 +2,15 @@
 /*
  * What keys mean.
  *
- * A key of our own is judged by a copy that nobody else can write (struct
- * sv_region), a peer's by the MR table in its segment.
+ * We check our own keys against a private copy (struct sv_region), and a peer's
+ * keys against the MR table in its segment.
  */
 #include "softverbs/base/sv_wire.h"
 #include "softverbs/fabric/sv_node.h"
 #include "softverbs/fabric/sv_peer.h"
 #include "softverbs/objects/sv_mr.h"
 
-/* Our own memory behind (key, addr), or 0: not for this. */
+/* The address in our own memory behind (key, addr), or 0: access denied. */
 static inline uint64_t sv_region_find(struct sv_node *node, uint32_t pdn,
                                       uint32_t key, uint64_t addr,
                                       uint64_t length, int access)
@@ -73,7 +73,7 @@ bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
     return true;
 }
 
-/* Whether a real address lies in the memory of the key. */
+/* Whether a real address lies in the memory of its key. */
 static bool sv_region_contains(struct sv_node *node, const struct ibv_sge *sge)
 {
     const struct sv_region *region = &node->regions[sge->lkey >> 16];
@@ -104,8 +104,8 @@ bool sv_sge_is_valid(struct sv_node *node, struct sv_peer *owner,
     return true;
 }
 
-/* What a peer says of its memory is for it to know: the copy reaches into that
- * process, and into no other. */
+/* A peer may state what it likes about its own memory: the copy reaches into
+ * that process and no other. */
 uint64_t sv_mr_remote(struct sv_node *node, struct sv_peer *peer, uint32_t pdn,
                       uint32_t rkey, uint64_t addr, uint64_t length, int access)
 {

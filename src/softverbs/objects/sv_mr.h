@@ -17,20 +17,20 @@ struct sv_mr {
     uint32_t      index;
 };
 
-/* Sum of the lengths, or -1 if a piece is not covered by its lkey. The pieces'
- * addresses, which count from their MR's iova, are stored in `out` as real
- * ones; out may be sge itself, or NULL. */
+/* Returns the sum of the lengths, or -1 if an lkey does not cover its piece.
+ * Stores the pieces' real addresses in `out` (those in `sge` count from their
+ * MR's iova). `out` may be `sge` itself, or NULL. */
 int64_t sv_sge_resolve(struct sv_node *node, uint32_t pdn,
                        const struct ibv_sge *sge, uint32_t num_sge, int access,
                        struct ibv_sge *out);
-/* Whether pieces of this process that were resolved are still registered. */
+/* Whether resolved pieces of this process are still registered. */
 bool sv_sge_is_registered(struct sv_node *node, const struct ibv_sge *sge,
                           uint32_t num_sge);
-/* The same of pieces that a record names, the owner's, who may be ourselves:
- * then they must lie in the memory of their keys, too. */
+/* The same for pieces in a record of `owner`. If that is this process, the
+ * pieces must also lie in the memory of their keys. */
 bool sv_sge_is_valid(struct sv_node *node, struct sv_peer *owner,
                      const struct ibv_sge *sge, uint32_t num_sge);
-/* Address in the peer behind (rkey, addr), or 0: access denied. */
+/* The address in the peer behind (rkey, addr), or 0: access denied. */
 uint64_t sv_mr_remote(struct sv_node *node, struct sv_peer *peer, uint32_t pdn,
                       uint32_t rkey, uint64_t addr, uint64_t length,
                       int access);

@@ -70,7 +70,7 @@ struct sv_swqe {
 
 #define SV_UD_PEERS 8
 
-/* Send side of a QP. All under lock but `freed`. */
+/* Send side of a QP. tx.lock guards all but `freed`. */
 struct sv_tx {
     struct sv_spin     lock;
     uint32_t           lock_id; /* of the node: who is `busy` over there */
@@ -115,10 +115,10 @@ struct sv_tx {
     struct sv_peer    *ud_peers[SV_UD_PEERS];
 };
 
-/* sv_rx.remote_qpn of a datagram QP: no QP has this number. */
+/* sv_rx.remote_qpn of a datagram QP. No QP has this number. */
 #define SV_NO_REMOTE_QPN    UINT32_MAX
 
-/* Receive side of a QP. All under rx_lock of the receive CQ. */
+/* Receive side of a QP. rx_lock of the receive CQ guards all of it. */
 struct sv_rx {
     bool            open;
     uint8_t        *ring;

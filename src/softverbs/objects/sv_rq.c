@@ -2,9 +2,9 @@
 /*
  * Queues of RECVs, a QP's own or shared (SRQ).
  *
- * `posted` and the shortest length ever posted are published in the segment:
- * a sender that finds no RECV there is in RNR, and one whose message fits even
- * the shortest RECV knows, without asking, that it will not be refused.
+ * The segment publishes `posted` and the shortest length ever posted. A sender
+ * that finds no RECV there is in RNR. A sender whose message fits the shortest
+ * RECV knows that the receiver will not refuse it.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_barrier.h"
@@ -59,8 +59,8 @@ void sv_rq_reset(struct sv_rq *rq)
     atomic_store(rq->shm_min_len, UINT32_MAX);
 }
 
-/* A RECV that its own lkeys do not cover counts as one of no length: senders
- * then wait for the verdict, and get the error that it will be. */
+/* A RECV whose lkeys do not cover it counts as one of length 0. So senders wait
+ * for the verdict, and get the error. */
 static void sv_rq_publish_length(struct sv_rq *rq, const struct sv_rwqe *wqe)
 {
     int64_t length;
@@ -115,9 +115,9 @@ int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
 
     sv_light_barrier(rq->node->self->fence);
     if (sv_unlikely(atomic_load_explicit(&rq->starved, memory_order_relaxed))) {
-        /* The event for what waits was fired when it came, and no completion
-         * was there then; the service thread makes it now, with another
-         * event. */
+        /* The waiting message was notified when it came, but there was no
+         * completion then. The service thread makes the completion now, with
+         * another event. */
         atomic_store(&rq->starved, false);
         sv_doorbell_ring(rq->node->head);
     }
@@ -160,8 +160,8 @@ bool sv_rq_take(struct sv_rq *rq, struct sv_rwqe *wqe)
 
 void sv_rq_attach(struct sv_rq *rq, struct sv_cq *cq)
 {
-    /* ctx->lock orders the callers; the lock of the only CQ so far keeps its
-     * takers out while the rules change. */
+    /* ctx->lock orders the callers. The lock of the only CQ so far keeps takers
+     * out while `contended` changes. */
     if (rq->taker == NULL) {
         rq->taker = cq;
     } else if ((rq->taker != cq) && !rq->contended) {

@@ -16,8 +16,8 @@
 struct sv_cq;
 struct sv_node;
 
-/* A queue of RECVs: of one QP, or an SRQ. A slot is occupied from post until
- * its completion is polled. */
+/* A queue of RECVs: of one QP, or an SRQ. A RECV occupies its slot from its
+ * post until its completion is polled. */
 struct sv_rwqe {
     uint64_t       wr_id;
     uint32_t       num_sge;
@@ -50,19 +50,19 @@ struct sv_rq {
 int sv_rq_init(struct sv_rq *rq, struct sv_node *node, uint32_t pdn,
                uint32_t depth, uint32_t max_sge);
 void sv_rq_cleanup(struct sv_rq *rq);
-/* Empty, as new. Nobody posts or takes meanwhile. */
+/* Empties the queue. Nobody may post or take meanwhile. */
 void sv_rq_reset(struct sv_rq *rq);
-/* Posts what is before `stop`. 0, or an errno with the culprit in *bad. */
+/* Posts the WRs before `stop`. 0, or an errno with the culprit in *bad. */
 int sv_rq_post(struct sv_rq *rq, struct ibv_recv_wr *wr,
                const struct ibv_recv_wr *stop, struct ibv_recv_wr **bad);
-/* A QP of this receive CQ will take from the queue; one no longer does, and
- * nobody is left. */
+/* A QP of this receive CQ will take from the queue; the last one no longer
+ * does. */
 void sv_rq_attach(struct sv_rq *rq, struct sv_cq *cq);
 void sv_rq_detach(struct sv_rq *rq);
-/* Copies the oldest RECV; false: there is none. */
+/* Takes a copy of the oldest RECV; false: there is none. */
 bool sv_rq_take(struct sv_rq *rq, struct sv_rwqe *wqe);
 
-/* The oldest RECV in its place. NULL: none, or others may take it. */
+/* The oldest RECV, in its slot. NULL: none, or others may take it. */
 static inline const struct sv_rwqe *sv_rq_oldest(const struct sv_rq *rq)
 {
     uint32_t taken = atomic_load_explicit(&rq->taken, memory_order_relaxed);
@@ -75,7 +75,8 @@ static inline const struct sv_rwqe *sv_rq_oldest(const struct sv_rq *rq)
                                                    rq->stride);
 }
 
-/* It is taken, and its completion polled. */
+/* Takes the oldest RECV and frees its slot, for a completion that goes straight
+ * to the program. */
 static inline void sv_rq_finish(struct sv_rq *rq)
 {
     atomic_store_explicit(&rq->taken,
