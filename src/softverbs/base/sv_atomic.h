@@ -2,8 +2,8 @@
 /*
  * Locks inside one process, and copies of a few words.
  *
- * sv_spin guards a few dozen instructions. A thread that has to wait for long gives
- * its CPU away, because the holder may be waiting for that CPU.
+ * sv_spin guards a few dozen instructions. A thread that has to wait for long
+ * gives its CPU away, because the holder may be waiting for that CPU.
  */
 #ifndef SV_ATOMIC_H
 #define SV_ATOMIC_H

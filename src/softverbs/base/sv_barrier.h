@@ -2,13 +2,13 @@
 /*
  * The heavy barrier pairs with compiler barriers.
  *
- * Two sides each store and then load what the other stores. The sender asks "I am
- * writing; are you still open?", the owner "I have closed; is anybody writing?".
- * That needs a full barrier on both sides. The sender's side is every message, the
- * owner's is rare, so the owner pays for both: membarrier() makes every running
- * thread of every registered process execute one. A sender whose kernel refuses
- * the registration, or whose peer's kernel does, fences for itself
- * (sv_light_barrier).
+ * Two sides each store and then load what the other stores. The sender asks "I
+ * am writing; are you still open?", the owner "I have closed; is anybody
+ * writing?". That needs a full barrier on both sides. The sender's side is
+ * every message, the owner's is rare, so the owner pays for both: membarrier()
+ * makes every running thread of every registered process execute one. A sender
+ * whose kernel refuses the registration, or whose peer's kernel does, fences
+ * for itself (sv_light_barrier).
  */
 #ifndef SV_BARRIER_H
 #define SV_BARRIER_H

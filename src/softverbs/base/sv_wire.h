@@ -243,7 +243,7 @@ enum sv_rec_flags {
     SV_REC_WRITE     = 1 << 4, /* the notice of a WRITE_WITH_IMM, no payload */
     SV_REC_GRH       = 1 << 5, /* UD: sent with a global route */
     SV_REC_PAD       = 1 << 6, /* nothing up to the end of the ring */
-    SV_REC_OFFER     = 1 << 7  /* the message's pieces, for who fetches it */
+    SV_REC_OFFER     = 1 << 7  /* the message's pieces, to be fetched */
 };
 
 struct sv_rec {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long messages: the sender offers, the receiver fetches.
+ * Long messages (rendezvous): the sender offers, the receiver fetches.
  *
- * A message that does not fit into the ring could not complete before the
- * receiver takes it out, and would be copied twice, from one core's cache to
- * the other's and back. So only a record with the addresses of its pieces goes
- * into the ring, and the receiver copies with process_vm_readv().
+ * A message that does not fit into the ring cannot complete before the receiver
+ * takes it out. Through the ring it would also be copied twice, from one core's
+ * cache to the other's and back. So the sender puts only the addresses of its
+ * pieces into the ring, and the receiver copies with process_vm_readv().
  *
  *     sender                                   receiver
  *     offer = end of the record ^ key
@@ -13,13 +13,15 @@
  *     wait until head is behind it             still as expected? complete
  *     <--------------------------------------  publish head
  *
- * The sender's memory may change hands before the receiver has it: the sender's
- * queue is flushed, it deregisters the memory, it dies. In the first case it
- * takes the offer back before its program can know. So what was copied counts
- * only if the offer stands after the copy, and nobody has to wait for anybody.
+ * The sender's memory may get another use before the receiver has copied it:
+ * the sender's queue is flushed, its program deregisters the memory, or it
+ * dies. When the queue is flushed, the sender withdraws the offer before its
+ * program can know. So a copy counts only if the offer is still valid after it.
+ * Nobody has to wait for anybody.
  *
  * A receiver that may not read the sender's memory declines: it skips the
- * record, and the sender pushes this message and all others through the ring.
+ * record. Then the sender pushes this message and all later ones through the
+ * ring.
  */
 #include "softverbs/base/sv_assert.h"
 #include "softverbs/base/sv_limits.h"
@@ -36,7 +38,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Never 0, and not that of a former connection. */
+/* Never 0, and different from that of an earlier connection. */
 static uint64_t sv_offer_word(uint64_t end, uint64_t key)
 {
     return (end ^ key) | 1;
@@ -120,7 +122,7 @@ static bool sv_offer_is_valid(struct sv_node *node,
            sv_sge_is_valid(node, offer->peer, offer->pieces, offer->num_pieces);
 }
 
-/* Behind the bytes that the RECV already has. 0, or -1 and errno. */
+/* Appends to the bytes that the RECV already has. 0, or -1 and errno. */
 static int sv_rx_fetch_piece(struct sv_rx *rx, struct sv_peer *peer,
                              const struct ibv_sge *piece)
 {
@@ -168,7 +170,7 @@ static enum sv_fetched sv_rx_fetch_pieces(struct sv_qp *qp,
     return sv_offer_is_valid(qp->node, offer) ? result : SV_FETCH_WITHDRAWN;
 }
 
-/* The pieces make up the message, to the byte. */
+/* Whether the lengths of the pieces add up to the message. */
 static bool sv_offer_length_is_valid(const struct sv_offer *offer,
                                      uint32_t total)
 {

@@ -11,15 +11,16 @@
 
 struct sv_rec;
 
-/* Whether the message is for the receiver to fetch; puts the offer into the
- * ring, and answers false if there is no room now. */
+/* sv_tx_may_offer(): whether the receiver should fetch the message.
+ * sv_tx_offer(): puts the offer into the ring; false if there is no room
+ * now. */
 bool sv_tx_may_offer(const struct sv_tx *tx, const struct sv_swqe *wqe);
 bool sv_tx_offer(struct sv_qp *qp, struct sv_swqe *wqe);
-/* No message is offered any more: its memory may be used for something else
- * once this returns. Needs tx.lock. */
+/* Withdraws all offers: when this returns, their memory may be reused. Needs
+ * tx.lock. */
 void sv_tx_withdraw(struct sv_qp *qp);
 
-/* Receiving; all need rx_lock of the receive CQ. */
+/* The receive side. All need rx_lock of the receive CQ. */
 enum sv_fetched {
     SV_FETCHED,
     SV_FETCH_DECLINED, /* may not: the sender will push the message */
@@ -28,8 +29,8 @@ enum sv_fetched {
     SV_FETCH_CORRUPT   /* nobody makes such an offer */
 };
 
-/* Takes the message that a record offers into the RECV. `rec` is a copy of its
- * header, checked; `payload` is in the ring. */
+/* Copies the message that a record offers into the RECV. `rec` is a checked
+ * copy of its header; `payload` is in the ring. */
 enum sv_fetched sv_rx_fetch(struct sv_qp *qp, const struct sv_rec *rec,
                             const void *payload);
 

@@ -2,13 +2,15 @@
 /*
  * Completions on their way to the program.
  *
- * ibv_poll_cq() is where receiving happens: it looks at the rings of the QPs
- * that receive into this CQ (`scan`, one cache line of shared memory each; of
- * many QPs only at those that are in use, see sv_scan.c).
- * What it receives is collected in `batch` and goes from there to the caller;
- * what the caller has no room for goes into the completion ring, and so does
- * everything that completes while nobody polls. A short message that nothing
- * must come before is completed in the caller's array at once (`direct`).
+ * Receiving happens inside ibv_poll_cq(). It looks at the rings of the QPs that
+ * receive into this CQ: one cache line of shared memory each (`scan`). If there
+ * are many QPs it looks only at those in use (engine/sv_scan.c).
+ *
+ * Completions of what it receives are collected in `batch` and go from there to
+ * the caller. Those that the caller has no room for go into the completion
+ * ring. So does everything that completes while nobody polls. The completion of
+ * a short message goes straight into the caller's array if no other comes
+ * before it (`direct`).
  *
  *     send side ---------------------> ring ---+
  *                                       ^      +--> caller
@@ -17,9 +19,9 @@
  *                   +-> direct -----------------------+
  *                      (rx_lock)
  *
- * Polling also frees the slots of the send and receive queues, as the drivers
- * of real devices do: a WR occupies its slot until its completion, or a later
- * one of its send queue, is polled.
+ * Polling also frees the slots of the send and receive queues, as drivers of
+ * real devices do. A WR occupies its slot until its completion, or a later one
+ * of its send queue, is polled.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/engine/sv_poll.h"
@@ -33,9 +35,9 @@
 
 #include <limits.h>
 
-/* Empty polls in a row before the CPU is offered to others. The peer may need
- * this very CPU to send what we poll for; with a CPU each, 128 costs
- * nothing. */
+/* Empty polls in a row before the poll offers the CPU to others. The peer may
+ * need this very CPU to send what we poll for. If each has a CPU, offering
+ * after 128 polls costs nothing. */
 #define SV_POLL_YIELD    128
 
 /* ---- receiving ---- */
@@ -59,16 +61,18 @@ static inline void sv_cq_receive(struct sv_cq *cq, unsigned limit, bool notify)
             scan->expect) {
             scan->used = true;
             limit     -= sv_rx_run(scan->qp, limit, notify);
-            /* Whoever used up the limit is last next time. */
+            /* The QP that used up the limit is last next time. */
             cq->scan_start = at;
         }
     }
 }
 
-/* How many messages one poll receives. If the queues that complete here hold
- * more than the CQ does, the program may overrun it, and does so at the moment
- * when more has arrived than fits: then everything must be received that has
- * arrived. Otherwise what the caller has no room for can wait in the rings. */
+/* How many messages one poll receives.
+ *
+ * If the queues that complete here hold more than the CQ does, the program can
+ * overrun it. The overrun must happen when more messages have arrived than fit,
+ * so the poll then receives everything. Otherwise messages that the caller has
+ * no room for wait in the rings. */
 static unsigned sv_cq_rx_budget(struct sv_cq *cq, int room)
 {
     return (atomic_load_explicit(&cq->max_outstanding, memory_order_relaxed) >
@@ -76,8 +80,8 @@ static unsigned sv_cq_rx_budget(struct sv_cq *cq, int room)
                    UINT_MAX : (unsigned)room;
 }
 
-/* Whoever else is receiving may have passed what this caller, who has just
- * armed the CQ, relies on finding; so this waits for the lock. */
+/* Waits for the lock. A caller that has just armed the CQ relies on finding all
+ * that came before, and another receiver may be holding some of it. */
 static int sv_cq_receive_and_take(struct sv_cq *cq, int num, struct ibv_wc *wc)
 {
     unsigned budget;
@@ -110,7 +114,7 @@ static int sv_cq_take(struct sv_cq *cq, int num, struct ibv_wc *wc)
     return n;
 }
 
-/* Threads that poll at the same time may lose a count: no harm. */
+/* Threads that poll at the same time may lose a count, which does no harm. */
 static void sv_cq_count_empty_poll(struct sv_cq *cq)
 {
     unsigned count = atomic_load_explicit(&cq->empty_polls,
@@ -172,7 +176,7 @@ void sv_cq_drain_all(struct sv_cq *cq)
     sv_cq_drain(cq);
 }
 
-/* The oldest completion without an event of its own. Needs lock. */
+/* The oldest completion that no event has announced. Needs lock. */
 static uint32_t sv_cq_unannounced(const struct sv_cq *cq)
 {
     uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);

@@ -9,17 +9,17 @@
 
 #include <infiniband/verbs.h>
 
-/* A sender waits: lets the QPs die whose rings are not in order. */
+/* A sender waits: fails the QPs whose rings are damaged. */
 void sv_cq_audit(struct sv_cq *cq);
-/* Receives whatever there is, for a program that is asleep. */
+/* Receives what has arrived, for a program that sleeps. */
 void sv_cq_drain(struct sv_cq *cq);
-/* The same, also what no bell has told of. */
+/* The same, and looks also at QPs whose bell has not rung. */
 void sv_cq_drain_all(struct sv_cq *cq);
-/* Fires if a completion is there that the CQ is armed for and that no event
- * has announced yet. */
+/* Notifies if the CQ is armed for a completion that is there and that no event
+ * has announced. */
 void sv_cq_fire_pending(struct sv_cq *cq);
-/* The program has read an event: it announced the oldest completion that none
- * had announced before. */
+/* The program has read an event. It announced the oldest completion that no
+ * other event had announced. */
 void sv_cq_event_read(struct sv_cq *cq);
 int sv_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 

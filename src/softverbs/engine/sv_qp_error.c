@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs that go to ERR: told to, for a peer's fault, or for a lost completion.
+ * QPs that go to ERR: by the program, for a peer's fault, or for a lost
+ * completion.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_wire.h"
@@ -52,7 +53,7 @@ void sv_qp_remote_fault(struct sv_qp *qp)
     sv_cq_rx_unlock(cq);
 }
 
-/* A completion of this QP was lost to an overrun. */
+/* An overrun lost a completion of this QP. */
 static void sv_rx_overrun(struct sv_qp *qp)
 {
     qp->rx.pos = UINT64_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs that go to ERR, and letting go of rx_lock, at which some have to.
+ * QPs that go to ERR, and the release of rx_lock, at which some have to.
  */
 #ifndef SV_QP_ERROR_H
 #define SV_QP_ERROR_H
@@ -10,15 +10,15 @@
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_qp.h"
 
-/* Needs rx_lock of the receive CQ. */
+/* Moves the QP to ERR and flushes it. Needs rx_lock of the receive CQ. */
 void sv_qp_to_err(struct sv_qp *qp);
-/* A peer asked for something that kills this QP. */
+/* A peer's request must fail this QP. */
 void sv_qp_remote_fault(struct sv_qp *qp);
-/* Fails the QPs whose completions were lost to an overrun. Needs rx_lock. */
+/* Fails the QPs that lost completions to an overrun. Needs rx_lock. */
 void sv_cq_fail_qps(struct sv_cq *cq);
 
-/* The only way to let go of rx_lock after receiving: no completion stays in the
- * batch. */
+/* Releases rx_lock after receiving. Nothing else does, so that no completion
+ * stays in the batch. */
 static inline void sv_cq_rx_unlock(struct sv_cq *cq)
 {
     if ((cq->num_batch > 0) || (cq->batch_notify != SV_NOTIFY_NONE)) {

@@ -21,7 +21,7 @@ static bool sv_tx_is_remote_of(struct sv_qp *qp, struct sv_shm_qp *rem)
            (atomic_load(&rem->dest_qpn) == qp->base.qp_num);
 }
 
-/* In the large ring if there is room for it, see SV_RING_BYTES. */
+/* Uses the large ring if there is room for it: see SV_RING_BYTES. */
 static void sv_tx_choose_ring(struct sv_tx *tx, struct sv_shm_qp *rem,
                               uint32_t index)
 {
@@ -44,13 +44,13 @@ static void sv_tx_choose_ring(struct sv_tx *tx, struct sv_shm_qp *rem,
     }
 }
 
-/* Takes the receiver's terms. Between enter and leave. */
+/* Reads the receiver's terms. Between sv_tx_enter() and sv_tx_leave(). */
 static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
 {
     struct sv_tx *tx = &qp->tx;
     uint32_t srq     = rem->srq;
 
-    /* A ring that was sent into already expects another packet than ours. */
+    /* A ring that was sent into expects another PSN than ours. */
     if (!sv_tx_is_remote_of(qp, rem) || (rem->type != IBV_QPT_RC) ||
         (rem->rq_psn != qp->attr.sq_psn) ||
         (atomic_load(&rem->ring_bytes) != 0)) {
@@ -75,7 +75,7 @@ static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
     return true;
 }
 
-/* Finds the other end. Once per connection, and again at each timeout while
+/* Finds the other end: once per connection, and again at each timeout while
  * nobody answers. */
 static bool sv_tx_reach(struct sv_qp *qp)
 {
@@ -183,8 +183,9 @@ static bool sv_tx_claim_shared(struct sv_tx *tx)
     uint32_t claimed       = atomic_load_explicit(&srq->claimed,
                                                   memory_order_relaxed);
 
-    /* Counted first: if we die between the two steps, the owner gives back
-     * one RECV too many, which costs a wait, and not one too few, for ever. */
+    /* Counted first. If we die between the two steps, the owner gives back one
+     * RECV too many, which costs a wait. The other order would give back one
+     * too few, for ever. */
     atomic_store_explicit(&tx->rem->claims,
                           atomic_load_explicit(&tx->rem->claims,
                                                memory_order_relaxed) + 1,
@@ -230,15 +231,16 @@ bool sv_tx_claim(struct sv_tx *tx)
 
 /* ---- records ---- */
 
-/* It has not looked yet: the large ring begins behind the small one. */
+/* The receiver has not looked yet: the large ring begins behind the small
+ * one. */
 static bool sv_tx_ring_is_unread(const struct sv_tx *tx, uint64_t head)
 {
     return (head == 0) && (tx->head == SV_RING_BYTES) &&
            (tx->ring_bytes == SV_RING_BYTES);
 }
 
-/* How far the receiver says it is. It cannot be behind what it has said, nor
- * ahead of us: then the connection is broken. */
+/* The receiver's head can neither go back nor pass our tail. Otherwise the
+ * connection is broken. */
 void sv_tx_update_head(struct sv_tx *tx)
 {
     uint64_t head = atomic_load_explicit(&tx->rem->head, memory_order_acquire);
@@ -259,7 +261,7 @@ void sv_tx_fail_remote_qp(struct sv_peer *peer, struct sv_shm_qp *rem,
     sv_doorbell_ring(peer->head);
 }
 
-/* The receiver's books are not in order: neither end can go on. */
+/* The receiver's entry is damaged: both ends fail. */
 int sv_tx_broken(struct sv_tx *tx)
 {
     if (sv_tx_enter(tx)) { /* not the entry's next QP */

@@ -24,8 +24,8 @@
 
 #define SV_AGAIN    (-1)
 
-/* Lines, or short messages, that either side of a ring is ahead of itself in
- * asking for. 2 to 6 are alike; 8 are worse. */
+/* How many lines, or short messages, each side of a ring prefetches ahead. 2 to
+ * 6 perform alike; 8 is worse. */
 #define SV_AHEAD 4
 
 static inline void sv_tx_leave(struct sv_tx *tx)
@@ -33,7 +33,7 @@ static inline void sv_tx_leave(struct sv_tx *tx)
     atomic_store_explicit(&tx->rem->busy, 0, memory_order_release);
 }
 
-/* False: nobody there who takes packets from this QP. */
+/* False: no QP there takes packets from this one. */
 static inline bool sv_tx_enter(struct sv_tx *tx)
 {
     atomic_store_explicit(&tx->rem->busy, tx->lock_id,
@@ -49,7 +49,7 @@ static inline bool sv_tx_enter(struct sv_tx *tx)
     return false;
 }
 
-/* After something was published in the ring of an entry. */
+/* Call after a record was published in the ring of an entry. */
 static inline void sv_tx_ring_bell(struct sv_peer *peer, struct sv_shm_qp *rem)
 {
     sv_light_barrier(peer->fence);
@@ -59,23 +59,27 @@ static inline void sv_tx_ring_bell(struct sv_peer *peer, struct sv_shm_qp *rem)
     }
 }
 
-/* The receiver closed while we were inside: it waits a while for us to leave,
- * but not for ever, for we may have been stopped. Then it has taken what it
- * saw, and whether that was all of this message cannot be told: no
- * acknowledgement. After a barrier. */
+/* Whether the receiver closed while we were inside. It waits a while for us to
+ * leave, but not for ever, since we may have been stopped. Then it has taken
+ * what it saw. Whether that was all of this message is unknown, so the message
+ * is not acknowledged. Call after a barrier. */
 static inline bool sv_tx_is_closed(const struct sv_tx *tx)
 {
     return atomic_load_explicit(&tx->rem->accept, memory_order_relaxed) !=
            tx->epoch;
 }
 
-/* After a record of `span` bytes. The lock around the next post waits until the
- * stores of this one are done, and those wait for lines that the receiver has
- * read in the lap before. Asked for now, they are here in time: of short
- * messages that of some messages ahead, for the very next one would be too late
- * where the CPUs are far apart, and be taken away again by a receiver that
- * keeps up, for that is the line it polls; of a longer one, which another of
- * its kind will follow, all but that line. */
+/* Prefetches for the next posts, after a record of `span` bytes.
+ *
+ * The lock of the next post waits until the stores of this one are done. Those
+ * stores wait for lines that the receiver has read in the lap before.
+ * Prefetched now, the lines are here in time.
+ *
+ * Of short messages, prefetch the line of a message some places ahead. The line
+ * of the very next message would come too late if the CPUs are far apart. A
+ * receiver that keeps up polls that line, and would take it away again. Of a
+ * longer message, which others like it will follow, prefetch all lines but that
+ * one. */
 static inline void sv_tx_fetch_ahead(struct sv_tx *tx, uint32_t span)
 {
     const uint32_t mask = tx->ring_bytes - 1;
@@ -96,35 +100,37 @@ static inline int sv_tx_wait(struct sv_tx *tx, enum sv_wait wait)
     return SV_AGAIN;
 }
 
-/* Reaches the other end if need be, and enters. False: nobody answers. */
+/* Finds the other end if necessary, and enters. False: nobody answers. */
 bool sv_tx_connect(struct sv_qp *qp);
-/* No acknowledgement: send again after the timeout, retry_cnt times. */
+/* No acknowledgement: retries after the timeout, retry_cnt times. */
 int sv_tx_ack_timeout(struct sv_qp *qp);
-/* The receiver has no RECV. rnr_retry 7 means for ever. */
+/* The receiver has no RECV: retries after its RNR timer, rnr_retry times. 7
+ * means for ever. */
 int sv_tx_rnr(struct sv_qp *qp);
-/* Takes one of the RECVs that the receiver has posted; false: there is none. */
+/* Claims one of the RECVs that the receiver has posted; false: there is
+ * none. */
 bool sv_tx_claim(struct sv_tx *tx);
-/* Room for one record of `span` bytes in one piece; pads to the end of the ring
- * if it has to. NULL: not now. */
+/* Returns room for one record of `span` bytes in one piece. Pads to the end of
+ * the ring if necessary. NULL: no room now. */
 struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span);
-/* After sv_tx_room() gave none: waits, or gives up on a receiver that says what
- * cannot be. */
+/* Call when sv_tx_room() returned NULL. Waits, or fails if the receiver
+ * reported an impossible head. */
 int sv_tx_no_room(struct sv_tx *tx);
-/* Makes the owner of the entry let its QP die: of a request that it must deny,
- * or of an entry that is not in order (struct sv_shm_qp.fault). */
+/* Makes the owner of the entry fail its QP, for a request that it must deny or
+ * for a damaged entry (struct sv_shm_qp.fault). */
 void sv_tx_fail_remote_qp(struct sv_peer *peer, struct sv_shm_qp *rem,
                           uint32_t fault);
 
-/* The longest message that is one record. */
+/* The longest message that fits into one record. */
 static inline uint32_t sv_tx_max_record(const struct sv_tx *tx)
 {
     return (tx->ring_bytes == SV_RING_BYTES) ? SV_FRAG_MAX : SV_RING_SMALL / 4;
 }
 
-/* Reads how far the receiver says it is; an impossible value sets tx.broken. */
+/* Reads the receiver's head. An impossible value sets tx.broken. */
 void sv_tx_update_head(struct sv_tx *tx);
 
-/* The receiver's books are not in order: neither end can go on. */
+/* The receiver's entry is damaged: both ends fail. */
 int sv_tx_broken(struct sv_tx *tx);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * WRITE, READ and atomics: the sender judges the request by the receiver's MR
- * table and copies by itself, so the receiver's process need not run.
+ * WRITE, READ and atomics. The sender checks the request against the receiver's
+ * MR table and copies by itself, so the receiver's process need not run.
  */
 #include "softverbs/base/sv_assert.h"
 #include "softverbs/base/sv_util.h"
@@ -18,9 +18,9 @@
 
 #include <errno.h>
 
-/* The receiver's QP does not survive a request that it must deny. A receiver
- * that has closed its QP meanwhile, and taken its memory away, denies nothing:
- * it does not wait for a sender that was stopped (sv_tx_is_closed). */
+/* A request that the receiver must deny fails its QP as well. But a receiver
+ * that closed its QP and released its memory denies nothing, since it does not
+ * wait for a sender that was stopped (sv_tx_is_closed). */
 static int sv_tx_denied(struct sv_qp *qp, enum ibv_wc_status status)
 {
     struct sv_tx *tx = &qp->tx;
@@ -33,9 +33,9 @@ static int sv_tx_denied(struct sv_qp *qp, enum ibv_wc_status status)
     return status;
 }
 
-/* What process_vm_*() refused, as a completion. Where from EFAULT came is not
- * told, and pages that are registered but unmapped are a fault of the program
- * that registered them; the far side's is as likely as the near side's. */
+/* Turns an error of process_vm_*() into a completion status. EFAULT does not
+ * say which side is not mapped, and both are equally likely. The program that
+ * registered pages and unmapped them is at fault. */
 static int sv_tx_copy_failed(struct sv_qp *qp)
 {
     static bool logged;
@@ -72,7 +72,7 @@ static int sv_tx_notice(struct sv_qp *qp, struct sv_swqe *wqe)
     return 0;
 }
 
-/* Between enter and leave. */
+/* Between sv_tx_enter() and sv_tx_leave(). */
 static int sv_tx_write_entered(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     struct sv_tx *tx = &qp->tx;
@@ -163,8 +163,8 @@ int sv_tx_read(struct sv_qp *qp, struct sv_swqe *wqe)
     return ret;
 }
 
-/* Read, compute, write, under a lock of the target process: atomic towards all
- * other requests on this device, which is IBV_ATOMIC_HCA. */
+/* Reads, computes and writes under a lock of the target process. That makes it
+ * atomic towards all other requests on this device (IBV_ATOMIC_HCA). */
 static int sv_tx_atomic_locked(struct sv_qp *qp, struct sv_swqe *wqe,
                                uint64_t addr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What executes the WRs of each kind; the answers are those of engine/sv_rc.h. All
- * need tx.lock.
+ * The functions that execute WRs, one for each kind. They answer as
+ * engine/sv_rc.h says, and need tx.lock.
  */
 #ifndef SV_REQUEST_H
 #define SV_REQUEST_H
@@ -10,14 +10,14 @@
 
 #include <stdint.h>
 
-/* The executing functions. */
+/* Execute one WR. */
 int sv_tx_send(struct sv_qp *qp, struct sv_swqe *wqe);
 int sv_tx_write(struct sv_qp *qp, struct sv_swqe *wqe);
 int sv_tx_read(struct sv_qp *qp, struct sv_swqe *wqe);
 int sv_tx_atomic(struct sv_qp *qp, struct sv_swqe *wqe);
 int sv_tx_datagram(struct sv_qp *qp, struct sv_swqe *wqe);
-/* 0, or the errno of what this process lacks to reach the owner of that QP.
- * Needs tx.lock. */
+/* Returns 0, or the errno of what this process lacks to reach the owner of that
+ * QP. Needs tx.lock. */
 int sv_tx_ud_check(struct sv_qp *qp, uint32_t qpn);
 
 #endif

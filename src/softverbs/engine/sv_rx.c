@@ -2,12 +2,13 @@
 /*
  * Receiving: from records in our ring to RECVs and completions.
  *
- * Everything here runs under rx_lock of the receive CQ, called from its
- * ibv_poll_cq(), from the service thread, or from a state change of the QP.
+ * All functions run under rx_lock of the receive CQ. Their callers are
+ * ibv_poll_cq(), the service thread, and state changes of the QP.
  *
- * A ring can be written by its sender at any time, and by whoever else has it
- * mapped. So a record's header is copied before it is looked at, and what no
- * sender writes ends the QP (sv_rx_fatal): nothing behind it can be trusted.
+ * The sender can write to a ring at any time, and so can any process that has
+ * it mapped. So a record's header is copied before it is checked. A record that
+ * no sender writes fails the QP (sv_rx_fatal): nothing behind it can be
+ * trusted.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_barrier.h"
@@ -37,9 +38,9 @@
 
 #include <string.h>
 
-/* How long a sender may be in the middle of a record when we close. Longer
- * means that it is stopped; the entry is then not used again until it
- * leaves. */
+/* How long to wait for a sender that is in the middle of a record when we
+ * close. A sender that takes longer is stopped. Then the entry is not reused
+ * until the sender leaves. */
 #define SV_CLOSE_WAIT_NS    20000000u
 
 enum sv_rx_result {
@@ -66,7 +67,7 @@ static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
 
 /* ---- closing and opening ---- */
 
-/* Where the next record will appear, for the CQ's scan. */
+/* Tells the CQ's scan where the next record will appear. */
 static void sv_rx_expect(struct sv_qp *qp)
 {
     struct sv_scan *scan = &sv_cq(qp->base.recv_cq)->scan[qp->rx.scan];
@@ -94,8 +95,8 @@ void sv_rx_flush(struct sv_qp *qp)
     }
 }
 
-/* Gives back what the sender claimed in the SRQ and did not use. More than the
- * SRQ holds it cannot have claimed: then nobody knows, and nothing is given. */
+/* Gives back what the sender claimed in the SRQ and did not use. If that is
+ * more than the SRQ holds, the count is damaged and nothing is given back. */
 static void sv_rx_return_claims(struct sv_qp *qp)
 {
     uint32_t unused;
@@ -124,7 +125,7 @@ int sv_rx_close(struct sv_qp *qp, bool deliver)
     atomic_store(&qp->shm->accept, 0);
     sv_heavy_barrier();
     if (qp->base.qp_type == IBV_QPT_UD) {
-        /* Senders look at accept again under the lock. */
+        /* Senders look at `accept` again under the lock. */
         if (sv_shm_lock(qp->node, &qp->shm->lock)) {
             sv_shm_unlock(&qp->shm->lock);
         } else {
@@ -172,7 +173,7 @@ void sv_rx_open(struct sv_qp *qp)
     rx->busy       = false;
     rx->consumed   = 0;
     rx->open       = true;
-    /* Position 0 with what is already there must not look like a record. */
+    /* What the ring holds at position 0 must not look like a record. */
     if (*(uint64_t*)rx->ring == rx->key) {
         ++rx->key;
     }
@@ -206,13 +207,13 @@ void sv_rx_flush_if_due(struct sv_qp *qp)
 
 /* ---- failing ---- */
 
-/* The RECV that has been taken, if any, completes with `status`. */
+/* Fails the QP. The RECV that was taken, if any, completes with `status`. */
 static void sv_rx_fail_qp(struct sv_qp *qp, enum ibv_wc_status status,
                           enum sv_nak nak)
 {
     atomic_store(&qp->shm->nak, nak);
     atomic_store(&qp->state, IBV_QPS_ERR);
-    /* What is left in the ring came after the message that failed. */
+    /* The rest of the ring came after the message that failed. */
     qp->rx.pos = UINT64_MAX;
     if (qp->rx.busy) {
         sv_rx_complete(qp, status, NULL, SV_NOTIFY_SOLICITED);
@@ -232,8 +233,8 @@ static enum sv_rx_result sv_rx_fail(struct sv_qp *qp, enum ibv_wc_status status,
     return SV_RX_FAILED;
 }
 
-/* The ring holds what cannot be: an internal error of the QP, which may have no
- * RECV to say it with. */
+/* The ring holds an impossible record. The QP fails with an event, because it
+ * may have no RECV to complete. */
 static __attribute__((noinline)) enum sv_rx_result sv_rx_fatal(struct sv_qp *qp)
 {
     bool busy = qp->rx.busy;
@@ -245,7 +246,7 @@ static __attribute__((noinline)) enum sv_rx_result sv_rx_fatal(struct sv_qp *qp)
 
 /* ---- what a record may be ---- */
 
-/* Once: whoever wrote the record can still write. */
+/* Reads the header once, because the writer can still change it. */
 static inline void sv_rx_read_header(struct sv_rec *to,
                                      const struct sv_rec *from)
 {
@@ -280,7 +281,7 @@ static bool sv_rx_is_legal_datagram(const struct sv_rec *rec)
            (rec->src_qpn < (1u << 24)) && (rec->sl <= 15);
 }
 
-/* The notice of a WRITE, or an offer: what the message has instead of bytes. */
+/* The notice of a WRITE, or an offer: records that stand for other data. */
 static bool sv_rx_is_legal_special(const struct sv_rx *rx,
                                    const struct sv_rec *rec)
 {
@@ -298,7 +299,7 @@ static bool sv_rx_is_legal_special(const struct sv_rx *rx,
            (rec->bytes / sizeof(struct ibv_sge) <= SV_LIMIT_SGE);
 }
 
-/* Whether a sender writes such a record here and now. */
+/* Whether a sender may write this record at this place. */
 static __attribute__((noinline)) bool
 sv_rx_is_legal(const struct sv_qp *qp, const struct sv_rec *rec,
                uint32_t offset)
@@ -327,8 +328,8 @@ sv_rx_is_legal(const struct sv_qp *qp, const struct sv_rec *rec,
                    ((rec->bytes > 0) && (rec->bytes < left));
 }
 
-/* Padding goes from somewhere to the end of the ring, or is the first record of
- * all, which sends to the large ring. */
+/* Padding extends to the end of the ring. The first record of all may be
+ * padding too, and then announces the large ring. */
 static bool sv_rx_is_padding(const struct sv_rx *rx,
                              const struct sv_rec *rec, uint32_t offset)
 {
@@ -351,8 +352,8 @@ static void sv_rx_limit_event(struct sv_qp *qp, struct sv_srq *srq)
     }
 }
 
-/* Datagrams are not announced by a sender's claim; take one of the RECVs that
- * no sender has claimed. */
+/* Claims a RECV for a datagram, since its sender has not: one that no other
+ * sender has claimed. */
 static bool sv_rx_claim(struct sv_qp *qp)
 {
     struct sv_shm_srq *shm;
@@ -373,8 +374,8 @@ static bool sv_rx_claim(struct sv_qp *qp)
     return true;
 }
 
-/* Takes a RECV; false: none, and whoever posts one will wake the service
- * thread. */
+/* Takes a RECV. False: there is none, and the next post of one wakes the
+ * service thread. */
 static bool sv_rx_take(struct sv_qp *qp)
 {
     struct sv_rq *rq = qp->recvs;
@@ -396,7 +397,7 @@ static bool sv_rx_take(struct sv_qp *qp)
     return true;
 }
 
-/* Puts bytes behind those that the RECV already has. */
+/* Appends bytes to those that the RECV already has. */
 static void sv_rx_place(struct sv_rx *rx, const uint8_t *from, uint32_t bytes)
 {
     const struct ibv_sge *sge;
@@ -417,7 +418,8 @@ static void sv_rx_place(struct sv_rx *rx, const uint8_t *from, uint32_t bytes)
     }
 }
 
-/* The 40 bytes before a datagram: a global route header, all of this host. */
+/* Writes the 40 bytes before a datagram: a global route header with our own GID
+ * on both sides. */
 static void sv_rx_place_grh(struct sv_qp *qp, const struct sv_rec *rec)
 {
     uint8_t grh[SV_GRH_BYTES] = {0};
@@ -477,7 +479,8 @@ static enum sv_rx_result sv_rx_begin(struct sv_qp *qp, const struct sv_rec *rec)
     return SV_RX_PART;
 }
 
-/* MESSAGE: it is in the RECV. PART: its fragments will follow. */
+/* SV_RX_MESSAGE: the message is in the RECV. SV_RX_PART: fragments will
+ * follow. */
 static enum sv_rx_result sv_rx_accept_offer(struct sv_qp *qp,
                                             const struct sv_rec *rec,
                                             const void *payload)
@@ -492,8 +495,8 @@ static enum sv_rx_result sv_rx_accept_offer(struct sv_qp *qp,
     case SV_FETCH_CORRUPT:
         return sv_rx_fatal(qp);
     default:
-        /* The RECV has been begun, and stays so until the QP is flushed. A
-         * sender that does wait for us made another offer than this. */
+        /* The RECV stays taken until the QP is flushed. If a sender waits for
+         * us, it made another offer than this. */
         atomic_store(&qp->shm->nak, SV_NAK_OPERATIONAL);
         qp->rx.pos = UINT64_MAX;
         sv_scan_stop(sv_cq(qp->base.recv_cq), qp);
@@ -550,8 +553,8 @@ static void sv_rx_wake_sender(struct sv_qp *qp)
     }
 }
 
-/* Tells the sender how far we are, if that is at least `step` bytes further
- * than it was told last. */
+/* Tells the sender our position, if it is at least `step` bytes further than
+ * what the sender was told last. */
 static inline void sv_rx_publish(struct sv_qp *qp, uint32_t step)
 {
     if (qp->rx.pos - qp->rx.published >= step) {
@@ -560,9 +563,9 @@ static inline void sv_rx_publish(struct sv_qp *qp, uint32_t step)
     }
 }
 
-/* The first record of a connection: which ring has its sender chosen? False:
- * none that there is. The large one is reserved already, if the sender is to be
- * believed. */
+/* The first record of a connection tells which ring the sender has chosen.
+ * False: neither of the two. A sender that chose the large ring should have
+ * reserved it; we make sure. */
 static bool sv_rx_learn_ring(struct sv_qp *qp, const struct sv_rec *rec)
 {
     uint32_t bytes = atomic_load(&qp->shm->ring_bytes);
@@ -596,9 +599,9 @@ void sv_rx_audit(struct sv_qp *qp)
     }
 }
 
-/* Where records have been found one after the other, more are there, and their
- * lines come over while this one is worked on. Where the receiver keeps up, the
- * sender has just asked for those lines itself. */
+/* Prefetches behind the current record. After a backlog more records are there,
+ * and their lines come over while this one is processed. Without a backlog the
+ * sender has just prefetched those lines itself. */
 static inline void sv_rx_fetch_ahead(struct sv_rx *rx)
 {
     if (++rx->streak > SV_BACKLOG) {
@@ -607,10 +610,11 @@ static inline void sv_rx_fetch_ahead(struct sv_rx *rx)
     }
 }
 
-/* A program that answered the last message will answer this one, and the line
- * of its answer has been polled by the other end since, who then has a copy of
- * it. Asked for now, it is ours alone when the answer is posted. Where nothing
- * was sent since, it would only be taken from the other end's polls. */
+/* Prefetches the line of the likely answer. A program that answered the last
+ * message will answer this one. The other end has polled that line since, and
+ * so has a copy of it. Prefetched now, the line is ours alone when the answer
+ * is posted. If nothing was sent since, the prefetch would only disturb the
+ * other end's polls. */
 static inline void sv_rx_fetch_answer(struct sv_qp *qp)
 {
     uint8_t *next = atomic_load_explicit(&qp->tx.next, memory_order_relaxed);

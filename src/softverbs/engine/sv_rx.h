@@ -9,28 +9,30 @@
 
 #include <stdbool.h>
 
-/* Records found one after the other from which on the receiver does: two whole
- * polls of most programs. With fewer it takes lines from a sender that is only
- * just ahead, and slows it down by a fifth (docs/bench.md). */
+/* Records in a row from which on the receiver prefetches: two whole polls of
+ * most programs. A shorter backlog means that the sender is only just ahead.
+ * Prefetching then takes lines from it and slows it down by a fifth
+ * (docs/bench.md). */
 #define SV_BACKLOG 32
 
-/* Receives up to `limit` messages and returns how many. notify: this is not
- * the program polling, so completions are worth an event. */
+/* Receives up to `limit` messages and returns how many. notify: the program is
+ * not polling, so completions raise events. */
 unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify);
-/* Whether what its sender says it has sent is there, and what it was told of us
- * still stands; if not, the QP dies. */
+/* Fails the QP if its ring lacks what the sender has published, or if our head
+ * was overwritten. */
 void sv_rx_audit(struct sv_qp *qp);
-/* Begins to take packets; cannot while a sender is stopped in the middle of an
- * old one. */
+/* Starts to take packets. sv_rx_can_open(): false while a sender is stopped in
+ * the middle of an old packet. */
 bool sv_rx_can_open(struct sv_qp *qp);
 void sv_rx_open(struct sv_qp *qp);
-/* Takes no more packets. What an RC QP has acknowledged is delivered first, if
- * wanted: not by a QP that is destroyed, whose RECVs may be in memory that is
- * free already. -1: a sender is stopped in the middle of a packet. */
+/* Stops taking packets. -1: a sender is stopped in the middle of a packet.
+ *
+ * deliver: first receive what an RC QP has acknowledged. A QP that is destroyed
+ * must not, because the memory of its RECVs may be free. */
 int sv_rx_close(struct sv_qp *qp, bool deliver);
 /* Completes all RECVs of the QP with FLUSH_ERR. */
 void sv_rx_flush(struct sv_qp *qp);
-/* Both of these if the send side said that they are due (rx_flush_due). */
+/* Closes and flushes if the send side has asked for it (rx_flush_due). */
 void sv_rx_flush_if_due(struct sv_qp *qp);
 
 #endif

@@ -2,20 +2,21 @@
 /*
  * Which QPs a poll of a CQ looks at.
  *
- * A CQ with few QPs looks at all of them, every time: a load of one line each.
- * Of many it looks only at the active ones, the first `num_active` of `scan`;
- * the others are not `polled`, and who sends to one of those rings a bell in
- * the head of the segment. So an empty poll costs the same for 4000 QPs as for
- * 16.
+ * A CQ with few QPs looks at all of them every time, which is a load of one
+ * line each. Of many QPs it looks only at the active ones, the first
+ * `num_active` of `scan`. The others are not `polled`: their senders ring a
+ * bell in the head of the segment. So an empty poll costs the same for 4000 QPs
+ * as for 16.
  *
  *     sender:  publish; (barrier) if (!polled) ring bell
- *     sweep:   polled = 0 for those not used since the last sweep; (barrier)
- *              who has something now is polled again, the others are let go
+ *     sweep:   polled = 0 for QPs not used since the last sweep; (barrier)
+ *              QPs that have a record now stay active, the others become idle
  *
  * The barrier is the heavy one, so senders to polled QPs pay nothing. A sweep
- * is due when about as much time was wasted on looking as the sweep will take.
+ * is due when looking at unused QPs has cost about as much as the sweep will.
  *
- * Bells belong to the process, not to a CQ: each CQ answers those of its own.
+ * Bells belong to the process, not to a CQ. Each CQ answers those of its own
+ * QPs.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_barrier.h"
@@ -29,10 +30,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to so many are looked at every time. */
+/* A CQ with up to this many QPs looks at all of them. */
 #define SV_SCAN_ALWAYS_MAX      16
 
-/* Looks until a sweep: a heavy barrier takes as long, 10 us. */
+/* Looks between two sweeps: they cost about 10 us, as a heavy barrier does. */
 #define SV_SCAN_SWEEP_COST    8192
 
 static const _Atomic uint64_t sv_no_tag;
@@ -67,13 +68,13 @@ static void sv_scan_add_bell(struct sv_cq *cq, struct sv_qp *qp)
 {
     const uint64_t bit = 1ull << (qp->index % 64);
 
-    /* Perhaps it rang for the entry's former QP. */
+    /* The bell may have rung for the entry's former QP. */
     atomic_fetch_and(&cq->node->head->bells[qp->index / 64], ~bit);
     cq->bells->members[qp->index / 64] |= bit;
     cq->bells->qps[qp->index]           = qp;
 }
 
-/* Room for one more. */
+/* Makes room for one more QP. */
 static int sv_scan_grow(struct sv_cq *cq)
 {
     struct sv_scan *scan;
@@ -152,7 +153,7 @@ void sv_scan_cleanup(struct sv_cq *cq)
 
 /* ---- bells ---- */
 
-/* One word of bells: those of our QPs are answered. */
+/* Answers the bells of our QPs in one word. */
 static void sv_scan_serve_bell_word(struct sv_cq *cq, unsigned word)
 {
     struct sv_shm_head *head = cq->node->head;
@@ -219,8 +220,9 @@ static void sv_scan_sweep(struct sv_cq *cq)
     }
 }
 
-/* Who writes by mistake to `polled`, or to the bells, makes us deaf to a QP. So
- * the idle are looked at as well, one each time that a sweep would be due. */
+/* Looks at some of the idle QPs. If a process overwrites `polled` or the bells
+ * by mistake, no bell rings for a QP. So one idle QP is checked each time that
+ * a sweep would be due. */
 static void sv_scan_check_idle(struct sv_cq *cq, unsigned count)
 {
     struct sv_scan *scan;

@@ -9,16 +9,16 @@
 
 struct sv_qp;
 
-/* A QP receives here from now on. 0 or -1: no memory. */
+/* Adds a QP that receives into this CQ. 0 or -1: no memory. */
 int sv_scan_add(struct sv_cq *cq, struct sv_qp *qp);
-/* The QP takes no packets; its line is not looked at. Needs rx_lock. */
+/* The QP takes no packets: the scan ignores its ring. Needs rx_lock. */
 void sv_scan_stop(struct sv_cq *cq, struct sv_qp *qp);
 void sv_scan_remove(struct sv_cq *cq, struct sv_qp *qp);
 void sv_scan_cleanup(struct sv_cq *cq);
-/* With many QPs, before each look at the active ones: takes up those whose
- * bells have rung, and lets go of the idle. Needs rx_lock. */
+/* Before each look at the active QPs, if there are many: activates those whose
+ * bells have rung, and sweeps now and then. Needs rx_lock. */
 void sv_scan_update(struct sv_cq *cq);
-/* Looks at all the idle, whatever their bells say. Needs rx_lock. */
+/* Looks at all idle QPs, whatever their bells say. Needs rx_lock. */
 void sv_scan_check_all_idle(struct sv_cq *cq);
 
 #endif

@@ -2,9 +2,10 @@
 /*
  * SEND over a connection.
  *
- * A message counts as acknowledged when it is in the receiver's ring, a RECV has
- * been claimed for it, and it fits all RECVs that the receiver ever posted. If it
- * does not fit all of them, it waits for the receiver's verdict.
+ * A message is acknowledged under three conditions: it is in the receiver's
+ * ring, a RECV has been claimed for it, and it fits every RECV that the
+ * receiver ever posted. If only the last is missing, the sender waits for the
+ * receiver's verdict.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_wire.h"
@@ -26,7 +27,8 @@ enum sv_sent {
     SV_SENT_OFFER
 };
 
-/* One record, without some of its flags. False: the ring is full. */
+/* Writes one record, without the flags in `but_flags`. False: the ring is
+ * full. */
 static inline __attribute__((always_inline)) bool
 sv_tx_fragment(struct sv_qp *qp, struct sv_swqe *wqe, uint32_t bytes,
                unsigned but_flags)
@@ -49,7 +51,7 @@ sv_tx_fragment(struct sv_qp *qp, struct sv_swqe *wqe, uint32_t bytes,
 static __attribute__((noinline)) enum sv_sent
 sv_tx_fragments(struct sv_qp *qp, struct sv_swqe *wqe, uint32_t max)
 {
-    /* of a message that was declined, the offer was the first record */
+    /* if the receiver declined, the offer was the first record */
     unsigned but_flags = (wqe->stage == SV_STAGE_DECLINED) ? SV_REC_FIRST : 0;
     uint32_t bytes;
 
@@ -67,7 +69,7 @@ sv_tx_fragments(struct sv_qp *qp, struct sv_swqe *wqe, uint32_t max)
     return SV_SENT_ALL;
 }
 
-/* Sends what is left of the message. */
+/* Sends the rest of the message. */
 static inline enum sv_sent sv_tx_message(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     struct sv_tx *tx = &qp->tx;
@@ -86,7 +88,7 @@ static inline enum sv_sent sv_tx_message(struct sv_qp *qp, struct sv_swqe *wqe)
 
 /* ---- SEND ---- */
 
-/* The receiver has skipped the offer: nothing is in the RECV. */
+/* The receiver has skipped the offer, and the RECV is still empty. */
 static int sv_tx_push_declined(struct sv_tx *tx, struct sv_swqe *wqe)
 {
     tx->declined = true;
@@ -94,7 +96,7 @@ static int sv_tx_push_declined(struct sv_tx *tx, struct sv_swqe *wqe)
     return sv_tx_wait(tx, SV_WAIT_RING);
 }
 
-/* The memory behind it was deregistered: nobody can fetch it. */
+/* Whether the offered memory was deregistered: nobody can fetch it. */
 static bool sv_tx_offer_is_void(const struct sv_qp *qp,
                                 const struct sv_swqe *wqe)
 {
@@ -102,7 +104,8 @@ static bool sv_tx_offer_is_void(const struct sv_qp *qp,
            !sv_sge_is_registered(qp->node, wqe->sge, wqe->num_sge);
 }
 
-/* In the ring, but perhaps too long for its RECV, or still to be fetched. */
+/* The message is in the ring, but may be too long for its RECV, or is still to
+ * be fetched. */
 static int sv_tx_verdict(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     struct sv_tx *tx = &qp->tx;
@@ -140,8 +143,8 @@ static int sv_tx_verdict(struct sv_qp *qp, struct sv_swqe *wqe)
     return sv_tx_wait(tx, SV_WAIT_VERDICT);
 }
 
-/* The ring is full. A receiver that sleeps until a message is complete has to
- * be told, once for each time that the ring filled up. */
+/* The ring is full. A receiver that sleeps until a message is complete must be
+ * woken, once each time that the ring fills up. */
 static void sv_tx_wake_receiver(struct sv_tx *tx)
 {
     if ((tx->receiver_woken_at != tx->tail) &&

@@ -12,10 +12,11 @@
 
 struct sv_rec;
 
-/* Sends a WR if it is one record and nothing is in its way; false: nothing was
- * done. */
+/* Sends a WR at once if it fits into one record and nothing prevents it. False:
+ * nothing was done. */
 bool sv_tx_short(struct sv_qp *qp, const struct ibv_send_wr *wr);
-/* Receives a short message the short way; false: nothing was done. */
+/* Receives a message of one record into a RECV of one piece. False: nothing was
+ * done. */
 bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec,
                  const void *payload);
 void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Receiving messages of one record: from the ring into the RECV and into the
- * program's completion, without copies of either. engine/sv_short_tx.c says when.
+ * program's completion, without intermediate copies. engine/sv_short_tx.c says
+ * when.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_limits.h"
@@ -46,13 +47,13 @@ void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
     }
 }
 
-/* The oldest RECV if the message goes into it the short way, or NULL. */
+/* The oldest RECV if the short path can fill it, or NULL. */
 static inline const struct sv_rwqe *
 sv_short_recv(const struct sv_qp *qp, const struct sv_rec *rec)
 {
     const struct sv_rwqe *wqe;
 
-    /* An empty one may have a RECV without memory. */
+    /* The RECV of an empty message may have no memory. */
     if (((rec->flags & (SV_REC_FIRST | SV_REC_LAST | SV_REC_WRITE |
                         SV_REC_OFFER)) != (SV_REC_FIRST | SV_REC_LAST)) ||
         qp->tx.special || (rec->bytes == 0)) {
@@ -77,7 +78,7 @@ bool sv_rx_short(struct sv_qp *qp, const struct sv_rec *rec,
     struct ibv_sge to;
 
     sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
-    /* What is in the batch came before. */
+    /* Completions in the batch come first. */
     if ((cq->direct_room == 0) || (cq->num_batch != 0)) {
         return false;
     }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of one record, the usual case: a SEND that fits, over a connection
- * on which nothing waits, into a RECV of one piece. Latency is made of these
- * few instructions and of one cache line that moves, so the message goes from
- * the program's WR into the ring without an entry of the send queue in between,
- * and from the ring into the RECV and the program's completion without copies
- * of either.
+ * Messages of one record, the usual case: a SEND over a connection on which
+ * nothing waits, into a RECV of one piece.
  *
- * Nothing is decided here otherwise than in sv_tx.c, sv_rc.c and sv_rx.c:
- * whatever is not as usual is left to them before anything has been done. What
- * turns out only when the message is in the ring (the receiver has closed, or
- * has to say whether it fits) goes on from a queue entry in the state in which
- * they would have left it.
+ * Latency is these few instructions and one cache line that moves. So the
+ * message goes from the program's WR into the ring without an entry of the send
+ * queue in between. On the other side it goes from the ring into the RECV, and
+ * its completion into the program's array.
+ *
+ * Nothing is decided differently here than in sv_tx.c, sv_send.c and sv_rx.c.
+ * Whatever is unusual is left to them before anything has been done. Two things
+ * turn out only when the message is in the ring: the receiver has closed, or
+ * has to say whether the message fits. Then a queue entry is made, in the state
+ * in which they would have left it.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_wire.h"
@@ -23,7 +24,7 @@
 #include "softverbs/objects/sv_mr.h"
 #include "softverbs/objects/sv_qp.h"
 
-/* Pieces of a message: a header, and what a program has behind it. */
+/* Most pieces of a short message: a header, and some of the program's. */
 #define SV_SHORT_SGE    4
 
 static inline bool sv_short_may_send(const struct sv_qp *qp,
@@ -42,8 +43,8 @@ static inline bool sv_short_may_send(const struct sv_qp *qp,
             tx->depth);
 }
 
-/* How many bytes are to be sent, or -1: not from here. *pieces_p are their real
- * addresses; `real` is room for SV_SHORT_SGE such. */
+/* Returns the bytes to send, or -1: not by this path. *pieces_p receives their
+ * real addresses; `real` has room for SV_SHORT_SGE. */
 static inline int64_t sv_short_pieces(struct sv_qp *qp,
                                       const struct ibv_send_wr *wr,
                                       const struct ibv_sge **pieces_p,
@@ -94,7 +95,7 @@ static inline void sv_short_publish(struct sv_qp *qp, struct sv_rec *rec,
     sv_tx_fetch_ahead(tx, sv_rec_span(total));
 }
 
-/* It is in the ring, and yet not acknowledged. */
+/* The message is in the ring but not acknowledged. */
 static __attribute__((noinline)) void
 sv_short_await(struct sv_qp *qp, const struct ibv_send_wr *wr, uint32_t total,
                bool closed)

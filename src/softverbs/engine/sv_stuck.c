@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stuck list: QPs whose send queue waits for room, for a RECV or for an answer,
- * and those that owe their RECVs a flush.
+ * The stuck list: QPs whose send queue waits for room, for a RECV or for an
+ * answer, and QPs whose RECVs must be flushed.
  *
- * Every ibv_poll_cq() of the process runs the list. The service thread does so for
- * programs that sleep.
+ * Every ibv_poll_cq() of the process runs the list. The service thread runs it
+ * for programs that sleep.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/engine/sv_qp_error.h"
@@ -18,7 +18,8 @@
 #include "softverbs/objects/sv_cq.h"
 #include "softverbs/objects/sv_qp.h"
 
-/* A QP could not finish its queue, or owes its RECVs a flush. Needs tx.lock. */
+/* Adds a QP whose queue is not finished, or whose RECVs must be flushed. Needs
+ * tx.lock. */
 void sv_stuck_add(struct sv_qp *qp)
 {
     struct sv_node *node = qp->node;
@@ -64,10 +65,10 @@ void sv_stuck_remove(struct sv_qp *qp)
     sv_spin_unlock(&node->stuck_lock);
 }
 
-/* The receiver has to do something first. If nobody polls over there, its
- * service thread has to; that is so if our stream has not moved since the
- * service thread's last visit. If nobody polls here either, let the receiver
- * ring when it is done. */
+/* Asks the receiver to act. If our stream has not moved since the service
+ * thread's last visit, nobody polls over there, and its service thread must
+ * receive. If nobody polls here either, the receiver rings our doorbell when it
+ * has made room. */
 static void sv_tx_request_poll(struct sv_tx *tx, enum sv_pusher pusher)
 {
     if ((tx->wait != SV_WAIT_RING) && (tx->wait != SV_WAIT_VERDICT)) {
@@ -78,7 +79,7 @@ static void sv_tx_request_poll(struct sv_tx *tx, enum sv_pusher pusher)
         atomic_store(&tx->rem->waiting, 1);
     }
     if ((pusher == SV_PUSHER_SERVICE) || (tx->poll_requested_at == tx->tail)) {
-        /* Perhaps it does not see what we sent. */
+        /* The receiver may not see what we sent: let it check. */
         if (sv_tx_enter(tx)) {
             atomic_store(&tx->rem->awaits, tx->tail);
             atomic_store(&tx->peer->head->audit, 1);
@@ -127,7 +128,8 @@ void sv_stuck_run(struct sv_node *node, enum sv_pusher pusher)
     struct sv_qp **pp;
 
     if (pusher == SV_PUSHER_POLLER) {
-        /* Threads that poll at the same time may lose a count: no harm. */
+        /* Threads that poll at the same time may lose a count, which does no
+         * harm. */
         atomic_store_explicit(&node->pushes,
                               atomic_load_explicit(&node->pushes,
                                                    memory_order_relaxed) + 1,

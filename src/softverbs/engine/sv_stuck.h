@@ -9,7 +9,7 @@
 
 struct sv_node;
 
-/* Puts a QP with work left on the stuck list. Needs tx.lock. */
+/* Adds a QP whose queue is not finished. Needs tx.lock. */
 void sv_stuck_add(struct sv_qp *qp);
 
 enum sv_pusher {
@@ -18,8 +18,8 @@ enum sv_pusher {
     SV_PUSHER_WATCH    /* the service thread, for those that cannot go on */
 };
 
-/* Tries every QP on the stuck list. The service thread also asks receivers for
- * room. */
+/* Runs the queue of every QP on the list. The service thread also asks
+ * receivers to make room. */
 void sv_stuck_run(struct sv_node *node, enum sv_pusher pusher);
 void sv_stuck_remove(struct sv_qp *qp);
 

@@ -64,7 +64,7 @@ static enum ibv_wc_opcode sv_wc_opcode(uint32_t wr_opcode)
     }
 }
 
-/* A completion was lost: the QP can no longer be trusted by its owner. */
+/* A completion was lost, so the QP fails. */
 static void sv_tx_overrun(struct sv_qp *qp)
 {
     if (!atomic_exchange(&qp->cq_lost, true)) {
@@ -113,8 +113,8 @@ void sv_tx_flush(struct sv_qp *qp)
     }
 }
 
-/* A datagram QP stops sending (SQE); a connected one stops altogether, and so
- * does one that is flushed because a plan of faults wants it to die. */
+/* A datagram QP stops sending (SQE). A connected QP fails altogether, and so
+ * does a QP that a plan of faults kills. */
 static void sv_tx_fail(struct sv_qp *qp, const struct sv_swqe *wqe,
                        enum ibv_wc_status status)
 {
@@ -135,7 +135,7 @@ static bool sv_swqe_is_begun(const struct sv_swqe *wqe)
     return (wqe->stage != SV_STAGE_NEW) || (wqe->sent > 0);
 }
 
-/* Whether the state lets the oldest WR be worked on: SQD finishes what is
+/* Whether the QP's state allows work on the oldest WR. SQD finishes what has
  * begun and begins nothing. */
 static bool sv_tx_may_run(struct sv_qp *qp)
 {

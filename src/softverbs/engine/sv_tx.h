@@ -9,17 +9,17 @@
 
 #include <infiniband/verbs.h>
 
-/* Executes what is in the send queue as far as it goes. Needs tx.lock. */
+/* Executes the send queue as far as it goes without waiting. Needs tx.lock. */
 void sv_tx_run(struct sv_qp *qp);
 /* Completes everything in the send queue with FLUSH_ERR. Needs tx.lock. */
 void sv_tx_flush(struct sv_qp *qp);
-/* In SQD: raises the event that was asked for once nothing is under way. Needs
- * tx.lock. */
+/* In SQD: posts the event that the program asked for, once nothing is under
+ * way. Needs tx.lock. */
 void sv_tx_drained(struct sv_qp *qp);
-/* Lets go of the peers. Needs tx.lock. */
+/* Releases the peers. Needs tx.lock. */
 void sv_tx_disconnect(struct sv_qp *qp);
-/* The oldest WR is over. Good ones are reported if they asked for it, bad ones
- * always. */
+/* Retires the oldest WR. A failed WR always completes; a successful one
+ * completes if the program asked for it. */
 void sv_tx_retire(struct sv_qp *qp, const struct sv_swqe *wqe,
                   enum ibv_wc_status status);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams. All senders to one QP share its ring under a lock that lies in the
- * receiver's segment. Nobody acknowledges: success means "sent", as on any
- * network, and what has no taker is lost without a word.
+ * Datagrams.
+ *
+ * All senders to one QP share its ring, under a lock in the receiver's segment.
+ * There are no acknowledgements: success means "sent", as on any network. A
+ * datagram without a receiver is silently lost.
  */
 #include "softverbs/base/sv_assert.h"
 #include "softverbs/base/sv_limits.h"
@@ -19,15 +21,15 @@
 
 #include <errno.h>
 
-/* A datagram waits this long for room in a ring that is not emptied. Dropping
- * at once would be legal, and ruin every protocol above. */
+/* How long a datagram waits for room. Dropping it at once would be legal, and
+ * would ruin every protocol above. */
 #define SV_ROOM_WAIT_NS    20000000u
 
-/* A receiver that waits for a processor, as far as one can see, cannot look: it
- * is waited for so many times as long. It may be one that computes. */
+/* How often that wait is repeated if the receiver's process is runnable. It
+ * waits for a CPU, or computes, and so cannot poll. */
 #define SV_ROOM_WAITS      50u
 
-/* The segment behind a QP number; a few are kept at hand. */
+/* Returns the peer behind a QP number; keeps a few of them. */
 static struct sv_peer *sv_tx_ud_peer(struct sv_qp *qp, uint32_t qpn)
 {
     uint32_t slot         = sv_qpn_slot(qpn);
@@ -44,7 +46,7 @@ static struct sv_peer *sv_tx_ud_peer(struct sv_qp *qp, uint32_t qpn)
     return ((*kept != NULL) && sv_peer_answers(*kept)) ? *kept : NULL;
 }
 
-/* The entry that takes this datagram, or NULL: it is lost. */
+/* The entry that takes this datagram, or NULL: the datagram is lost. */
 static struct sv_shm_qp *sv_tx_ud_target(struct sv_peer *peer,
                                          const struct sv_swqe *wqe)
 {
@@ -64,13 +66,14 @@ static struct sv_shm_qp *sv_tx_ud_target(struct sv_peer *peer,
     return rem;
 }
 
-/* Whether there can be such a ring: whole lines, and not fuller than full. */
+/* Whether the ring's positions are possible: whole lines, and no more than
+ * full. */
 static bool sv_tx_ud_ring_is_valid(uint64_t head, uint64_t tail)
 {
     return (tail % SV_LINE == 0) && (tail - head <= SV_RING_BYTES);
 }
 
-/* Under the lock of the ring: position for a record, or NULL: no room. */
+/* Returns room for a record, or NULL. Needs the lock of the ring. */
 static struct sv_rec *sv_tx_ud_room(struct sv_shm_qp *rem, uint8_t *ring,
                                     uint32_t span, uint64_t head, uint64_t tail,
                                     uint64_t *tail_p)
@@ -96,7 +99,7 @@ static struct sv_rec *sv_tx_ud_room(struct sv_shm_qp *rem, uint8_t *ring,
     return (struct sv_rec*)ring;
 }
 
-/* 0: sent or lost; SV_AGAIN: no room. */
+/* 0: sent or lost. SV_AGAIN: no room. */
 static int sv_tx_ud_locked(struct sv_qp *qp, struct sv_swqe *wqe,
                            struct sv_peer *peer, struct sv_shm_qp *rem)
 {
@@ -137,7 +140,7 @@ static bool sv_tx_ud_is_runnable(const struct sv_peer *peer)
            (state == 'R');
 }
 
-/* No room: wait for it, but only once as long as nothing moves. */
+/* The ring is full. Waits, but only once as long as its head does not move. */
 static int sv_tx_ud_full(struct sv_tx *tx, const struct sv_peer *peer,
                          struct sv_shm_qp *rem)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Entries of the send queue, and the records that they become.
+ * Entries of the send queue, and how they become records.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_limits.h"
@@ -22,7 +22,8 @@ int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access)
 
     sv_assert_held(&qp->tx.lock);
     if (wqe->resolved) {
-        /* inline, or it had to wait, and its memory may be gone */
+        /* inline data are safe; memory that had to wait may be deregistered by
+         * now */
         return ((wqe->flags & IBV_SEND_INLINE) ||
                 sv_sge_is_registered(qp->node, wqe->sge, wqe->num_sge)) ?
                        0 : IBV_WC_LOC_PROT_ERR;
@@ -42,7 +43,7 @@ int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access)
     return 0;
 }
 
-/* Copies `bytes` of the message from `sent` on. */
+/* Copies `bytes` of the message, starting at `sent`. */
 static void sv_tx_gather(const struct sv_swqe *wqe, uint8_t *to, uint32_t bytes)
 {
     uint32_t skip = wqe->sent;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Entries of the send queue: made of a WR, and what of them goes into a record.
+ * Entries of the send queue: how they are made of WRs and become records.
  *
  * All functions need tx.lock.
  */
@@ -58,7 +58,7 @@ static inline void sv_send_copy_target(struct sv_qp *qp, struct sv_swqe *wqe,
     if (qp->base.qp_type == IBV_QPT_UD) {
         ah             = (const struct sv_ah*)wr->wr.ud.ah;
         wqe->ud.qpn    = wr->wr.ud.remote_qpn;
-        /* With the top bit set, the sender's own Q_Key is meant. */
+        /* The top bit selects the sender's own Q_Key. */
         wqe->ud.qkey   = (wr->wr.ud.remote_qkey >> 31) ?
                                  atomic_load(&qp->shm->qkey) :
                                  wr->wr.ud.remote_qkey;
@@ -111,11 +111,12 @@ sv_send_copy(struct sv_qp *qp, const struct ibv_send_wr *wr)
     }
 }
 
-/* A queue entry for a WR that was checked. */
+/* Makes a queue entry of a checked WR. */
 struct sv_swqe *sv_send_queue(struct sv_qp *qp, const struct ibv_send_wr *wr);
 /* Checks local keys, once per WR; inline data have none. 0 or a status. */
 int sv_tx_resolve(struct sv_qp *qp, struct sv_swqe *wqe, int access);
-/* Everything of a record but its tag: `bytes` of the message from `sent` on. */
+/* Fills a record, except its tag, with `bytes` of the message from `sent`
+ * on. */
 void sv_tx_fill_record(struct sv_qp *qp, struct sv_rec *rec,
                        const struct sv_swqe *wqe, uint32_t bytes);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Letting others run when a poll has found nothing.
+ * Letting others run after empty polls.
  *
- * The peer may need this very CPU to send what the poll looks for. But a caller
- * may poll under a lock of its own, as UCP does, and another thread of the
- * program may wait for that lock. If it waits by spinning, it takes the CPU
- * that is offered, for as long as the kernel lets it, and gets nowhere; and if
- * the CPU is offered only here, with the lock held, it never gets the lock.
+ * The peer may need this very CPU to send what the poll looks for. But the
+ * caller may poll under a lock of its own, as UCP does, and another thread of
+ * the program may wait for that lock. If that thread spins, it uses up the CPU
+ * that is offered and gets nowhere. If the CPU is offered only here, with the
+ * lock held, that thread never gets the lock.
  *
- * A device cannot see that lock. It sees what such a thread does: offers that
- * take long, and processor time that the rest of the process spends meanwhile.
- * Then no offer is made for a while, and the kernel takes the CPU away wherever
- * the poller happens to be, also between its polls.
+ * The device cannot see the lock. It sees the effect: an offer takes long, and
+ * the rest of the process spends CPU time meanwhile. Then the CQ makes no offer
+ * for a while. The kernel preempts the poller anywhere instead, also between
+ * two polls.
  *
  *     calm    --- an offer took long --------------------> watched
  *     watched --- the next did not take long ------------> calm
@@ -24,11 +24,11 @@
 #include <sched.h>
 #include <time.h>
 
-/* An offer that finds only pollers comes back within some microseconds; who
- * computes, or spins on a lock, uses up its slice, which is 0.7 ms and more. */
+/* An offer among pollers returns within some microseconds. A thread that
+ * computes, or spins on a lock, uses up its slice of at least 0.7 ms. */
 #define SV_YIELD_LONG_NS     200000
 
-/* The two long offers that it takes to notice are 5 percent of this. */
+/* Noticing takes two long offers, which are 5 percent of this time. */
 #define SV_YIELD_PAUSE_NS    100000000u
 
 static uint64_t sv_clock_ns(clockid_t clock)
@@ -39,8 +39,8 @@ static uint64_t sv_clock_ns(clockid_t clock)
     return (uint64_t)ts.tv_sec * 1000000000u + ts.tv_nsec;
 }
 
-/* Processor time of the program's other threads so far. The service thread is
- * none of the program's: it works for a poller that does not get to it. */
+/* CPU time of the program's other threads so far. The service thread does not
+ * count: it works for pollers that do not get to it. */
 static int64_t sv_other_threads_ns(const struct sv_node *node)
 {
     uint64_t mine = sv_clock_ns(CLOCK_THREAD_CPUTIME_ID) +
@@ -70,8 +70,8 @@ static void sv_yield_watched(struct sv_cq *cq, uint64_t now)
     }
 }
 
-/* Threads that poll one CQ at the same time judge it together: what one has
- * learned too late costs the other an offer more or less. */
+/* Threads that poll one CQ share this state. A thread that reads it too late
+ * makes one offer more or less. */
 void sv_yield(struct sv_cq *cq)
 {
     struct sv_yield *yield = &cq->yield;

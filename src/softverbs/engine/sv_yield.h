@@ -7,7 +7,7 @@
 
 #include "softverbs/objects/sv_cq.h"
 
-/* Offers the CPU, unless another thread of the program takes it in vain. */
+/* Offers the CPU, unless a spinning thread of the program would waste it. */
 void sv_yield(struct sv_cq *cq);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * The node: this process on the fabric.
  *
- * Contexts, made by ibv_open_device(), share the node. The first makes it and the
- * last takes it down (verbs/sv_startup.c). It has the process's shared segment, its
- * service thread, and the segments of the peers that it talks to.
+ * Contexts, made by ibv_open_device(), share the node. The first makes it and
+ * the last takes it down (verbs/sv_startup.c). It has the process's shared
+ * segment, its service thread, and the segments of the peers that it talks to.
  *
  * Locks of the whole device, outermost first:
  *
@@ -19,8 +19,8 @@
  *     sv_node.lock            own tables, peers, channels
  *     sv_async.lock           asynchronous events
  *
- * Between processes there is one lock, for senders of datagrams and for atomics.
- * It names its holder, and is taken over from the dead.
+ * Between processes there is one lock, for senders of datagrams and for
+ * atomics. It names its holder, and is taken over from the dead.
  */
 #ifndef SV_NODE_H
 #define SV_NODE_H
@@ -56,7 +56,7 @@ struct sv_region {
 struct sv_node {
     char                    path[SV_PATH_BYTES];
     uint32_t                slot;
-    uint32_t                lock_id;   /* who we are in cross-process locks */
+    uint32_t                lock_id;   /* our id in locks between processes */
     struct sv_peer         *self;
     struct sv_shm_head     *head;
     unsigned                refs;      /* contexts, under the list's mutex */

@@ -111,7 +111,8 @@ void sv_port_reset(void)
 void sv_port_gid(union ibv_gid *gid_p)
 {
     gid_p->global.subnet_prefix = htobe64(atomic_load(&sv_prefix));
-    gid_p->global.interface_id  = htobe64(SV_GUID + atomic_load(&sv_gid_changes));
+    gid_p->global.interface_id  = htobe64(SV_GUID +
+                                          atomic_load(&sv_gid_changes));
 }
 
 bool sv_address_is_local(const struct ibv_ah_attr *to)

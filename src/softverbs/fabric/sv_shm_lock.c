@@ -28,7 +28,7 @@ static bool sv_lock_id_lives(struct sv_node *node, uint32_t lock_id)
 
     peer = sv_peer_get(node, lock_id >> 20);
     if (peer == NULL) {
-        return errno != ENOENT; /* who cannot look takes nothing away */
+        return errno != ENOENT; /* cannot look: do not take over */
     }
 
     lives = sv_peer_alive(peer) && (peer->lock_id == lock_id);

@@ -2,11 +2,13 @@
 /*
  * Requests to running processes, for the command `daqiri faults`: both ends.
  *
- * Whoever asks writes the request into the process's segment, counts
- * control_asked up and rings; the process's service thread answers there and
- * sets control_answered. A lock on the segment's file lets one ask at a time. A
- * request is "set" and a plan, "clear" or "show", an answer "ok" or "no" and
- * text, each with a line's end between.
+ * The asking process writes a request into the segment of the other, increments
+ * control_asked and rings the doorbell. The service thread there writes an
+ * answer and sets control_answered. A lock on the segment's file lets one
+ * process ask at a time.
+ *
+ * A request is "set" and a plan, "clear", or "show". An answer is "ok" or "no"
+ * and text. Line ends separate the parts.
  */
 #include "softverbs/base/sv_process.h"
 #include "softverbs/base/sv_util.h"
@@ -27,16 +29,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* How long a process may take to answer: it may have to wait for a CPU. */
+/* How long to wait for an answer: the process may have to wait for a CPU. */
 #define SV_ANSWER_NS      5000000000ull
 
-/* Asks a process, or, as process 0, whether the request is a plan. The command
- * declares both of these as they are here, and finds them with dlsym(). 0, or
- * -1: either way what there is to say is in `reply`. */
+/* Sends a request to a process. Process 0: checks here whether the request is a
+ * valid plan. 0 or -1; `reply` receives the text in both cases. The command
+ * repeats these two declarations and finds the functions with dlsym(). */
 SV_EXPORT int softverbs_control(int pid, const char *request, char *reply,
                                 size_t size);
-/* Process numbers of this user's processes that have the device open: how many
- * there are, `pids` having room for `max`. */
+/* Stores up to `max` process numbers of this user's processes that have the
+ * device open. Returns how many there are. */
 SV_EXPORT int softverbs_processes(int *pids, int max);
 
 static struct sv_shm_control *sv_control_area(uint8_t *base)
@@ -76,7 +78,8 @@ void sv_control_answer(struct sv_node *node)
         return;
     }
 
-    /* A copy: whoever asked may have given up, and the next one be writing. */
+    /* A copy, because the asking process may have given up, and the next one
+     * may be writing. */
     area    = sv_control_area(node->self->base);
     request = calloc(1, SV_CONTROL_BYTES + 1);
     if (request == NULL) {
@@ -95,7 +98,7 @@ void sv_control_answer(struct sv_node *node)
 
 /* ---- the process that asks ---- */
 
-/* The segment in this slot if it is a living process's; descriptor or -1. */
+/* Opens the segment in this slot if its process lives. Descriptor or -1. */
 static int sv_control_open(uint32_t slot, struct sv_shm_head *head)
 {
     char path[SV_PATH_BYTES];
@@ -219,7 +222,7 @@ static int sv_control_locked(int fd, const char *request, char *reply,
     return ret;
 }
 
-/* Whether a process would take this plan: it is read here. */
+/* Checks here whether a process would take this plan. */
 static int sv_control_check(const char *text, char *reply, size_t size)
 {
     struct sv_plan *plan = malloc(sizeof(*plan));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The plan in force: who has it, what it decides. What a decision does to a QP
- * is in sv_fault_qp.c, and to the process in sv_fault_tick.c.
+ * The plan in force: which QPs have it, what it decides. What a decision does
+ * to a QP is in sv_fault_qp.c, and to the process in sv_fault_tick.c.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_util.h"
@@ -28,12 +28,13 @@ static uint32_t sv_fault_process;
 
 static _Atomic uint32_t sv_fault_qp_numbers[2]; /* RC, UD */
 
-/* What a QP has that cannot be without a plan yet. */
+/* Assigned to a QP that has no plan any more but must stay with the fault
+ * code. */
 static struct sv_faults sv_no_faults = {.refs = 1};
 
 /* ---- deciding ---- */
 
-/* Counts one more; false: the rule has fired as often as it may. */
+/* Counts one more. False: the rule has fired as often as it may. */
 static bool sv_fault_reserve(struct sv_faults *faults, unsigned rule)
 {
     uint64_t limit = faults->plan.rules[rule].value[SV_KEY_TIMES];
@@ -60,7 +61,7 @@ bool sv_fault_decide(struct sv_faults *faults, unsigned rule, uint64_t object,
     return true;
 }
 
-/* Under sv_fault_mutex: which rule, if any, is about this call. */
+/* The errno that the plan wants for this call, or 0. Under sv_fault_mutex. */
 static int sv_fault_verb_locked(struct sv_faults *faults, enum sv_verb verb)
 {
     char where[64];
@@ -111,7 +112,7 @@ void sv_fault_unlock(void)
     pthread_mutex_unlock(&sv_fault_mutex);
 }
 
-/* ---- who has the plan ---- */
+/* ---- the QPs of a plan ---- */
 
 static void sv_faults_put(struct sv_faults *faults)
 {
@@ -142,8 +143,8 @@ static struct sv_fault_qp *sv_fault_qp_new(struct sv_faults *faults)
     return f;
 }
 
-/* Whether the QP must stay with the code that deals with faults: its oldest WR
- * was carried out, and must not be again. Needs tx.lock. */
+/* Whether the QP must stay with the fault code: its oldest WR was executed, and
+ * must not be executed again. Needs tx.lock. */
 static bool sv_fault_must_stay(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
@@ -152,8 +153,8 @@ static bool sv_fault_must_stay(struct sv_qp *qp)
            (sv_tx_wqe(tx, tx->done)->stage == SV_STAGE_SILENT);
 }
 
-/* Messages that may fail in their RECVs are not acknowledged before: to their
- * senders no RECV is long enough. */
+/* Hides the length of RECVs from senders if the plan may fail messages in their
+ * RECVs. So senders wait for the verdict. */
 static void sv_fault_hide_recv_length(struct sv_qp *qp,
                                       const struct sv_faults *faults)
 {
@@ -173,8 +174,8 @@ static void sv_fault_hide_recv_length(struct sv_qp *qp,
     }
 }
 
-/* Gives a QP the plan, or, if that is NULL, takes away what it has. A datagram
- * that is held back is lost. Needs sv_fault_mutex. */
+/* Assigns a plan to a QP, or removes it if `faults` is NULL. A datagram that is
+ * held back is lost. Needs sv_fault_mutex. */
 static void sv_fault_assign(struct sv_qp *qp, struct sv_faults *faults)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
@@ -318,8 +319,8 @@ static void sv_show_plan(const struct sv_faults *faults, char *text,
     }
 }
 
-/* What qp= may name, in the order of the numbers, as far as there is room.
- * Needs sv_fault_mutex. */
+/* Lists the QPs that qp= may name, in the order of their numbers, as far as
+ * there is room. Needs sv_fault_mutex. */
 static void sv_show_qps(struct sv_node *node, char *text, size_t size)
 {
     static const char *const states[] = {"RESET", "INIT", "RTR", "RTS",

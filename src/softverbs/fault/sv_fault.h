@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Faults on purpose, which fill the hooks of the device (objects/sv_hooks.h).
+ * Faults on purpose: they fill the hooks of the device (objects/sv_hooks.h).
  *
- * Without a plan a QP's `faults` is NULL. With one, each QP has its own counters,
- * so that the decisions for a QP depend on its own history alone.
+ * Without a plan a QP's `faults` is NULL. With a plan each QP has its own
+ * counters, so that the decisions for a QP depend on its own history alone.
  *
  * One plan is in force in a process. It comes from the environment when the
  * device is first opened, or from the command `daqiri faults` while the program
- * runs (sv_control.c), and is shared, counted, by the QPs: a plan that was
- * replaced goes when the last of them has let go of it.
+ * runs (sv_control.c). The QPs share it and count references: the last QP that
+ * releases a replaced plan frees it.
  *
- * Locks: sv_fault_mutex is outside of sv_node.objects_lock; it is never taken
- * with a lock of a QP or CQ held. What a fault does there takes leaves only:
- * the log's lock, the list of contexts, async.
+ * Locks: take sv_fault_mutex before sv_node.objects_lock, and never with a lock
+ * of a QP or CQ held. A fault that is injected under such locks takes only the
+ * innermost ones: the log's lock, the list of contexts, async.
  */
 #ifndef SV_FAULT_H
 #define SV_FAULT_H
@@ -56,8 +56,8 @@ struct sv_decision {
     uint64_t delay_until; /* 0: not delayed */
 };
 
-/* A QP's part. Under tx.lock, but what is of receiving under rx_lock; both
- * locks to exchange it. */
+/* A QP's part. tx.lock guards it; rx_lock guards what belongs to receiving.
+ * Exchanging it takes both locks. */
 struct sv_fault_qp {
     struct sv_faults  *faults;
     struct sv_decision decision;
@@ -92,7 +92,7 @@ int sv_fault_receive(struct sv_qp *qp);
 
 /* ---- between sv_fault*.c ---- */
 
-/* For whom a rule decides; part of the random draw and of the log. */
+/* The object of a decision: part of the random draw and of the log. */
 uint64_t sv_fault_object(const struct sv_qp *qp);
 enum sv_qp_class sv_fault_class(const struct sv_qp *qp);
 
@@ -100,14 +100,15 @@ enum sv_qp_class sv_fault_class(const struct sv_qp *qp);
 bool sv_fault_decide(struct sv_faults *faults, unsigned rule, uint64_t object,
                      uint64_t n, const char *where);
 
-/* "qp=rc.0"; `text` has 32 bytes. */
+/* Writes "qp=rc.0"; `text` has 32 bytes. */
 void sv_fault_where(const struct sv_qp *qp, char *text);
 
-/* The plan in force, or NULL, with sv_fault_mutex. */
+/* Takes sv_fault_mutex and returns the plan in force, or NULL; releases the
+ * mutex. */
 struct sv_faults *sv_fault_lock(void);
 void sv_fault_unlock(void);
 
-/* A plan that is not in force yet; NULL and a sentence in `why`. */
+/* Makes a plan that is not in force yet. NULL and a sentence in `why`. */
 struct sv_faults *sv_faults_new(const char *text, uint32_t process, char *why);
 
 /* The environment. */
@@ -125,40 +126,41 @@ void sv_fault_log_plan(const struct sv_faults *faults);
 uint32_t sv_fault_log_index(void);
 void sv_fault_log_orphan(void);
 
-/* All QPs in the order of their numbers, which is the same in the next run; to
- * be freed. Needs objects_lock. */
+/* All QPs in the order of their numbers, which is the same in the next run. The
+ * caller frees the array. Needs objects_lock. */
 struct sv_qp **sv_fault_sorted_qps(struct sv_node *node, unsigned *count_p);
 
-/* Faults that need no WR. Any locks of the QP may be held. */
+/* Faults that need no WR. The caller may hold any locks of the QP. */
 void sv_fault_link_down(struct sv_node *node, uint64_t ns);
 void sv_fault_link_up(struct sv_node *node);
-/* For a new node, whose link is up. */
+/* Resets the link for a new node, whose link is up. */
 void sv_fault_link_reset(void);
 void sv_fault_gid_change(void);
 void sv_fault_gid_move(void);
 void sv_fault_tick_orphan(void);
 
-/* What a rule of the kind that changes state does to a QP and its objects, but
- * for killing it here, which needs what the caller has locked: true if that is
- * still to be done. Needs tx.lock. */
+/* Injects a rule that changes the state of a QP or its objects. Killing the QP
+ * here depends on the caller's locks, so it is left to the caller: true asks
+ * for that. Needs tx.lock. */
 bool sv_fault_inject(struct sv_qp *qp, const struct sv_rule *rule);
-/* Whether the rule is about the process and not about QPs. */
+/* Whether the rule concerns the process, and not QPs. */
 bool sv_fault_is_global(const struct sv_rule *rule);
 void sv_fault_inject_global(struct sv_node *node, const struct sv_rule *rule);
 
-/* A datagram that waits to be overtaken has waited long enough: sends it.
- * Needs tx.lock. True: one waits still. */
+/* Sends the datagram that is held back if it has waited long enough. True: one
+ * still waits. Needs tx.lock. */
 bool sv_fault_release_held(struct sv_qp *qp, uint64_t now);
-/* Gives up what waits. Needs tx.lock, or nobody else knows the QP. */
+/* Drops the datagram that is held back. Needs tx.lock, unless nobody else knows
+ * the QP. */
 void sv_fault_drop_held(struct sv_fault_qp *f);
 
-/* QPs of this process that hold a datagram back. */
+/* How many QPs of this process hold a datagram back. */
 extern _Atomic uint32_t sv_fault_num_held;
 
-/* Replaces the plan; text NULL: none. 0, or -1 and a sentence in `why`
+/* Replaces the plan; text NULL: by none. 0, or -1 and a sentence in `why`
  * (SV_WHY_BYTES). */
 int sv_fault_set_plan(const char *text, char *why);
-/* The plan in force and what it has done so far, as text. */
+/* Writes the plan in force, and what it has done so far, as text. */
 void sv_fault_show(char *text, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the environment says of faults. Whatever is wrong is logged. */
+/* Faults from the environment. Every mistake is logged. */
 #include "softverbs/base/sv_util.h"
 #include "softverbs/fault/sv_fault.h"
 #include "softverbs/fault/sv_plan.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number that tells the processes of a job apart, and is the same in the
- * next run: what the program says, or the rank that its launcher says. */
+/* The number that tells the processes of a job apart and is the same in the
+ * next run: what the program sets, or its rank as the launcher sets it. */
 int sv_fault_env_process(uint32_t *process_p)
 {
     static const char *const names[] = {
@@ -40,7 +40,7 @@ int sv_fault_env_process(uint32_t *process_p)
     return 0;
 }
 
-/* The file's text, to be freed; NULL after a sentence. */
+/* The file's text, which the caller frees. NULL after a sentence. */
 static char *sv_fault_read_file(const char *path)
 {
     char *text = calloc(1, SV_PLAN_BYTES + 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hooks of a device with faults: takes the place of the core's empty table. */
+/* The hooks of a device with faults: takes the place of the core's empty
+ * table. */
 #include "softverbs/fault/sv_fault.h"
 
 const struct sv_hooks sv_hooks = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The log of decisions, on stderr or in a file. Its lines are the same in two
- * runs that decide the same; what differs is in lines that begin with #.
+ * The log of decisions, on stderr or in a file. Two runs that decide the same
+ * write the same lines. Lines that differ from run to run begin with #.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_util.h"
@@ -23,8 +23,8 @@ static struct {
     unsigned       plans;
 } sv_fault_log = {.fd = STDERR_FILENO};
 
-/* One line, in one write, so that processes may share a file. People who read
- * it on a terminal are told what it is. */
+/* Writes one line in one write(), so that processes may share a file. On a
+ * terminal the line also says what it is. */
 static void sv_fault_log_line(const char *what, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -68,9 +68,9 @@ void sv_fault_log_plan(const struct sv_faults *faults)
     sv_spin_unlock(&sv_fault_log.lock);
 }
 
-/* What another user may have put into this place is neither followed nor waited
- * for. A device, as /dev/null is one, nobody but root makes. NULL, or what is
- * wrong with it. */
+/* Why the log must not be written to this file, or NULL. Another user may have
+ * put something into this place: it is neither followed nor waited for. Only
+ * root makes devices such as /dev/null, so a device is accepted. */
 static const char *sv_fault_log_refuses(int fd)
 {
     struct stat st;
@@ -102,7 +102,7 @@ static const char *sv_fault_log_why(int error)
     }
 }
 
-/* SOFTVERBS_FAULTS_LOG, with %d for the number of the process. */
+/* Opens SOFTVERBS_FAULTS_LOG. %d stands for the number of the process. */
 int sv_fault_log_open(const char *pattern, uint32_t process)
 {
     const char *d = strstr(pattern, "%d");

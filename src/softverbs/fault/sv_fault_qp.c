@@ -2,9 +2,10 @@
 /*
  * What a plan does to the work of a QP.
  *
- * The oldest WR of the send queue is dealt its faults once, when it is first
- * tried, and keeps them until it is over. So a rule's n-th opportunity on a QP
- * is the n-th WR that gets to the head of its queue, whatever waits in between.
+ * The plan decides once for each WR, when the WR is the oldest of the send
+ * queue and is first tried. The decision holds until the WR is retired. So a
+ * rule's n-th opportunity on a QP is the n-th WR that becomes the oldest,
+ * whatever waits in between.
  */
 #include "softverbs/base/sv_assert.h"
 #include "softverbs/base/sv_limits.h"
@@ -28,10 +29,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a datagram waits to be overtaken at most. */
+/* How long a datagram waits at most for others to overtake it. */
 #define SV_HOLD_NS    20000000u
 
-/* ---- for whom ---- */
+/* ---- which QP ---- */
 
 enum sv_qp_class sv_fault_class(const struct sv_qp *qp)
 {
@@ -50,7 +51,7 @@ void sv_fault_where(const struct sv_qp *qp, char *text)
              qp->number);
 }
 
-/* One more opportunity of this rule on this QP: does it fire? */
+/* Counts one more opportunity of this rule on this QP: does it fire? */
 static bool sv_fault_fires(struct sv_qp *qp, unsigned rule)
 {
     struct sv_fault_qp *f = qp->faults;
@@ -85,7 +86,7 @@ static enum sv_op sv_fault_op(uint32_t opcode)
 
 /* ---- changes of state ---- */
 
-/* The other end dies of it, as of a request that it must deny. */
+/* Fails the other end, as a request that it must deny does. */
 static void sv_fault_kill_remote(struct sv_qp *qp, bool event)
 {
     struct sv_tx *tx = &qp->tx;
@@ -106,7 +107,7 @@ static struct sv_cq *sv_fault_cq(struct sv_qp *qp, const struct sv_rule *rule)
                          qp->base.recv_cq : qp->base.send_cq);
 }
 
-/* An event about an object of the QP. */
+/* Posts an event about an object of the QP. */
 static void sv_fault_post_event(struct sv_qp *qp, enum ibv_event_type type)
 {
     switch (type) {
@@ -218,7 +219,7 @@ static void sv_fault_draw_rule(struct sv_qp *qp, const struct sv_rule *rule)
     }
 }
 
-/* Whether the rule is about WRs of the send queue. */
+/* Whether the rule concerns WRs of the send queue. */
 static bool sv_rule_is_of_work(const struct sv_rule *rule)
 {
     return (rule->fault != SV_FAULT_POST) && (rule->fault != SV_FAULT_VERB) &&
@@ -264,7 +265,7 @@ void sv_fault_drop_held(struct sv_fault_qp *f)
     }
 }
 
-/* A copy with its data; its WR completes, as those of datagrams do. */
+/* Holds back a copy with its data. The WR completes, as WRs of datagrams do. */
 static int sv_fault_hold(struct sv_qp *qp, struct sv_swqe *wqe)
 {
     struct sv_fault_qp *f = qp->faults;
@@ -316,7 +317,7 @@ bool sv_fault_release_held(struct sv_qp *qp, uint64_t now)
         return true;
     }
 
-    /* No room for it now: it is lost, as datagrams are. */
+    /* If there is no room now, the datagram is lost, as datagrams are. */
     if (!sv_port_link_is_down()) {
         sv_tx_datagram(qp, f->held);
     }
@@ -394,8 +395,8 @@ int sv_fault_execute(struct sv_qp *qp, struct sv_swqe *wqe,
 
 /* ---- posting and receiving ---- */
 
-/* The position in a chain of that length which is refused, and with what errno;
- * UINT_MAX: none. Needs tx.lock, for either queue. */
+/* The position of the WR that is refused in a list of that length, with its
+ * errno; UINT_MAX: none. Needs tx.lock, for either queue. */
 static unsigned sv_fault_refuse_at(struct sv_qp *qp, enum sv_direction queue,
                                    unsigned length, int *ret_p)
 {

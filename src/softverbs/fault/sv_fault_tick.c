@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens by time and to the whole process: rules with at=, the link, the
- * GID table, datagrams that have waited long enough.
+ * Faults by time and of the whole process: rules with at=, the link, the GID
+ * table, datagrams that have waited long enough.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_limits.h"
@@ -171,7 +171,8 @@ static uint64_t sv_fault_due(const struct sv_faults *faults, unsigned i)
            ticks * rule->value[SV_KEY_EVERY];
 }
 
-/* Needs sv_fault_mutex. Returns when something is due next. */
+/* Injects what is due, and returns when something is due next. Needs
+ * sv_fault_mutex. */
 static uint64_t sv_fault_tick_plan(struct sv_node *node,
                                    struct sv_faults *faults, uint64_t now)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Three tables say what a plan may contain: the words that a key's value may
- * be, what kind of value each key has, and which keys each fault takes.
- * Parsing, printing and complaining read them.
+ * Three tables say what a plan may contain: the words of a key's value, the
+ * kind of value of each key, and the keys of each fault. Parsing, printing and
+ * complaining read them.
  */
 #include "softverbs/fault/sv_plan.h"
 
@@ -75,7 +75,7 @@ static const struct sv_word sv_words_status[] = {
     SV_WORD_STATUS(GENERAL_ERR), {NULL, 0}
 };
 
-/* Not WQ_FATAL: there are no WQs that it could be about. */
+/* Not WQ_FATAL: the device has no WQs. */
 static const struct sv_word sv_words_event[] = {
     SV_WORD_EVENT(CQ_ERR), {"QP_FATAL", IBV_EVENT_QP_FATAL},
     SV_WORD_EVENT(QP_REQ_ERR), SV_WORD_EVENT(QP_ACCESS_ERR),
@@ -460,7 +460,7 @@ static int sv_parse_every(struct sv_parser *p, struct sv_rule *rule,
            sv_plan_refuse(p, "every= with at= must be 1ms at least");
 }
 
-/* What single values cannot tell. */
+/* Checks what single values cannot tell. */
 static int sv_check_rule(struct sv_parser *p, const struct sv_rule *rule)
 {
     const struct sv_fault_info *fault = &sv_faults[rule->fault];
@@ -733,8 +733,8 @@ bool sv_rule_is_for_op(const struct sv_rule *rule, enum sv_op op)
     return !sv_rule_has(rule, SV_KEY_OP) || (rule->value[SV_KEY_OP] == op);
 }
 
-/* The finaliser of splitmix64: every bit of the input moves all of the
- * output's. */
+/* The finaliser of splitmix64: every bit of the input affects all bits of the
+ * output. */
 static uint64_t sv_mix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15ull;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A plan of faults: its text, and the decisions that it makes. Pure: no device,
- * no clock, no memory but the caller's.
+ * A plan of faults: its text, and its decisions. Pure: no device, no clock, no
+ * memory but the caller's.
  *
- * Whether a rule fires is a function of the seed, the process, the rule, the
- * object (a QP, a verb, the process itself) and how many opportunities that
- * object has had for that rule: there is no state to draw from, so what one
- * queue pair is dealt does not depend on what the others do meanwhile.
+ * Whether a rule fires is a function of five things: the seed, the process, the
+ * rule, the object (a QP, a verb, the process itself), and the number of
+ * opportunities that the object has had for that rule. There is no random
+ * state. So the decisions for one QP do not depend on what other QPs do.
  *
  * docs/faults.md describes the text.
  */
@@ -84,7 +84,7 @@ enum sv_side {
     SV_SIDE_REMOTE = 2
 };
 
-/* What the rules know of a QP. */
+/* The types of QP that rules tell apart. */
 enum sv_qp_class {
     SV_QP_ANY,
     SV_QP_RC,
@@ -112,23 +112,23 @@ static inline bool sv_rule_has(const struct sv_rule *rule, enum sv_key key)
 /* 0, or -1 and a sentence of at most SV_WHY_BYTES in `why`. */
 int sv_plan_parse(struct sv_plan *plan, const char *text, char *why);
 
-/* The rule as one line of a plan, without the line's end; `text` has
- * SV_WHY_BYTES. Parsing it again gives the same rule. */
+/* Prints the rule as one line of a plan, without the line's end. Parsing it
+ * again gives the same rule. `text` has SV_WHY_BYTES. */
 void sv_rule_print(const struct sv_rule *rule, char *text);
 
-/* Whether the rule is for this process; for the QP of that class with that
- * number; for that operation. */
+/* Whether the rule applies to this process; to the QP of that class with that
+ * number; to that operation. */
 bool sv_rule_is_for(const struct sv_rule *rule, uint32_t process);
 bool sv_rule_is_for_qp(const struct sv_rule *rule, enum sv_qp_class class,
                        uint32_t number);
 bool sv_rule_is_for_op(const struct sv_rule *rule, enum sv_op op);
 
-/* Whether the rule fires at an object's n-th opportunity, counted from 1.
- * SV_KEY_TIMES is the caller's to keep. */
+/* Whether the rule fires at an object's n-th opportunity, counted from 1. The
+ * caller keeps SV_KEY_TIMES. */
 bool sv_rule_fires(const struct sv_plan *plan, unsigned rule, uint32_t process,
                    uint64_t object, uint64_t n);
 
-/* The name of a value of a key that has names, as in a plan. */
+/* The word for a value, as in a plan, if the key has words. */
 const char *sv_key_word(enum sv_key key, uint64_t value);
 
 #endif

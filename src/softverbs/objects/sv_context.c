@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list of open contexts: for events of the port, and for the child of a fork.
+ * The list of open contexts: for events of the port, and for the child of a
+ * fork.
  */
 #include "softverbs/objects/sv_context.h"
 #include "softverbs/objects/sv_event.h"

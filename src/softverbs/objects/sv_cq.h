@@ -25,15 +25,15 @@ struct sv_cqe {
     struct ibv_wc wc;
     struct sv_qp *qp;   /* whose queue slot is freed by polling */
     uint16_t      kind; /* enum sv_cqe_kind */
-    uint16_t      notify; /* enum sv_notify, for who arms the CQ later */
+    uint16_t      notify; /* enum sv_notify, if the CQ is armed later */
     uint32_t      slot; /* SEND: send queue position after this WR */
 };
 
 /* What a new completion does to an armed CQ. */
 enum sv_notify {
     SV_NOTIFY_NONE,     /* the program is polling, or its sender told it */
-    SV_NOTIFY_NEXT,     /* wakes who waits for any completion */
-    SV_NOTIFY_SOLICITED /* wakes also who waits for solicited ones */
+    SV_NOTIFY_NEXT,     /* wakes waiters for any completion */
+    SV_NOTIFY_SOLICITED /* also wakes waiters for solicited ones */
 };
 
 #define SV_BATCH 32
@@ -56,7 +56,7 @@ struct sv_bells {
  * (engine/sv_yield.c). */
 struct sv_yield {
     _Atomic uint64_t not_before; /* no offers until then */
-    atomic_bool      watched;    /* the last one took long: by whom? */
+    atomic_bool      watched;    /* the last offer took long */
 };
 
 struct sv_cq {
@@ -69,7 +69,7 @@ struct sv_cq {
     unsigned          scan_room;
     unsigned          scan_start;
     unsigned          scan_cost;  /* looks since the last sweep */
-    unsigned          scan_again; /* of the idle: who is looked at next */
+    unsigned          scan_again; /* the idle QP that is checked next */
     struct sv_bells  *bells;      /* NULL: never had many QPs */
     struct ibv_wc    *direct;     /* under rx_lock: where in the array of who
                                    * polls the next completion may be made */

@@ -73,7 +73,7 @@ struct sv_swqe {
 /* Send side of a QP. tx.lock guards all but `freed`. */
 struct sv_tx {
     struct sv_spin     lock;
-    uint32_t           lock_id; /* of the node: who is `busy` over there */
+    uint32_t           lock_id; /* the node's, for `busy` over there */
     uint8_t           *wqes;
     uint32_t           stride;
     uint32_t           mask;

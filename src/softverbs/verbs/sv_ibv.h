@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The verbs that a context calls by pointers, and what closing one does.
+ * The verbs that a context calls by pointers, and other functions for the
+ * device.
  */
 #ifndef SV_IBV_H
 #define SV_IBV_H
@@ -21,11 +22,11 @@ int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
                  struct ibv_recv_wr **bad);
 int sv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
                      struct ibv_recv_wr **bad);
-/* The context is closed under QPs that the program did not destroy: they take
- * no part in the fabric any more. */
+/* Takes the QPs that the program did not destroy out of the fabric, since their
+ * context is closed. */
 void sv_qp_close_all(struct sv_context *ctx);
-/* Whether the code at this address is librdmacm's, which can do nothing here:
- * the kernel has no RDMA CM. */
+/* Whether this address is in librdmacm's code, while the kernel has no RDMA
+ * CM. */
 bool sv_is_idle_rdmacm(const void *caller);
 
 #endif

@@ -94,12 +94,14 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
     sv_cq_arm(cq, solicited_only ? SV_ARMED_SOLICITED : SV_ARMED_ANY);
 
-    /* From here on either a sender sees that we are armed, or we see what it
-     * sent. What came earlier fires, too: the specification lets programs look
-     * for it themselves, but real devices do not, and there are programs that
-     * rely on it. It does not fire a second time for what has had its event:
-     * programs arm before they poll, and one that polls once for each event
-     * would take the second for the next completion. */
+    /* From here on either a sender sees that the CQ is armed, or we see what it
+     * sent.
+     *
+     * Completions that came earlier also raise an event. The specification lets
+     * programs look for them themselves, but real devices do raise one, and
+     * some programs rely on that. A completion never raises a second event:
+     * programs arm before they poll, and one that polls once per event would
+     * take the second for the next completion. */
     sv_heavy_barrier();
     sv_cq_fire_pending(cq);
     if (atomic_load(&node->num_stuck) > 0) {
@@ -108,8 +110,8 @@ int sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     return 0;
 }
 
-/* The next event of the channel, of those whose hints have arrived. NULL: none.
- * That of a CQ that was destroyed is dropped. */
+/* Returns the CQ of the next event among the hints that have arrived. NULL:
+ * there is none. Hints for destroyed CQs are dropped. */
 static struct sv_cq *sv_channel_read(struct sv_node *node, int fd)
 {
     struct sv_cq *cq = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: made, resized, destroyed. See sv_poll.c for their use. */
+/* Completion queues: created, resized, destroyed. */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_util.h"

@@ -15,9 +15,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Device specific libraries ask "is this one mine?" by comparing a pointer
- * that lies behind struct ibv_device in their own structure. It must exist,
- * and be zero. */
+/* Libraries for particular devices ask "is this device mine?". They compare a
+ * pointer that lies behind struct ibv_device in their own structure. So that
+ * memory must exist and be zero. */
 struct sv_device {
     struct ibv_device device;
     void             *not_yours[16];

@@ -2,8 +2,8 @@
 /*
  * ibv_get_async_event() and ibv_ack_async_event().
  *
- * An object counts the events that were read and those that were acknowledged. Who
- * destroys it waits until both are equal (sv_async_remove).
+ * An object counts the events that were read and those that were acknowledged.
+ * Its destruction waits until both counts are equal (sv_async_remove).
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_util.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Where an object keeps the counts on its asynchronous events. */
+/* Where an object counts its asynchronous events. */
 struct sv_event_counts {
     pthread_mutex_t *mutex;
     pthread_cond_t  *cond;
@@ -83,8 +83,8 @@ SV_EXPORT int ibv_get_async_event(struct ibv_context *context,
             if (async->first == NULL) {
                 async->last = &async->first;
             }
-            /* Counted under this lock, so that a destroy which no longer
-             * finds the event in the list knows that it was handed out. */
+            /* Counted under this lock: a destroy that no longer finds the event
+             * in the list knows that it was handed out. */
             if (sv_event_counts_of(&event->event, &counts)) {
                 ++*counts.sent;
             }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_modify_qp() and ibv_query_qp(): which changes of state are legal, with
- * which attributes, and what they do.
+ * ibv_modify_qp() and ibv_query_qp(): which state changes are legal, with which
+ * attributes, and what they do.
  *
  * The table has a row for each legal change that needs attributes. Any state
- * may go to RESET or ERR, with no attributes; but from RESET to ERR the way is
- * by INIT, as in Linux.
+ * may change to RESET or ERR, with no attributes. The only exception is RESET
+ * to ERR, which goes through INIT as in Linux.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_limits.h"
@@ -109,7 +109,7 @@ static bool sv_av_is_legal(const struct ibv_ah_attr *av)
            (!av->is_global || (av->grh.sgid_index == sv_port_gid_index()));
 }
 
-/* Values that the device cannot take, whatever the state. */
+/* Checks values that the device cannot take in any state. */
 static bool sv_attr_is_legal(const struct ibv_qp_attr *attr, int mask)
 {
     return (!(mask & IBV_QP_PORT) || (attr->port_num == 1)) &&
@@ -128,8 +128,8 @@ static bool sv_attr_is_legal(const struct ibv_qp_attr *attr, int mask)
             (attr->max_dest_rd_atomic <= SV_LIMIT_RD));
 }
 
-/* The attributes that the engines read while they run are copied under the
- * lock of the send queue. */
+/* Copies attributes under tx.lock, because the engine reads some of them while
+ * it runs. */
 static void sv_attr_store(struct sv_qp *qp, const struct ibv_qp_attr *from,
                           int mask)
 {
@@ -173,8 +173,8 @@ static void sv_attr_store(struct sv_qp *qp, const struct ibv_qp_attr *from,
 
 /* ---- what a change of state does ---- */
 
-/* Needs rx_lock. The completions that are not polled yet go, too, so what has
- * arrived is not delivered: nobody would learn of it. */
+/* Also drops completions that are not polled yet. So messages that have arrived
+ * are not delivered: the program would never learn of them. Needs rx_lock. */
 static void sv_qp_to_reset(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
@@ -276,8 +276,8 @@ static int sv_qp_enter(struct sv_qp *qp, unsigned state,
     return ret;
 }
 
-/* What a device would have no room for, it says now; and what no device can do
- * in the end is logged, too. 0 or an errno. */
+/* Checks now whether the peer can be reached at all, and logs why not. 0 or an
+ * errno. */
 static int sv_qp_check_peer(const struct sv_qp *qp,
                             const struct ibv_qp_attr *attr, int mask)
 {

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory regions. lkey and rkey are the same number and name an entry in the
- * segment's MR table, which peers read to judge their own requests. We judge
- * ours by a copy that nobody else can write (struct sv_region).
+ * Memory regions. lkey and rkey are the same number. It names an entry in the
+ * segment's MR table, which peers read to check their own requests. We check
+ * ours against a private copy (struct sv_region).
  *
- * Deregistration. A peer looks the key up and copies while the `busy` word of
- * the QP it talks to is set. ibv_dereg_mr() takes the key away, makes that
- * visible everywhere, and waits until each busy word of the process has been
+ * Deregistration. A peer looks up the key and copies while the `busy` word of
+ * the receiving QP is set. ibv_dereg_mr() removes the key and makes that
+ * visible everywhere. Then it waits until each busy word of the process was
  * seen clear once: whoever sets it later finds no key.
  *
- * Our own engines copy under a lock, out of what a send names and into what a
- * RECV names, and look at the keys each time that they take it. So taking each
- * lock once is enough to know that they have stopped.
+ * Our own engines copy under a lock and look up the keys each time that they
+ * take it. So taking each lock once shows that they have stopped.
  *
- * Registration pins what it names, on hardware. Here the pages of a buffer are
- * made then, if they were never touched: whoever registers it expects no fault
- * at the first message.
+ * On hardware, registration pins pages. Here registration populates the pages
+ * of a buffer, because whoever registers it expects no page fault at the first
+ * message.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_barrier.h"
@@ -40,8 +39,9 @@
 
 #undef ibv_reg_mr_iova
 
-/* A copy of 1 GiB takes a fraction of this; a peer that is stopped inside one
- * may take for ever, and must not stop us. The memory is not free then. */
+/* How long to wait for peers. A copy of 1 GiB takes a fraction of this. A peer
+ * that is stopped inside a copy may take for ever, and must not stop us; then
+ * the memory is not free yet. */
 #define SV_DEREG_WAIT_NS    2000000000ull
 
 #define SV_ACCESS_KNOWN                                                   \
@@ -51,7 +51,8 @@
 #define SV_ACCESS_NEEDS_LOCAL_WRITE                                       \
     (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Mapped from end to end? MS_ASYNC asks just that and does nothing more. */
+/* Whether the range is mapped from end to end. MS_ASYNC checks that and does
+ * nothing else. */
 static bool sv_range_is_mapped(const void *addr, size_t length)
 {
     uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(SV_PAGE - 1);
@@ -63,12 +64,12 @@ static bool sv_range_is_mapped(const void *addr, size_t length)
     return (length == 0) || (msync((void*)start, end - start, MS_ASYNC) == 0);
 }
 
-/* What is larger than this was filled by its user before, or is kept for a day
- * that may not come: it is not ours to take so much memory from the machine. */
+/* Larger memory is not populated. Its user has filled it already, or keeps it
+ * for later; the device should not take so much from the machine. */
 #define SV_POPULATE_MAX (16ul << 20)
 
-/* The kernel may be too old to be asked (before 5.14), or the memory of a kind
- * that cannot be made: then it comes with the first use, as ever. */
+/* May fail: the kernel is older than 5.14, or this kind of memory cannot be
+ * populated. Then the pages come with the first use. */
 static void sv_range_populate(void *addr, size_t length, unsigned access)
 {
     uintptr_t start = (uintptr_t)addr & ~(uintptr_t)(SV_PAGE - 1);
@@ -180,8 +181,8 @@ SV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
     return sv_mr_reg(pd, addr, length, iova, access);
 }
 
-/* Until nobody is inside a request that began before the heavy barrier. False:
- * somebody still is, and seems to be stopped. */
+/* Waits until nobody is inside a request that began before the heavy barrier.
+ * False: somebody still is, and seems to be stopped. */
 static bool sv_wait_for_senders(struct sv_node *node)
 {
     const uint32_t per_page = SV_PAGE / sizeof(struct sv_shm_qp);
@@ -202,7 +203,8 @@ static bool sv_wait_for_senders(struct sv_node *node)
     return true;
 }
 
-/* Until none of our own engines is inside a copy that began with the key. */
+/* Waits until none of our own engines is inside a copy that began with the
+ * key. */
 static void sv_wait_for_engines(struct sv_node *node)
 {
     struct sv_cq *cq;

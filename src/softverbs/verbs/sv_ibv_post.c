@@ -2,9 +2,9 @@
 /*
  * ibv_post_send() and ibv_post_recv(): check, copy into the queue, run.
  *
- * What is checked here is what a device can know without looking at memory:
- * state, room, counts, opcode. Keys and ranges are found out by executing, and
- * are answered by a completion.
+ * The checks here need no memory access: state, room, counts, opcode. Keys and
+ * ranges are checked when the WR is executed, and a completion reports what is
+ * wrong.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/engine/sv_qp_error.h"
@@ -71,7 +71,7 @@ sv_send_check_datagram(struct sv_qp *qp, const struct ibv_send_wr *wr)
     return ah->is_local ? sv_tx_ud_check(qp, wr->wr.ud.remote_qpn) : 0;
 }
 
-/* 0 or an errno. Needs tx.lock. */
+/* Returns 0 or an errno. Needs tx.lock. */
 static inline __attribute__((always_inline)) int
 sv_send_check(struct sv_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -94,7 +94,8 @@ sv_send_check(struct sv_qp *qp, const struct ibv_send_wr *wr)
                                               0;
 }
 
-/* What follows a post, in the state in which the QP then is. Needs tx.lock. */
+/* Runs the queue after a post, or flushes it, depending on the QP's state.
+ * Needs tx.lock. */
 static void sv_send_run(struct sv_qp *qp)
 {
     struct sv_tx *tx = &qp->tx;
@@ -114,11 +115,11 @@ static void sv_send_run(struct sv_qp *qp)
     }
 }
 
-/* All of the usual post in one piece, and so these are inline: the other piece,
- * for plans of faults, would otherwise make calls of them.
+/* Posts the WRs before `stop`. 0, or an errno with the culprit in *bad. Needs
+ * tx.lock.
  *
- * Posts what is before `stop`. 0 or an errno, with the culprit in *bad. Needs
- * tx.lock. */
+ * Always inline, so that the usual post is one piece. Otherwise the second
+ * caller, for plans of faults, would turn these functions into calls. */
 static inline __attribute__((always_inline)) int
 sv_send_chain(struct sv_qp *qp, struct ibv_send_wr *wr,
               const struct ibv_send_wr *stop, struct ibv_send_wr **bad)
@@ -145,7 +146,7 @@ sv_send_chain(struct sv_qp *qp, struct ibv_send_wr *wr,
     return ret;
 }
 
-/* The same with a WR in the chain that a plan of faults refuses. */
+/* The same if a plan of faults refuses a WR of the list. */
 static __attribute__((noinline)) int
 sv_send_chain_faulty(struct sv_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad)
@@ -193,7 +194,7 @@ int sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
     return ret;
 }
 
-/* What is before a WR that a plan of faults refuses, and then that. */
+/* Posts the WRs before the one that a plan of faults refuses. */
 static __attribute__((noinline)) int
 sv_recv_chain_faulty(struct sv_qp *qp, struct ibv_recv_wr *wr,
                      struct ibv_recv_wr **bad)
@@ -234,7 +235,7 @@ int sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
                   sv_recv_chain_faulty(qp, wr, bad) :
                   sv_rq_post(&qp->rq, wr, NULL, bad);
     if (sv_unlikely(atomic_load(&qp->state) == IBV_QPS_ERR)) {
-        /* Whoever failed the QP may have flushed just before this post. */
+        /* The QP may have failed, and been flushed, just before this post. */
         sv_spin_lock(&cq->rx_lock);
         sv_rx_flush_if_due(qp);
         sv_rx_flush(qp);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Birth and death of queue pairs.
+ * Creation and destruction of queue pairs.
  *
- * A QP number that was given back is not given out again before 16384 others;
- * the index of its entry comes back after 4096. An entry whose sender is
- * stopped in the middle of a record is not given back at all: that sender may
- * wake up years later and finish its sentence.
+ * A QP number is reused after 16384 others, the index of its entry after 4096.
+ * If the sender to an entry is stopped in the middle of a record, the entry is
+ * never reused: that sender may wake up years later and finish the record.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_limits.h"
@@ -32,8 +31,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Programs print that they could not create a QP, and not why. Once: some only
- * ask what there is. */
+/* Logged once: programs print that they could not create a QP, but not why.
+ * Some only probe. */
 static void sv_qp_log_type(enum ibv_qp_type type)
 {
     static atomic_bool logged;
@@ -44,7 +43,7 @@ static void sv_qp_log_type(enum ibv_qp_type type)
     }
 }
 
-/* 0, or why such a QP cannot be: an errno. */
+/* Returns 0, or the errno of why the QP cannot be created. */
 static int sv_qp_check_init(struct ibv_pd *pd,
                             const struct ibv_qp_init_attr *init)
 {
@@ -59,7 +58,7 @@ static int sv_qp_check_init(struct ibv_pd *pd,
         return EOPNOTSUPP;
     }
 
-    /* With an SRQ, the RECV half of the capabilities does not count. */
+    /* With an SRQ, the RECV half of the capabilities is ignored. */
     recv_ok = (init->srq != NULL) || ((cap->max_recv_wr <= SV_LIMIT_WR) &&
                                       (cap->max_recv_sge <= SV_LIMIT_SGE));
     if (!recv_ok || (cap->max_send_wr > SV_LIMIT_WR) ||
@@ -71,7 +70,7 @@ static int sv_qp_check_init(struct ibv_pd *pd,
     return 0;
 }
 
-/* Inline data are one piece of a list, so there is always room for one. */
+/* Inline data use one piece of the list, so there is always room for one. */
 static int sv_tx_init(struct sv_tx *tx, const struct sv_node *node,
                       const struct ibv_qp_cap *cap)
 {
@@ -89,7 +88,7 @@ static int sv_tx_init(struct sv_tx *tx, const struct sv_node *node,
     return (tx->wqes == NULL) ? -1 : 0;
 }
 
-/* The ring that a QP has from the beginning. 0 or -1. Needs node->lock. */
+/* Takes the first ring of a QP. 0 or -1. Needs node->lock. */
 static int sv_qp_take_ring(struct sv_node *node, struct sv_qp *qp,
                            uint32_t index)
 {
@@ -99,7 +98,7 @@ static int sv_qp_take_ring(struct sv_node *node, struct sv_qp *qp,
     return (sv_table_take_at(node, &node->small_table, index) < 0) ? -1 : 0;
 }
 
-/* Needs node->lock. */
+/* Returns the QP's number and its first ring. Needs node->lock. */
 static void sv_qp_give_number(struct sv_node *node, struct sv_qp *qp)
 {
     sv_assert_mutex_held(&node->lock);
@@ -109,7 +108,7 @@ static void sv_qp_give_number(struct sv_node *node, struct sv_qp *qp)
     sv_table_give(&node->qp_table, qp->index);
 }
 
-/* A number, its entry, and its first ring. Needs node->lock. */
+/* Takes a number, its entry and its first ring. Needs node->lock. */
 static int sv_qp_take_number(struct sv_node *node, struct sv_qp *qp)
 {
     uint32_t serial, index, tries;
@@ -158,21 +157,21 @@ static void sv_qp_publish(struct sv_qp *qp)
         sv_rq_reset(&qp->rq);
     }
 
-    /* Epochs go on where the former owner of the entry stopped, so that its
-     * senders do not take us for it. */
+    /* Epochs continue those of the entry's former owner, so that its senders do
+     * not take us for it. */
     qp->epoch = shm->last_epoch;
     atomic_store(&shm->accept, 0);
     atomic_store(&shm->dest_qpn, 0);
     atomic_store(&shm->qpn, qp->base.qp_num);
 }
 
-/* Entries in the books of what the QP uses, and out of them. */
+/* Count the QP at the objects that it uses; undo that. */
 static void sv_qp_ref_objects(struct sv_qp *qp)
 {
     struct sv_cq *send_cq = sv_cq(qp->base.send_cq);
     struct sv_cq *recv_cq = sv_cq(qp->base.recv_cq);
 
-    /* An SRQ is counted once for each QP: more than needed, never less. */
+    /* Each QP counts the whole SRQ: more than needed, never less. */
     atomic_fetch_add(&send_cq->max_outstanding, qp->tx.depth);
     atomic_fetch_add(&recv_cq->max_outstanding, qp->recvs->depth);
     atomic_fetch_add(&send_cq->users, 1);
@@ -245,7 +244,7 @@ static void sv_qp_free(struct sv_qp *qp)
     free(qp);
 }
 
-/* Private memory: queues, and a copy of the RECV being filled. */
+/* Allocates the queues, and room for a copy of the RECV being filled. */
 static int sv_qp_queues(struct sv_qp *qp, struct ibv_qp_init_attr *init)
 {
     uint32_t max_sge = (init->srq != NULL) ? sv_srq(init->srq)->rq.max_sge :
@@ -325,7 +324,7 @@ err_nomem:
     return NULL;
 }
 
-/* Takes the QP out of the fabric. False: its entry cannot be used again. */
+/* Takes the QP out of the fabric. False: its entry must not be reused. */
 static bool sv_qp_unpublish(struct sv_qp *qp)
 {
     struct sv_cq *cq = sv_cq(qp->base.recv_cq);
@@ -359,8 +358,9 @@ SV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     node->qps[qp->index] = NULL;
     pthread_mutex_unlock(&node->objects_lock);
 
-    /* From here on only our caller knows the QP. First no packet and no push
-     * can reach it, then no completion names it, then its entry is free. */
+    /* Only our caller knows the QP from here on. First no packet and no other
+     * thread can reach it, then no completion names it, then its entry is
+     * free. */
     clean = sv_qp_unpublish(qp);
     sv_scan_remove(sv_cq(ibqp->recv_cq), qp);
     sv_cq_remove_qp(sv_cq(ibqp->send_cq), qp);

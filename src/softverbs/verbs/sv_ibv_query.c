@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the device says of itself.
+ * The queries of device, port, GID and P_Key.
  *
- * It passes for an InfiniBand HCA with one active port. With an Ethernet link
- * layer, programs would look for GIDs and netdevs in sysfs that are not there.
+ * The device poses as an InfiniBand HCA with one active port. With an Ethernet
+ * link layer, programs would look for GIDs and netdevs in sysfs, which does not
+ * have them.
  */
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_util.h"
@@ -171,7 +172,7 @@ SV_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
     return (ret == 0) ? 1 : -ret;
 }
 
-/* Known to libibverbs' own programs; 0 is "IB or RoCE v1". */
+/* libibverbs' own programs call it. 0 is "IB or RoCE v1". */
 SV_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
                                  unsigned int index, unsigned int *type);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues: verbs around sv_rq. */
+/* Shared receive queues: verbs around objects/sv_rq.c. */
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_util.h"
 #include "softverbs/fabric/sv_node.h"
@@ -106,7 +106,7 @@ SV_EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
     return 0;
 }
 
-/* The limit is armed here and disarmed when it is reached. */
+/* Arms the limit. Reaching it disarms it. */
 SV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
                              int mask)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Verbs that this device does not have, one line each, and those that mean
- * nothing to it. All must be here: libibverbs' own versions would look inside
- * our objects for its private parts.
+ * Verbs that this device does not have, and verbs that mean nothing to it. All
+ * must be here, because libibverbs' own versions would look for private parts
+ * inside our objects.
  */
 #include "softverbs/base/sv_util.h"
 
@@ -10,8 +10,8 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
-/* Copies are made through virtual addresses of the live process, so pages may
- * be shared with a child without harm, and nothing is to be initialised. */
+/* Copies use virtual addresses of the live process, so a child may share pages
+ * without harm. Nothing has to be initialised. */
 SV_EXPORT int ibv_fork_init(void)
 {
     return 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * librdmacm looks for devices before it looks for its kernel module. Where the
- * module is not, but a device is, rsocket() and rdma_create_ep() say ENOMEM,
- * which sends people looking for memory. So librdmacm finds no device on a
- * machine where it could do nothing with one, and says what it says there:
+ * Hides the device from librdmacm where librdmacm cannot use it.
+ *
+ * librdmacm looks for devices before it looks for its kernel module. If there
+ * is a device but no module, rsocket() and rdma_create_ep() return ENOMEM,
+ * which sends people looking for memory. If there is no device, they return
  * ENODEV.
  */
 #include "softverbs/verbs/sv_ibv.h"

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The service thread: one thread per node, asleep nearly always. It does five
- * things that the program's own threads cannot be relied on for.
+ * The service thread: one thread per node, nearly always asleep. It does five
+ * things for which the program's own threads cannot be relied on.
  *
  * - It marks the process's death. The `life` word of the segment is on this
- *   thread's robust list (see set_robust_list(2)), so the kernel marks it when
- *   the process ends in whatever way, before anybody can see it as ended.
- *   Peers then find out with a plain load.
- * - It pushes the stuck list, for programs that sleep on a channel or compute
- *   while their sends wait for room, for a RECV or for an answer. The timers
- *   of a program that polls do not depend on it.
- * - It answers the doorbell: a peer has met a fault that must kill a QP here,
- *   has a long message for a program that is asleep, or could not tell it of an
- *   event, or somebody asks for something (sv_control.c).
- * - It looks once a second after programs that sleep, for whom what should wake
- *   them may have been lost: its sender has died, or memory was written over.
+ *   thread's robust list (set_robust_list(2)). So the kernel marks the word
+ *   when the process ends in whatever way, before anybody can see the end.
+ *   Peers find out with a plain load.
+ * - It runs the stuck list. The program may sleep on a channel, or compute,
+ *   while its sends wait for room, for a RECV or for an answer. The timers of a
+ *   program that polls do not depend on this thread.
+ * - It answers the doorbell. A peer rings if its request must fail a QP here,
+ *   if it has a long message for a program that sleeps, or if it has deferred
+ *   an event. Somebody may also have a request (fault/sv_control.c).
+ * - It checks once a second on programs that sleep. Their wake-up may be lost,
+ *   because the sender has died or memory was overwritten.
  * - It is the clock of the plan of faults, if there is one.
  *
- * The list of robust futexes belongs to the C library, which lets its own
- * robust mutexes die with their thread. This thread never takes one, so it may
- * tell the kernel about a list of its own.
+ * The list of robust futexes belongs to the C library, which releases its own
+ * robust mutexes when their thread dies. This thread never takes such a mutex,
+ * so it may give the kernel a list of its own.
  */
 #include "softverbs/base/sv_util.h"
 #include "softverbs/base/sv_wire.h"
@@ -41,17 +41,17 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How often the stuck list is pushed while there is one, and for how many
- * rounds after it became empty the service thread stays awake to be cheap to
- * nudge. */
+/* How often the stuck list runs while it has entries. For that many rounds
+ * after it became empty the service thread stays awake, so that waking it is
+ * cheap. */
 #define SV_SERVICE_TICK_NS    1000000u
 
 #define SV_SERVICE_LINGER     64
 
-/* How long a program may sleep for nothing. */
+/* How long a program may sleep after its wake-up was lost. */
 #define SV_SERVICE_CHECK_NS   1000000000u
 
-/* Requests of peers that our QPs do not survive. */
+/* Fails the QPs for which a peer has asked that. */
 static void sv_service_remote_faults(struct sv_node *node)
 {
     struct sv_qp *qp;
@@ -101,8 +101,8 @@ static void sv_service_mark_life(struct sv_node *node)
     atomic_store(&head->life, (uint32_t)syscall(SYS_gettid));
 }
 
-/* Pushes the stuck list, unless the program's own threads have done so since
- * the last time: it would only take the CPU from them. */
+/* Runs the stuck list, unless the program's own threads have done so since the
+ * last time. Then running it would only take their CPU. */
 static void sv_service_run_stuck(struct sv_node *node)
 {
     uint32_t pushes = atomic_load(&node->pushes);
@@ -128,7 +128,8 @@ static void sv_service_check_sleepers(struct sv_node *node)
     pthread_mutex_unlock(&node->objects_lock);
 }
 
-/* Until the next fault of the plan or the next watch, what is earlier. */
+/* The time until the next fault of the plan or the next check, whichever is
+ * earlier. */
 static struct timespec sv_service_pause(const struct timespec *until_fault,
                                         uint64_t check_at)
 {
@@ -187,7 +188,8 @@ static void *sv_service_main(void *arg)
             continue;
         }
 
-        /* Whoever adds to the stuck list after this store rings the bell. */
+        /* Whoever adds to the stuck list after this store rings the
+         * doorbell. */
         atomic_store(&node->service_sleeps, 1);
         if (atomic_load(&node->num_stuck) == 0) {
             pause = sv_service_pause(fault, check_at);

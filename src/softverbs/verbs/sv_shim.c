@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * Stands in for a device file.
+ *
  * Some programs believe in a device only if /dev/infiniband/<name> is a
  * character device that they may read and write. There is none, and making one
- * takes root, so the two calls with which they ask are answered here for that
- * one path. Every other path goes to the kernel as it would have.
+ * takes root. So the two calls with which they ask are answered here, for that
+ * one path. All other paths go to the kernel.
  */
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_util.h"
@@ -14,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* C libraries before 2.33 have no symbol `stat`; programs built there call
- * this one. */
+/* C libraries before 2.33 have no symbol `stat`. Programs built there call
+ * this. */
 SV_EXPORT int __xstat(int version, const char *path, struct stat *st);
 
 static bool sv_is_device_path(const char *path)

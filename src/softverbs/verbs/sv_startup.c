@@ -65,7 +65,7 @@ static int sv_node_tables(struct sv_node *node)
         return -1;
     }
 
-    /* CQ entry 0 is for QPs whose CQ has no channel. */
+    /* CQ entry 0 serves QPs whose CQ has no channel. */
     return (sv_table_take_at(node, &node->cq_table, 0) < 0) ? -1 : 0;
 }
 
@@ -108,7 +108,7 @@ static int sv_node_fill_head(struct sv_node *node)
     return 0;
 }
 
-/* What is beyond this limit ends a process by a signal. */
+/* Writing beyond this limit would end the process by a signal. */
 static int sv_node_check_limit(void)
 {
     struct rlimit limit;
@@ -125,7 +125,7 @@ static int sv_node_check_limit(void)
     return -1;
 }
 
-/* Reserves the head, maps, and makes the peer that is ourselves. */
+/* Reserves the head, maps the segment, and makes the peer that is ourselves. */
 static int sv_node_map(struct sv_node *node, int fd)
 {
     uint8_t *base;
@@ -194,7 +194,8 @@ static struct sv_node *sv_node_new(void)
         goto err_wake;
     }
 
-    /* Where Yama lets only ancestors use process_vm_*, siblings may too. */
+    /* Where Yama allows process_vm_*() only to ancestors, this allows it to
+     * siblings. */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     if (sv_hooks.node_up != NULL) {
         sv_hooks.node_up(node);
@@ -252,8 +253,8 @@ struct sv_node *sv_node_get(void)
     return node;
 }
 
-/* The last context is closed: no object is left, so nobody of this process
- * uses the node. Peers that still map the segment see it closed. */
+/* Closes the node with its last context. No object is left, so nobody of this
+ * process uses the node. Peers that still map the segment see it closed. */
 void sv_node_put(struct sv_node *node)
 {
     struct sv_peer *peer;
@@ -282,8 +283,8 @@ void sv_node_put(struct sv_node *node)
     sv_node_free(node);
 }
 
-/* exit() without ibv_close_device(): take the names away at least. Threads may
- * still be running, so nothing else is touched. */
+/* Removes at least the names at exit() without ibv_close_device(). Other
+ * threads may still run, so nothing else is touched. */
 __attribute__((destructor)) static void sv_node_at_exit(void)
 {
     if ((sv_node == NULL) || (sv_node->self->pid != getpid())) {

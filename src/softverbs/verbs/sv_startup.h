@@ -7,7 +7,7 @@
 
 struct sv_node;
 
-/* The node of this process, made by the first caller. NULL and errno. */
+/* The node of this process; the first caller makes it. NULL and errno. */
 struct sv_node *sv_node_get(void);
 void sv_node_put(struct sv_node *node);
 
