@@ -27,12 +27,13 @@ plant_tree()
 {
     local folder
 
-    for folder in src/dq src/uct/daqiri/compat src/softverbs/{base,fabric} \
-                  src/softverbs/{objects,engine,verbs,fault} src/tools test; do
+    for folder in src/dq src/uct/daqiri/{base,iface,ep,conn,cm,compat} \
+                  src/softverbs/{base,fabric,objects,engine,verbs,fault} src/tools test; do
         mkdir -p "$1/$folder"
     done
     echo '/* SPDX-License-Identifier: BSD-3-Clause */' |
-        tee "$1"/src/{dq/dq_a,uct/daqiri/daqiri_a,uct/daqiri/compat/compat_a}.c \
+        tee "$1"/src/{dq/dq_a,uct/daqiri/compat/compat_a}.c \
+            "$1"/src/uct/daqiri/{base,iface,ep,conn,cm}/daqiri_a.c \
             "$1"/src/softverbs/{base,fabric,objects,engine,verbs,fault}/sv_a.c \
             "$1"/src/tools/a.c >/dev/null
     plant_event "$1"
@@ -42,7 +43,7 @@ plant_tree()
 plant_event()
 {
     mkdir -p "$1/docs" "$1/test/gtest-free-c/transport"
-    cat >"$1/src/uct/daqiri/daqiri_async.c" <<'END'
+    cat >"$1/src/uct/daqiri/cm/daqiri_async.c" <<'END'
 /* SPDX-License-Identifier: BSD-3-Clause */
     [IBV_EVENT_SRQ_ERR] = {"SRQ_ERR", UCT_DAQIRI_OF_SRQ, UCT_DAQIRI_BREAK,
                            DQ_CAUSE_NONE},
@@ -116,16 +117,16 @@ plant()
             export T_TOP_BUILDDIR=$tree/b
             ;;
         transport_names_no_device)
-            append src/uct/daqiri/daqiri_a.c 'int a(void) { return sv_open(); }' ;;
+            append src/uct/daqiri/conn/daqiri_a.c 'int a(void) { return sv_open(); }' ;;
         device_names_no_ucx)
             append src/softverbs/base/sv_a.c '#include <ucs/sys/math.h>' ;;
         ucx_version_in_compat)
-            append src/uct/daqiri/daqiri_a.c '#if UCT_API >= UCT_VERSION(1, 14)' ;;
+            append src/uct/daqiri/conn/daqiri_a.c '#if UCT_API >= UCT_VERSION(1, 14)' ;;
         tools_public) append src/tools/a.c '#include <uct/base/uct_iface.h>' ;;
         words)
-            append src/uct/daqiri/daqiri_a.c 'char *a = "check that the peer runs";' ;;
+            append src/uct/daqiri/conn/daqiri_a.c 'char *a = "check that the peer runs";' ;;
         verbs)
-            append src/uct/daqiri/daqiri_a.c 'int a(void) { return ibv_reg_mr(); }' ;;
+            append src/uct/daqiri/conn/daqiri_a.c 'int a(void) { return ibv_reg_mr(); }' ;;
         plugin_exports)
             export T_PLUGIN=$tree/b/a.so
             build_object 'int uct_daqiri_a;' "$T_PLUGIN" ;;
@@ -149,6 +150,7 @@ $(yes '    a();' | head -n 101)
 }" ;;
         events)
             sed -i 's/fail: "..."/nothing/' "$tree/docs/events.md" ;;
+        page_names) append src/tools/a.md 'It is `dq_nowhere()`.' ;;
         links) append src/tools/a.md 'See [b](b.md).' ;;
         macros)
             append src/tools/a.c '#define CHECK(_a) \

@@ -8,7 +8,7 @@
  * UCX tells nobody whether its thread runs, and in the child its locks may be
  * held for ever. So it is looked for in the parent, before the fork.
  */
-#include "../daqiri.h"
+#include "daqiri.h"
 
 #include <dirent.h>
 

@@ -4,7 +4,7 @@
  * parser, which is functions and an argument. Where the argument is, and whether
  * one function more stands in front of it, depends on the version.
  */
-#include "../daqiri.h"
+#include "daqiri.h"
 
 /* As UCX has had it in all versions, up to the functions that follow. */
 typedef struct {

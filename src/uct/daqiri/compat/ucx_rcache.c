@@ -6,7 +6,9 @@
  * UCX has had options of its own for it, which changed their names and places; so
  * ours are ours, under the names that they had first.
  */
-#include "../daqiri.h"
+#include "base/daqiri_md.h"
+#include "base/daqiri_mem.h"
+#include "base/daqiri_port.h"
 
 #include <sys/mman.h>
 #include <ucm/api/ucm.h>

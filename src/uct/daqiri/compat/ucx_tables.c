@@ -4,7 +4,18 @@
  * the functions whose signatures change from one UCX to the next. What they do is
  * elsewhere.
  */
-#include "../daqiri.h"
+#include "base/daqiri_config.h"
+#include "base/daqiri_md.h"
+#include "base/daqiri_mem.h"
+#include "ep/daqiri_amo.h"
+#include "ep/daqiri_ep.h"
+#include "ep/daqiri_p2p.h"
+#include "ep/daqiri_pending.h"
+#include "ep/daqiri_rma.h"
+#include "iface/daqiri_event.h"
+#include "iface/daqiri_iface.h"
+#include "iface/daqiri_query.h"
+#include "iface/daqiri_vfs.h"
 
 #define UCT_DAQIRI_UCX_SLOT(_table, _row, _function) \
     do { \

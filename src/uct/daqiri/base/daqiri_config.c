@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The options: their names, defaults, help and ranges. All of them are read
+ * from UCX_DAQIRI_<NAME>; `ucx_info -c -f` prints them.
+ */
+#include "base/daqiri_config.h"
+
+#include "dq/dq_sq.h"
+
+#include "base/daqiri_log.h"
+#include "base/daqiri_md.h"
+#include "dq/dq_sq.h"
+
+#include <limits.h>
+
+#define FIELD(_name)  offsetof(uct_daqiri_iface_config_t, _name)
+#define RCACHE(_name) offsetof(uct_daqiri_md_config_t, rcache._name)
+
+const uct_daqiri_option_t uct_daqiri_md_options[] = {
+    {"", "", NULL, offsetof(uct_daqiri_md_config_t, super),
+     UCT_DAQIRI_OPTION_MD},
+
+    {"REG_CACHE", "auto",
+     "Keep memory registered for the next time (on, off, auto). Needs UCX's\n"
+     "memory hooks; \"auto\" does without where they cannot work.",
+     offsetof(uct_daqiri_md_config_t, reg_cache), UCT_DAQIRI_OPTION_ON_OFF_AUTO},
+
+    {"RCACHE_MEM_PRIO", "1000",
+     "Of the registration cache among those whom UCX tells that memory goes\n"
+     "away.",
+     RCACHE(event_priority), UCT_DAQIRI_OPTION_UINT},
+
+    {"RCACHE_OVERHEAD", "auto",
+     "How long UCP is to believe that a look into the registration cache takes.",
+     RCACHE(overhead), UCT_DAQIRI_OPTION_TIME_UNITS},
+
+    /* No more than the cache's own grain, as UCX's verbs transports have it: of
+     * buffers that adjoin, rounded to cache lines, each would be registered once
+     * more with all of those before it. */
+    {"RCACHE_ADDR_ALIGN", "16",
+     "What is registered begins and ends at multiples of this: a power of 2 from\n"
+     "16 to the size of a page.",
+     RCACHE(alignment), UCT_DAQIRI_OPTION_UINT},
+
+    {"RCACHE_MAX_REGIONS", "inf",
+     "How many pieces of memory may stay registered.",
+     RCACHE(max_regions), UCT_DAQIRI_OPTION_ULUNITS},
+
+    {"RCACHE_MAX_SIZE", "inf",
+     "How much memory may stay registered.",
+     RCACHE(max_size), UCT_DAQIRI_OPTION_MEMUNITS},
+
+    {"RCACHE_MAX_UNRELEASED", "512M",
+     "How much memory that is to be given up may wait for that.",
+     RCACHE(max_unreleased), UCT_DAQIRI_OPTION_MEMUNITS},
+
+    {"RCACHE_PURGE_ON_FORK", "y",
+     "Forget what is registered in a process that is forked.",
+     RCACHE(purge_on_fork), UCT_DAQIRI_OPTION_BOOL},
+
+    {NULL}
+};
+
+const uct_daqiri_option_t uct_daqiri_iface_options[] = {
+    {"", "", NULL, FIELD(super), UCT_DAQIRI_OPTION_IFACE},
+
+    {"SQ_DEPTH", "256",
+     "Work requests that a QP's send queue holds (4 to 32768).",
+     FIELD(sq_depth), UCT_DAQIRI_OPTION_UINT},
+
+    {"CQ_LEN", "4096",
+     "Completion queue entries for sends, shared by all QPs of an interface\n"
+     "(4 to 4194304). When they run out, sends wait.",
+     FIELD(cq_len), UCT_DAQIRI_OPTION_UINT},
+
+    {"SIGNAL_EVERY", "64",
+     "Ask the device for a completion once in this many work requests\n"
+     "(1 to 32768; cut to a quarter of SQ_DEPTH).",
+     FIELD(signal_every), UCT_DAQIRI_OPTION_UINT},
+
+    {"RX_BUFFERS", "16384",
+     "Receive buffers that an interface may have (64 to 1048576). They are\n"
+     "made as connections come; this and SEG_SIZE are the memory limit.",
+     FIELD(rx_buffers), UCT_DAQIRI_OPTION_UINT},
+
+    {"RX_WINDOW", "256",
+     "Messages that a peer may ever send before it hears from us (4 to 32768).\n"
+     "A receive buffer stands behind each of them. One peer gets at most a\n"
+     "64th of the RX_BUFFERS that are left.",
+     FIELD(rx_window), UCT_DAQIRI_OPTION_UINT},
+
+    {"RX_WINDOW_START", "8",
+     "Messages that a new peer may send before it hears from us (4 to 32768).\n"
+     "While it sends more than that, this doubles, up to RX_WINDOW.",
+     FIELD(rx_window_start), UCT_DAQIRI_OPTION_UINT},
+
+    {"TX_BUFFERS", "4096",
+     "Send buffers that an interface may have (64 to 1048576), made on\n"
+     "demand.",
+     FIELD(tx_buffers), UCT_DAQIRI_OPTION_UINT},
+
+    {"TX_BATCH", "auto",
+     "Post send requests that are ready at the same time in one batch, with\n"
+     "one doorbell. \"auto\": on devices that the kernel emulates, where the\n"
+     "doorbell is a system call.",
+     FIELD(tx_batch), UCT_DAQIRI_OPTION_ON_OFF_AUTO},
+
+    {"TX_BATCH_TIMEOUT", "10ms",
+     "How long a message waits for the doorbell, if it follows another to the\n"
+     "same peer and the program does not progress (1us to 60s; it may become\n"
+     "twice that). Of TX_BATCH.",
+     FIELD(tx_batch_timeout), UCT_DAQIRI_OPTION_TIME},
+
+    {"SEG_SIZE", "auto",
+     "Bytes in a send or receive buffer (256 to 1m), the same on both sides of a\n"
+     "connection; rounded down so that a message holds a multiple of 16. \"auto\":\n"
+     "12288 on devices that the kernel emulates, 16448 on others.",
+     FIELD(seg_size), UCT_DAQIRI_OPTION_MEMUNITS},
+
+    {"MAX_INLINE", "128",
+     "Bytes to send inline, our 4 bytes of header included (0 to 4096).\n"
+     "The device may give more, or less.",
+     FIELD(max_inline), UCT_DAQIRI_OPTION_UINT},
+
+    {"MAX_SGE", "6",
+     "Scatter/gather entries in a work request (2 to 32); cut to what the\n"
+     "device has.",
+     FIELD(max_sge), UCT_DAQIRI_OPTION_UINT},
+
+    {"POLL_BATCH", "16",
+     "Completions to take from a queue at once (1 to 64).",
+     FIELD(poll_batch), UCT_DAQIRI_OPTION_UINT},
+
+    {"RNR_TIMEOUT", "0.64ms",
+     "How long a peer waits before it tries again, when its message found no\n"
+     "receive buffer (0.01ms to 655.36ms). Credits keep this from happening.",
+     FIELD(rnr_timeout), UCT_DAQIRI_OPTION_TIME},
+
+    {"TIMEOUT", "500ms",
+     "How long to wait for an acknowledgement before sending again (8.192us\n"
+     "to 8000s; rounded up to 4.096us times a power of two).",
+     FIELD(ack_timeout), UCT_DAQIRI_OPTION_TIME},
+
+    {"RETRY_COUNT", "6",
+     "How often to send again before the QP fails (0 to 6; some devices take\n"
+     "7 for \"for ever\").",
+     FIELD(retry_count), UCT_DAQIRI_OPTION_UINT},
+
+    {"CONN_TIMEOUT", "60s",
+     "How long to try to connect before an endpoint fails (10ms to 3600s).",
+     FIELD(conn_timeout), UCT_DAQIRI_OPTION_TIME},
+
+    {"CONN_RETRY", "20ms",
+     "How long to wait for an answer before asking again, at first; then twice\n"
+     "as long each time, up to a second (1ms to 1s).",
+     FIELD(conn_retry), UCT_DAQIRI_OPTION_TIME},
+
+    {"RECOVERY", "y",
+     "Go on over another queue pair when one dies and nothing is lost by it.",
+     FIELD(recovery), UCT_DAQIRI_OPTION_BOOL},
+
+    {"RECOVERY_TIMEOUT", "30s",
+     "How long to try that before an endpoint fails (10ms to 3600s).",
+     FIELD(recovery_timeout), UCT_DAQIRI_OPTION_TIME},
+
+    {"SQ_STALL_TIMEOUT", "30s",
+     "Say so when a peer has taken nothing for this long although something\n"
+     "was to be sent (10ms to 3600s, or 0 for never).",
+     FIELD(stall_timeout), UCT_DAQIRI_OPTION_TIME},
+
+    {"STUCK_TIMEOUT", "120s",
+     "Give up a queue pair when one of its requests has neither completed nor\n"
+     "failed for this long (10ms to 3600s, or 0 for never). Less than a device\n"
+     "may take for its retries, four times TIMEOUT for each, gives up queue\n"
+     "pairs that would have gone on.",
+     FIELD(stuck_timeout), UCT_DAQIRI_OPTION_TIME},
+
+    {"KEEPALIVE", "0",
+     "Ask a peer's device whether it is there when nothing has come or gone\n"
+     "for this long, and call its process when that has said nothing for this\n"
+     "long: if it does not answer for as long again, 1s at least, although its\n"
+     "device does, it is lost (10ms to 3600s, or 0 for never).",
+     FIELD(keepalive), UCT_DAQIRI_OPTION_TIME},
+
+    {"STATS", "y",
+     "Count in a file in /dev/shm, which \"daqiri stats\" reads while the\n"
+     "program runs.",
+     FIELD(stats), UCT_DAQIRI_OPTION_BOOL},
+
+    {"GID_INDEX", "auto",
+     "Index in the port's GID table, or \"auto\": RoCE v2 before v1, IPv4\n"
+     "before IPv6 before link-local; 0 on InfiniBand.",
+     FIELD(gid_index), UCT_DAQIRI_OPTION_GID},
+
+    {"TRAFFIC_CLASS", "0",
+     "Traffic class of RoCE packets (0 to 255).",
+     FIELD(traffic_class), UCT_DAQIRI_OPTION_UINT},
+
+    {"SL", "0",
+     "Service level (0 to 15).",
+     FIELD(service_level), UCT_DAQIRI_OPTION_UINT},
+
+    {"LATENCY", "auto",
+     "How long UCP is to believe that a short message takes one way (0 to 1s):\n"
+     "the larger, the later it changes over to rendezvous. \"auto\": by the\n"
+     "generation of the link; in user space by what a READ costs, which is\n"
+     "timed when the first interface is opened.",
+     FIELD(latency), UCT_DAQIRI_OPTION_TIME_UNITS},
+
+    {NULL}
+};
+
+
+int uct_daqiri_config_read_uint(const char *buf, void *dest, const void *arg)
+{
+    unsigned long value;
+    char *end;
+
+    (void)arg;
+    if ((*buf < '0') || (*buf > '9')) {
+        return 0;
+    }
+
+    errno = 0;
+    value = strtoul(buf, &end, 10);
+    if ((*end != '\0') || (errno != 0) || (value > UINT_MAX)) {
+        return 0;
+    }
+    *(unsigned*)dest = value;
+    return 1;
+}
+
+
+int uct_daqiri_config_read_gid(const char *buf, void *dest, const void *arg)
+{
+    unsigned index;
+
+    if (strcmp(buf, "auto") == 0) {
+        *(int*)dest = -1;
+        return 1;
+    }
+    if (!uct_daqiri_config_read_uint(buf, &index, arg) || (index > INT_MAX)) {
+        return 0;
+    }
+    *(int*)dest = index;
+    return 1;
+}
+
+
+int uct_daqiri_config_write_gid(char *buf, size_t max, const void *src,
+                                const void *arg)
+{
+    int index = *(const int*)src;
+
+    (void)arg;
+    if (index < 0) {
+        snprintf(buf, max, "auto");
+    } else {
+        snprintf(buf, max, "%d", index);
+    }
+    return 1;
+}
+
+
+/* One option with its range. */
+typedef struct {
+    const char *name;
+    double     value, least, most;
+    const char *unit;
+} uct_daqiri_range_t;
+
+
+/* An option that may be 0 for "never". */
+static double uct_daqiri_or_never(double value, double otherwise)
+{
+    return (value == 0) ? otherwise : value;
+}
+
+
+/* Seconds; whoever leaves it to us is within any range. */
+static double uct_daqiri_or_auto(ucs_time_t value)
+{
+    return (value == UCS_TIME_AUTO) ? 0 : ucs_time_to_sec(value);
+}
+
+
+static size_t uct_daqiri_bytes_or_auto(size_t value, size_t otherwise)
+{
+    return (value == UCS_MEMUNITS_AUTO) ? otherwise : value;
+}
+
+
+static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
+{
+    char subject[64], detail[128];
+    dq_facts_t facts = {
+        .cause   = DQ_CAUSE_BAD_OPTION,
+        .subject = subject,
+        .detail  = detail,
+    };
+
+    if ((range->value >= range->least) && (range->value <= range->most)) {
+        return UCS_OK;
+    }
+    snprintf(subject, sizeof(subject), "UCX_DAQIRI_%s", range->name);
+    snprintf(detail, sizeof(detail), "%g%s is not within %g%s and %g%s",
+             range->value, range->unit, range->least, range->unit,
+             range->most, range->unit);
+    uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &facts);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
+ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
+{
+    const uct_daqiri_range_t ranges[] = {
+        {"SQ_DEPTH", config->sq_depth, DQ_SQ_DEPTH_MIN, 32768, ""},
+        {"CQ_LEN", config->cq_len, DQ_CQ_DEPTH_MIN, 4194304, ""},
+        {"SIGNAL_EVERY", config->signal_every, 1, 32768, ""},
+        {"RX_BUFFERS", config->rx_buffers, 64, 1048576, ""},
+        {"RX_WINDOW", config->rx_window, 4, 32768, ""},
+        {"RX_WINDOW_START", config->rx_window_start, 4, 32768, ""},
+        {"TX_BUFFERS", config->tx_buffers, 64, 1048576, ""},
+        {"TX_BATCH_TIMEOUT", config->tx_batch_timeout, 1e-6, 60, "s"},
+        {"SEG_SIZE", uct_daqiri_bytes_or_auto(config->seg_size, UCS_KBYTE),
+         256, UCS_MBYTE, " bytes"},
+        {"MAX_INLINE", config->max_inline, 0, 4096, ""},
+        {"MAX_SGE", config->max_sge, 2, UCT_DAQIRI_SGE_MAX, ""},
+        {"POLL_BATCH", config->poll_batch, 1, UCT_DAQIRI_POLL_MAX, ""},
+        {"RNR_TIMEOUT", config->rnr_timeout, 1e-5, 0.65536, "s"},
+        {"TIMEOUT", config->ack_timeout, 8.192e-6, 8000, "s"},
+        {"RETRY_COUNT", config->retry_count, 0, 6, ""},
+        {"CONN_TIMEOUT", config->conn_timeout, 0.01, 3600, "s"},
+        {"CONN_RETRY", config->conn_retry, 0.001, 1, "s"},
+        {"RECOVERY_TIMEOUT", config->recovery_timeout, 0.01, 3600, "s"},
+        {"SQ_STALL_TIMEOUT", uct_daqiri_or_never(config->stall_timeout, 1),
+         0.01, 3600, "s"},
+        {"STUCK_TIMEOUT", uct_daqiri_or_never(config->stuck_timeout, 1), 0.01,
+         3600, "s"},
+        {"KEEPALIVE", uct_daqiri_or_never(config->keepalive, 1), 0.01, 3600,
+         "s"},
+        {"GID_INDEX", config->gid_index, -1, 255, ""},
+        {"TRAFFIC_CLASS", config->traffic_class, 0, 255, ""},
+        {"SL", config->service_level, 0, 15, ""},
+        /* in clock ticks a second is not quite one */
+        {"LATENCY", uct_daqiri_or_auto(config->latency), 0,
+         ucs_time_to_sec(ucs_time_from_sec(1)), "s"},
+    };
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(ranges); i++) {
+        status = uct_daqiri_range_check(&ranges[i]);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registered memory, with UCX's registration cache or without.
+ *
+ * Threads: any.
+ */
+#ifndef UCT_DAQIRI_MEM_H
+#define UCT_DAQIRI_MEM_H
+
+#include "base/daqiri_md.h"
+
+/* A memory handle. A packed key is the rkey. */
+typedef struct {
+    struct ibv_mr *mr;
+    uint32_t      lkey, rkey;
+    int           is_dmabuf; /* of another device: not in the cache          */
+} uct_daqiri_mem_t;
+
+ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
+                                size_t length, unsigned uct_flags,
+                                uct_daqiri_mem_t **mem_p);
+/* Of memory that another device has, and that the file descriptor @a fd stands for,
+ * from @a offset in it on; @a address is what requests call it by. UNSUPPORTED: the
+ * device can register none. */
+ucs_status_t uct_daqiri_mem_reg_dmabuf(uct_daqiri_md_t *md, void *address,
+                                       size_t length, unsigned uct_flags,
+                                       int fd, size_t offset,
+                                       uct_daqiri_mem_t **mem_p);
+/* Can it? Asked of the device once. */
+int uct_daqiri_mem_has_dmabuf(const uct_daqiri_md_t *md);
+/* @a comp, which may be NULL, is told when the device does not know the keys any
+ * more: perhaps before this returns, at the latest when all that registered the
+ * same memory are through with it. */
+ucs_status_t uct_daqiri_mem_dereg(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
+                                  uct_completion_t *comp);
+/* The verbs, without the cache. */
+ucs_status_t uct_daqiri_mem_map(uct_daqiri_md_t *md, void *address,
+                                size_t length, unsigned uct_flags,
+                                uct_daqiri_mem_t *mem);
+ucs_status_t uct_daqiri_mem_unmap(uct_daqiri_mem_t *mem);
+
+/* ---- compat/ucx_rcache.c ---- */
+
+/* Makes md->rcache, if it is wanted and can be had. */
+void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
+                            const uct_daqiri_md_config_t *config);
+void uct_daqiri_rcache_close(uct_daqiri_md_t *md);
+ucs_status_t uct_daqiri_rcache_get(uct_daqiri_md_t *md, void *address,
+                                   size_t length, unsigned uct_flags,
+                                   uct_daqiri_mem_t **mem_p);
+/* @a comp: see uct_daqiri_mem_dereg(). */
+void uct_daqiri_rcache_put(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
+                           uct_completion_t *comp);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registered buffers of one size. They come in chunks and are known by index,
+ * so that a work request's id, or a ledger slot, names a buffer in 32 bits.
+ * Chunks stay until the pool goes.
+ *
+ * The table of buffers is sized for the limit once: growing it never moves an
+ * entry under the other thread's feet.
+ */
+#include "base/daqiri_pool.h"
+
+#include "base/daqiri_log.h"
+
+#include <sys/mman.h>
+
+enum { UCT_DAQIRI_POOL_CHUNKS_MIN = 64 };
+
+
+static unsigned uct_daqiri_pool_chunks(const uct_daqiri_pool_t *pool)
+{
+    /* growth is by 4 buffers or more: see RX_WINDOW */
+    return ucs_max(pool->limit / 4 + 1, UCT_DAQIRI_POOL_CHUNKS_MIN);
+}
+
+
+ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool, const char *name,
+                                  struct ibv_pd *pd, uint32_t limit,
+                                  size_t lead, size_t length, size_t align,
+                                  size_t offset)
+{
+    *pool = (uct_daqiri_pool_t){
+        .pd     = pd,
+        .name   = name,
+        .limit  = limit,
+        .lead   = lead,
+        .align  = align,
+        .offset = offset,
+    };
+    pool->stride = ucs_align_up(lead + length, pool->align);
+    pthread_mutex_init(&pool->lock, NULL);
+
+    pool->bufs       = ucs_calloc(limit, sizeof(*pool->bufs), name);
+    pool->free_stack = ucs_calloc(limit, sizeof(*pool->free_stack), name);
+    pool->chunks     = ucs_calloc(uct_daqiri_pool_chunks(pool),
+                                  sizeof(*pool->chunks), name);
+    if ((pool->bufs == NULL) || (pool->free_stack == NULL) ||
+        (pool->chunks == NULL)) {
+        uct_daqiri_pool_cleanup(pool);
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
+}
+
+
+static void uct_daqiri_chunk_free(uct_daqiri_chunk_t *chunk)
+{
+    if ((chunk->mr != NULL) && (ibv_dereg_mr(chunk->mr) != 0)) {
+        ucs_warn("ibv_dereg_mr() failed: %m");
+    }
+    munmap(chunk->memory, chunk->length);
+}
+
+
+void uct_daqiri_pool_cleanup(uct_daqiri_pool_t *pool)
+{
+    unsigned i;
+
+    for (i = 0; i < pool->chunk_count; i++) {
+        uct_daqiri_chunk_free(&pool->chunks[i]);
+    }
+    ucs_free(pool->chunks);
+    ucs_free(pool->free_stack);
+    ucs_free(pool->bufs);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+
+static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
+                                           uint32_t count,
+                                           uct_daqiri_chunk_t *chunk)
+{
+    const size_t page = ucs_get_page_size();
+
+    chunk->length = ucs_align_up((count + 1) * pool->stride + pool->align,
+                                 page);
+    chunk->memory = mmap(NULL, chunk->length, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (chunk->memory == MAP_FAILED) {
+        uct_daqiri_log_verb_rarely(&pool->log_limit, UCS_LOG_LEVEL_ERROR,
+                                   pool->name, "mmap", errno);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    chunk->mr = ibv_reg_mr(pool->pd, chunk->memory, chunk->length,
+                           IBV_ACCESS_LOCAL_WRITE);
+    if (chunk->mr == NULL) {
+        uct_daqiri_log_verb_rarely(&pool->log_limit, UCS_LOG_LEVEL_ERROR,
+                                   pool->name, "ibv_reg_mr", errno);
+        uct_daqiri_chunk_free(chunk);
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
+}
+
+
+/* What the user of a buffer gets is its point, at least `lead` bytes in, such
+ * that `offset` bytes further it is aligned. */
+static void uct_daqiri_chunk_carve(uct_daqiri_pool_t *pool,
+                                   const uct_daqiri_chunk_t *chunk,
+                                   uint32_t first, uint32_t count)
+{
+    uintptr_t least = (uintptr_t)chunk->memory + pool->lead + pool->offset;
+    uintptr_t point = ucs_align_up(least, pool->align) - pool->offset;
+    uint32_t i;
+
+    for (i = 0; i < count; i++) {
+        pool->bufs[first + i] = (uct_daqiri_buf_t){
+            .buf  = (void*)(point + i * pool->stride),
+            .lkey = chunk->mr->lkey,
+        };
+    }
+}
+
+
+ucs_status_t uct_daqiri_pool_grow(uct_daqiri_pool_t *pool, uint32_t count,
+                                  uint32_t *first_p)
+{
+    ucs_status_t status = UCS_ERR_NO_RESOURCE;
+    uct_daqiri_chunk_t chunk;
+
+    pthread_mutex_lock(&pool->lock);
+    if ((count > pool->limit - pool->count) ||
+        (pool->chunk_count == uct_daqiri_pool_chunks(pool))) {
+        goto out;
+    }
+    status = uct_daqiri_chunk_alloc(pool, count, &chunk);
+    if (status != UCS_OK) {
+        goto out;
+    }
+
+    pool->chunks[pool->chunk_count++] = chunk;
+    *first_p                          = pool->count;
+    uct_daqiri_chunk_carve(pool, &chunk, *first_p, count);
+    pool->count += count;
+out:
+    pthread_mutex_unlock(&pool->lock);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registered buffers of one size, in chunks.
+ *
+ * Threads: progress; growing any.
+ */
+#ifndef UCT_DAQIRI_POOL_H
+#define UCT_DAQIRI_POOL_H
+
+#include "base/daqiri_log.h"
+
+typedef struct {
+    void     *buf;
+    uint32_t lkey;
+} uct_daqiri_buf_t;
+
+typedef struct {
+    void          *memory;
+    size_t        length;
+    struct ibv_mr *mr;
+} uct_daqiri_chunk_t;
+
+typedef struct {
+    struct ibv_pd      *pd;
+    const char         *name;
+    size_t             stride;      /* bytes from one buffer to the next     */
+    size_t             lead;        /* bytes in front of the point           */
+    size_t             align;       /* of the point and offset bytes         */
+    size_t             offset;
+    uint32_t           limit;       /* most buffers                          */
+    uint32_t           count;       /* buffers that exist                    */
+    uct_daqiri_buf_t   *bufs;       /* [limit], by index                     */
+    uint32_t           *free_stack; /* [limit], indices; progress            */
+    uint32_t           free_count;
+    uct_daqiri_chunk_t *chunks;
+    unsigned           chunk_count;
+    pthread_mutex_t    lock;        /* of what follows, count, chunks        */
+    uct_daqiri_log_limit_t log_limit;
+} uct_daqiri_pool_t;
+
+/* A buffer's point has @a lead bytes in front of it, @a length from it on, and is
+ * aligned to @a align bytes, a cache line at least, @a offset bytes further. */
+ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool, const char *name,
+                                  struct ibv_pd *pd, uint32_t limit,
+                                  size_t lead, size_t length, size_t align,
+                                  size_t offset);
+void uct_daqiri_pool_cleanup(uct_daqiri_pool_t *pool);
+/* Makes @a count more buffers; their indices follow from *first_p. They are
+ * the caller's: not on the free stack. Any thread. */
+ucs_status_t uct_daqiri_pool_grow(uct_daqiri_pool_t *pool, uint32_t count,
+                                  uint32_t *first_p);
+
+static inline void uct_daqiri_pool_put(uct_daqiri_pool_t *pool, uint32_t index)
+{
+    pool->free_stack[pool->free_count++] = index;
+}
+
+#endif

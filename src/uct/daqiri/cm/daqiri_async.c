@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asynchronous events of the device: the table says what each of them does, and
+ * to which conns. Every event is acknowledged at once, before what it asks for
+ * is done, so that nothing that it is about waits for us when it is destroyed.
+ *
+ * What a conn has lost its completions tell better, and they come first; but a
+ * QP that only receives has none, and a CQ that has overflowed none any more.
+ * Devices differ in what they tell (rxe nothing of its QPs): so all that is
+ * here only makes shorter what ends without it, too.
+ *
+ * That something is broken for all conns goes before what follows from it for
+ * one: it is looked at before a conn is said to be lost, and what the device has
+ * told by then is read before the peer is told how much was received.
+ *
+ * Threads: what is under "Async" is async's; join and leave are whoever opens
+ * and closes interfaces; the rest is progress.
+ */
+#include "cm/daqiri_async.h"
+
+#include "base/daqiri_md.h"
+#include "cm/daqiri_cm.h"
+#include "cm/daqiri_hs.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_recover.h"
+#include "conn/daqiri_tx.h"
+#include "iface/daqiri_event.h"
+#include "iface/daqiri_iface.h"
+
+/* Who is concerned. */
+typedef enum {
+    UCT_DAQIRI_OF_QP,    /* the conn of that QP                              */
+    UCT_DAQIRI_OF_CQ,    /* all conns of the interface that has it           */
+    UCT_DAQIRI_OF_SRQ,
+    UCT_DAQIRI_OF_PORT,  /* those of all interfaces on that port             */
+    UCT_DAQIRI_OF_DEVICE /* those of all interfaces                          */
+} uct_daqiri_scope_t;
+
+/* What is done. */
+typedef enum {
+    UCT_DAQIRI_COUNT,    /* nothing: it says what is known, or will be       */
+    UCT_DAQIRI_LOSE,     /* the QP is lost: another one                      */
+    UCT_DAQIRI_READY,    /* as good as the last frame of a handshake         */
+    UCT_DAQIRI_BREAK,    /* no QP works any more: the conns fail             */
+    UCT_DAQIRI_RETRY_NOW, /* handshakes ask again at once                    */
+    UCT_DAQIRI_BACK      /* and what the outage has cost is missed sooner    */
+} uct_daqiri_act_t;
+
+typedef struct {
+    const char         *name;
+    uct_daqiri_scope_t scope;
+    uct_daqiri_act_t   act;
+    dq_cause_t         cause;
+} uct_daqiri_event_row_t;
+
+/* docs/events.md says why. */
+static const uct_daqiri_event_row_t uct_daqiri_events[] = {
+    [IBV_EVENT_CQ_ERR] = {"CQ_ERR", UCT_DAQIRI_OF_CQ, UCT_DAQIRI_BREAK,
+                          DQ_CAUSE_CQ_BROKEN},
+    [IBV_EVENT_QP_FATAL] = {"QP_FATAL", UCT_DAQIRI_OF_QP, UCT_DAQIRI_LOSE,
+                            DQ_CAUSE_QP_EVENT},
+    [IBV_EVENT_QP_REQ_ERR] = {"QP_REQ_ERR", UCT_DAQIRI_OF_QP, UCT_DAQIRI_COUNT,
+                              DQ_CAUSE_NONE},
+    [IBV_EVENT_QP_ACCESS_ERR] = {"QP_ACCESS_ERR", UCT_DAQIRI_OF_QP,
+                                 UCT_DAQIRI_COUNT, DQ_CAUSE_NONE},
+    [IBV_EVENT_COMM_EST] = {"COMM_EST", UCT_DAQIRI_OF_QP, UCT_DAQIRI_READY,
+                            DQ_CAUSE_NONE},
+    [IBV_EVENT_SQ_DRAINED] = {"SQ_DRAINED", UCT_DAQIRI_OF_QP, UCT_DAQIRI_COUNT,
+                              DQ_CAUSE_NONE},
+    [IBV_EVENT_PATH_MIG] = {"PATH_MIG", UCT_DAQIRI_OF_QP, UCT_DAQIRI_COUNT,
+                            DQ_CAUSE_NONE},
+    [IBV_EVENT_PATH_MIG_ERR] = {"PATH_MIG_ERR", UCT_DAQIRI_OF_QP,
+                                UCT_DAQIRI_COUNT, DQ_CAUSE_NONE},
+    [IBV_EVENT_DEVICE_FATAL] = {"DEVICE_FATAL", UCT_DAQIRI_OF_DEVICE,
+                                UCT_DAQIRI_BREAK, DQ_CAUSE_DEVICE_FATAL},
+    [IBV_EVENT_PORT_ACTIVE] = {"PORT_ACTIVE", UCT_DAQIRI_OF_PORT,
+                               UCT_DAQIRI_BACK, DQ_CAUSE_NONE},
+    [IBV_EVENT_PORT_ERR] = {"PORT_ERR", UCT_DAQIRI_OF_PORT, UCT_DAQIRI_COUNT,
+                            DQ_CAUSE_NONE},
+    [IBV_EVENT_LID_CHANGE] = {"LID_CHANGE", UCT_DAQIRI_OF_PORT,
+                              UCT_DAQIRI_RETRY_NOW, DQ_CAUSE_NONE},
+    [IBV_EVENT_PKEY_CHANGE] = {"PKEY_CHANGE", UCT_DAQIRI_OF_PORT,
+                               UCT_DAQIRI_RETRY_NOW, DQ_CAUSE_NONE},
+    [IBV_EVENT_SM_CHANGE] = {"SM_CHANGE", UCT_DAQIRI_OF_PORT, UCT_DAQIRI_COUNT,
+                             DQ_CAUSE_NONE},
+    [IBV_EVENT_SRQ_ERR] = {"SRQ_ERR", UCT_DAQIRI_OF_SRQ, UCT_DAQIRI_BREAK,
+                           DQ_CAUSE_SRQ_BROKEN},
+    [IBV_EVENT_SRQ_LIMIT_REACHED] = {"SRQ_LIMIT_REACHED", UCT_DAQIRI_OF_SRQ,
+                                     UCT_DAQIRI_COUNT, DQ_CAUSE_NONE},
+    [IBV_EVENT_QP_LAST_WQE_REACHED] = {"QP_LAST_WQE_REACHED", UCT_DAQIRI_OF_QP,
+                                       UCT_DAQIRI_COUNT, DQ_CAUSE_NONE},
+    [IBV_EVENT_CLIENT_REREGISTER] = {"CLIENT_REREGISTER", UCT_DAQIRI_OF_PORT,
+                                     UCT_DAQIRI_COUNT, DQ_CAUSE_NONE},
+    [IBV_EVENT_GID_CHANGE] = {"GID_CHANGE", UCT_DAQIRI_OF_PORT,
+                              UCT_DAQIRI_RETRY_NOW, DQ_CAUSE_NONE},
+};
+
+
+/* ---- Async ---- */
+
+/* A conn that is found here lives: it is reaped on this thread. */
+static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
+                               int type)
+{
+    const uct_daqiri_event_row_t *row = &uct_daqiri_events[type];
+    uct_daqiri_conn_t *conn           = uct_daqiri_iface_conn(iface, qpn);
+
+    if (conn == NULL) {
+        return 0;
+    }
+    iface->count->events++;
+    if (row->act == UCT_DAQIRI_LOSE) {
+        __atomic_store_n(&conn->async.qpn, qpn, __ATOMIC_RELAXED);
+        __atomic_store_n(&conn->async.type, type, __ATOMIC_RELAXED);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_ASYNC);
+    } else if (row->act == UCT_DAQIRI_READY) {
+        uct_daqiri_hs_on_command(conn, UCT_DAQIRI_CMD_READY);
+    }
+    return 1;
+}
+
+
+static void uct_daqiri_async_iface(uct_daqiri_iface_t *iface,
+                                   const uct_daqiri_event_row_t *row)
+{
+    iface->count->events++;
+    if (row->act == UCT_DAQIRI_BREAK) {
+        __atomic_store_n(&iface->broken, row->cause, __ATOMIC_RELEASE);
+        uct_daqiri_cm_post_due(iface);
+        uct_daqiri_event_wake(iface);
+        return;
+    }
+    if (row->act == UCT_DAQIRI_BACK) {
+        __atomic_store_n(&iface->watchdog.is_back, 1, __ATOMIC_RELAXED);
+    }
+    if (row->act != UCT_DAQIRI_COUNT) {
+        uct_daqiri_hs_retry_now(iface);
+    }
+}
+
+
+static int uct_daqiri_async_is_of(const uct_daqiri_iface_t *iface,
+                                  const uct_daqiri_event_row_t *row,
+                                  const struct ibv_async_event *event)
+{
+    switch (row->scope) {
+    case UCT_DAQIRI_OF_CQ:
+        return (event->element.cq == iface->tx.cq) ||
+               (event->element.cq == iface->rx.cq);
+    case UCT_DAQIRI_OF_SRQ:
+        return event->element.srq == iface->rx.srq;
+    case UCT_DAQIRI_OF_PORT:
+        return event->element.port_num == iface->config.port_num;
+    default:
+        return 1;
+    }
+}
+
+
+/* What it is about is looked at before the acknowledgement: afterwards it may
+ * be destroyed at any moment. */
+static void uct_daqiri_async_take(uct_daqiri_md_t *md,
+                                  struct ibv_async_event *event)
+{
+    const uct_daqiri_event_row_t *row = NULL;
+    uct_daqiri_iface_t *iface;
+    uint32_t qpn = 0;
+
+    if (((unsigned)event->event_type <
+         ucs_static_array_size(uct_daqiri_events)) &&
+        (uct_daqiri_events[event->event_type].name != NULL)) {
+        row = &uct_daqiri_events[event->event_type];
+    }
+    if ((row != NULL) && (row->scope == UCT_DAQIRI_OF_QP)) {
+        qpn = event->element.qp->qp_num;
+    }
+    ibv_ack_async_event(event);
+    if (row == NULL) {
+        return; /* of a kind that is not ours: work queues, say */
+    }
+
+    ucs_debug("%s: event %s, qp 0x%x",
+              ibv_get_device_name(md->context->device), row->name, qpn);
+    ucs_list_for_each(iface, &md->ifaces, md_link) {
+        if (row->scope == UCT_DAQIRI_OF_QP) {
+            if (uct_daqiri_async_qp(iface, qpn, event->event_type)) {
+                break;
+            }
+        } else if (uct_daqiri_async_is_of(iface, row, event)) {
+            uct_daqiri_async_iface(iface, row);
+        } else if ((row->scope == UCT_DAQIRI_OF_CQ) &&
+                   (event->element.cq == iface->cm.ud.cq)) {
+            iface->count->events++;
+            uct_daqiri_hs_fail_carrier(iface);
+        }
+    }
+}
+
+
+static void uct_daqiri_async_read(uct_daqiri_md_t *md)
+{
+    struct ibv_async_event event;
+
+    pthread_mutex_lock(&md->ifaces_lock);
+    while (ibv_get_async_event(md->context, &event) == 0) {
+        uct_daqiri_async_take(md, &event);
+    }
+    pthread_mutex_unlock(&md->ifaces_lock);
+}
+
+
+static void uct_daqiri_async_on_event(int fd, ucs_event_set_types_t events,
+                                      void *arg)
+{
+    (void)fd;
+    (void)events;
+    uct_daqiri_async_read(arg);
+}
+
+
+int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_async_read(uct_daqiri_iface_md(iface));
+    return __atomic_load_n(&iface->broken, __ATOMIC_RELAXED) == DQ_CAUSE_NONE;
+}
+
+
+/* ---- Progress ---- */
+
+/* The QP has failed, says the device. Its completions may say why. */
+void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn)
+{
+    int type     = __atomic_load_n(&conn->async.type, __ATOMIC_RELAXED);
+    uint32_t qpn = __atomic_load_n(&conn->async.qpn, __ATOMIC_RELAXED);
+    dq_facts_t facts;
+
+    if ((conn->sq.gate == DQ_GATE_DEAD) || (conn->qp == NULL)) {
+        return; /* a dead conn's QP may be gone by now */
+    }
+    if ((conn->qp->qp_num != qpn) || !conn->was_up) {
+        return; /* of the one before; or the handshake has it, until it is up */
+    }
+    uct_daqiri_tx_poll(conn->iface);
+    uct_daqiri_tx_facts(conn, uct_daqiri_events[type].cause, &facts);
+    facts.detail = uct_daqiri_events[type].name;
+    uct_daqiri_recover(conn, &facts);
+}
+
+
+/* Nothing of this interface works any more. */
+void uct_daqiri_async_take_events(uct_daqiri_iface_t *iface)
+{
+    dq_cause_t cause = (dq_cause_t)__atomic_load_n(&iface->broken,
+                                                   __ATOMIC_ACQUIRE);
+    uct_daqiri_conn_t *conn;
+    dq_facts_t facts;
+
+    if (cause == DQ_CAUSE_NONE) {
+        return;
+    }
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_tx_facts(conn, cause, &facts);
+        uct_daqiri_conn_fail(conn, &facts);
+    }
+}
+
+
+/* ---- Listening, as long as there is an interface ---- */
+
+ucs_status_t uct_daqiri_async_subscribe(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
+    int fd              = md->context->async_fd;
+    ucs_status_t status = UCS_OK;
+    int is_first;
+
+    pthread_mutex_lock(&md->ifaces_lock);
+    is_first = ucs_list_is_empty(&md->ifaces);
+    ucs_list_add_tail(&md->ifaces, &iface->md_link);
+    pthread_mutex_unlock(&md->ifaces_lock);
+    if (!is_first) {
+        return UCS_OK;
+    }
+
+    status = ucs_sys_fcntl_modfl(fd, O_NONBLOCK, 0);
+    if (status == UCS_OK) {
+        status = ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                             fd, UCS_EVENT_SET_EVREAD,
+                                             uct_daqiri_async_on_event, md,
+                                             NULL);
+    }
+    if (status != UCS_OK) {
+        pthread_mutex_lock(&md->ifaces_lock);
+        ucs_list_del(&iface->md_link);
+        pthread_mutex_unlock(&md->ifaces_lock);
+    }
+    return status;
+}
+
+
+void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
+    int is_last;
+
+    pthread_mutex_lock(&md->ifaces_lock);
+    ucs_list_del(&iface->md_link);
+    is_last = ucs_list_is_empty(&md->ifaces);
+    pthread_mutex_unlock(&md->ifaces_lock);
+    if (is_last) {
+        ucs_async_remove_handler(md->context->async_fd, 1);
+        /* its last look was before this, as all can see */
+        pthread_mutex_lock(&md->ifaces_lock);
+        pthread_mutex_unlock(&md->ifaces_lock);
+    }
+}

@@ -1,0 +1,880 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The handshake: what happened -> an event of dq_conn -> actions, performed
+ * here. Everything in this file runs on UCX's async thread, so that a peer
+ * that computes for a minute still answers; verbs that may block (address
+ * handles, INIT -> RTR) block nobody else here.
+ */
+#include "cm/daqiri_hs.h"
+
+#include "base/daqiri_hw.h"
+#include "base/daqiri_log.h"
+#include "base/daqiri_port.h"
+#include "cm/daqiri_async.h"
+#include "cm/daqiri_cm.h"
+#include "cm/daqiri_link.h"
+#include "cm/daqiri_ud.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_preconnect.h"
+#include "conn/daqiri_qp.h"
+#include "iface/daqiri_iface.h"
+
+#include <sys/timerfd.h>
+
+enum {
+    UCT_DAQIRI_BACKOFF_MAX  = 1, /* seconds                                  */
+    UCT_DAQIRI_TICK_MS      = 5,
+    UCT_DAQIRI_LONG_WAIT_MS = 100,
+    /* so often, and so long, that it is no accident of a busy device */
+    UCT_DAQIRI_HS_REFUSALS   = 7,
+    UCT_DAQIRI_HS_REFUSED_MS = 1000,
+    UCT_DAQIRI_UNPROVEN_MAX  = 64 /* a peer proves itself within one round trip,
+                                     so few are under way at once; each has a QP
+                                     and its slots, for CONN_TIMEOUT. More take
+                                     a round trip before that                 */
+};
+
+
+static uint32_t uct_daqiri_hs_epoch(uct_daqiri_iface_t *iface)
+{
+    iface->cm.epoch++;
+    if (iface->cm.epoch == 0) {
+        iface->cm.epoch = 1; /* 0 is "none" */
+    }
+    return iface->cm.epoch;
+}
+
+
+/* ---- Timer: one for all, ticking while anybody waits ---- */
+
+static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
+{
+    int is_needed = !ucs_list_is_empty(&iface->cm.timed) ||
+                    uct_daqiri_ud_is_hurt(&iface->cm.ud);
+    long ns       = is_needed ? UCT_DAQIRI_TICK_MS * 1000000L : 0;
+    const struct itimerspec tick = {
+        .it_value.tv_nsec    = ns,
+        .it_interval.tv_nsec = ns,
+    };
+
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    if (is_needed == iface->cm.is_ticking) {
+        return;
+    }
+    iface->cm.is_ticking = is_needed;
+    if ((timerfd_settime(iface->cm.timer_fd, 0, &tick, NULL) != 0) &&
+        uct_daqiri_may_log(&iface->log_limit.tick, more)) {
+        ucs_warn("timerfd_settime() failed: %m%s", more);
+    }
+}
+
+
+static void uct_daqiri_hs_timer_arm(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    ucs_time_t now            = ucs_get_time();
+
+    if (conn->hs.is_timed) {
+        conn->hs.interval = ucs_min(conn->hs.interval * 2,
+                                    ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX));
+    } else {
+        ucs_list_add_tail(&iface->cm.timed, &conn->hs.timer_link);
+        uct_daqiri_hs_tick_set(iface);
+        conn->hs.is_timed = 1;
+        conn->hs.started  = now;
+        conn->hs.interval = iface->config.conn_retry;
+    }
+    conn->hs.next_try = now + conn->hs.interval;
+}
+
+
+static void uct_daqiri_hs_timer_stop(uct_daqiri_conn_t *conn)
+{
+    if (!conn->hs.is_timed) {
+        return;
+    }
+    ucs_list_del(&conn->hs.timer_link);
+    conn->hs.is_timed = 0;
+    uct_daqiri_hs_tick_set(conn->iface);
+}
+
+
+/* ---- Frames ---- */
+
+/* What is the same whomever it is for. */
+static dq_frame_t uct_daqiri_hs_frame_to(const uct_daqiri_iface_t *iface,
+                                         dq_frame_kind_t kind, uint64_t cookie)
+{
+    dq_frame_t frame = {
+        .kind       = kind,
+        .dst_cookie = cookie,
+        .src        = iface->config.addr,
+        .port       = iface->config.port_addr,
+        .rd_atomic  = iface->config.rd_atomic,
+        .pid        = iface->config.pid,
+    };
+
+    memcpy(frame.host, iface->config.host, sizeof(frame.host));
+    return frame;
+}
+
+
+static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
+                                      dq_frame_kind_t kind)
+{
+    dq_frame_t frame = uct_daqiri_hs_frame_to(conn->iface, kind,
+                                              conn->peer_iface.cookie);
+
+    frame.epoch      = conn->hs.machine.epoch;
+    frame.first      = conn->hs.machine.first;
+    frame.mark       = conn->hs.machine.mark;
+    frame.peer_epoch = conn->hs.machine.peer_epoch;
+    frame.peer_mark  = conn->hs.machine.peer_mark;
+    frame.psn        = conn->hs.psn;
+    frame.credits    = conn->hs.window;
+    frame.delivered  = conn->hs.resume.delivered;
+    frame.acked      = conn->hs.resume.acked;
+    frame.done       = conn->hs.resume.done;
+    frame.promised   = conn->hs.resume.promised;
+    if (kind == DQ_FRAME_REQ) {
+        /* not an answer: the attempt that was lost, if there was one */
+        frame.peer_epoch = conn->hs.machine.peer_last;
+    }
+    if (frame.epoch == 0) {
+        frame.epoch = uct_daqiri_hs_epoch(conn->iface);
+    }
+    if (conn->hs.qp != NULL) {
+        frame.qpn = conn->hs.qp->qp_num;
+    }
+    return frame;
+}
+
+
+/* Once may be an accident. */
+static void uct_daqiri_hs_note_refusal(uct_daqiri_conn_t *conn,
+                                       ucs_status_t status, int error)
+{
+    if (status == UCS_OK) {
+        conn->hs.refusals = 0;
+    } else if (status == UCS_ERR_IO_ERROR) {
+        conn->hs.refused = error;
+        if (conn->hs.refusals++ == 0) {
+            conn->hs.refused_at = ucs_get_time();
+        }
+    }
+}
+
+
+/* The device takes none of its frames, and will hardly: there is no queue that
+ * could be full. Nobody answers what has not been asked. */
+static int uct_daqiri_hs_is_refused(const uct_daqiri_conn_t *conn,
+                                    ucs_time_t now)
+{
+    return (conn->hs.refusals >= UCT_DAQIRI_HS_REFUSALS) &&
+           (now - conn->hs.refused_at >=
+            ucs_time_from_msec(UCT_DAQIRI_HS_REFUSED_MS));
+}
+
+
+/* False: the peer is oneself, or cannot be addressed now. Then no frame reaches
+ * it, and the handshake asks again. */
+static int uct_daqiri_hs_is_addressed(uct_daqiri_conn_t *conn)
+{
+    return !conn->is_self && (uct_daqiri_link_address(conn) == UCS_OK);
+}
+
+
+/* To a peer that is addressed. */
+static ucs_status_t uct_daqiri_hs_post(uct_daqiri_conn_t *conn,
+                                       const dq_frame_t *frame)
+{
+    ucs_status_t status = uct_daqiri_ud_send(conn->iface, conn->hs.ah,
+                                             conn->peer_iface.ud_qpn, frame);
+
+    uct_daqiri_hs_note_refusal(conn, status, errno);
+    return status;
+}
+
+
+static ucs_status_t uct_daqiri_hs_try_send(uct_daqiri_conn_t *conn,
+                                           dq_frame_kind_t kind)
+{
+    dq_frame_t frame;
+
+    if (!uct_daqiri_hs_is_addressed(conn)) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    frame = uct_daqiri_hs_frame(conn, kind);
+    return uct_daqiri_hs_post(conn, &frame);
+}
+
+
+static void uct_daqiri_hs_send(uct_daqiri_conn_t *conn, dq_frame_kind_t kind)
+{
+    (void)uct_daqiri_hs_try_send(conn, kind);
+}
+
+
+/* It is over here; @a cause says of what. */
+static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
+{
+    dq_frame_t frame;
+
+    if (!uct_daqiri_hs_is_addressed(conn)) {
+        return;
+    }
+    frame        = uct_daqiri_hs_frame(conn, DQ_FRAME_GONE);
+    frame.reason = dq_triage_is_parting(cause) ? DQ_CAUSE_NONE : cause;
+    dq_conn_name_ended(&conn->hs.machine, &frame);
+    (void)uct_daqiri_hs_post(conn, &frame);
+}
+
+
+/* REFUSE, HEARD and the GONE of an interface that closes answer an attempt that our
+ * machine may never have taken up, or has no more. */
+static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
+                                 const dq_frame_t *request)
+{
+    dq_frame_t frame;
+
+    if (!uct_daqiri_hs_is_addressed(conn)) {
+        return;
+    }
+    frame            = uct_daqiri_hs_frame(conn, kind);
+    frame.peer_epoch = request->epoch;
+    frame.peer_mark  = request->mark;
+    (void)uct_daqiri_hs_post(conn, &frame);
+}
+
+
+/*
+ * A device may ask the network who is at an address, and wait for a second for an
+ * answer that does not come. So that takes half of this thread's time at most: a
+ * turn that was long is followed by as long a rest, in which only peers are heard.
+ * NULL: there is no way there, now.
+ */
+static struct ibv_ah *uct_daqiri_hs_address(uct_daqiri_iface_t *iface,
+                                            const dq_port_addr_t *port,
+                                            uint8_t *gid_index_p)
+{
+    ucs_time_t begin  = ucs_get_time();
+    struct ibv_ah *ah = uct_daqiri_link_address_once(iface, port, gid_index_p);
+    ucs_time_t end    = ucs_get_time();
+
+    if (end - begin > ucs_time_from_msec(UCT_DAQIRI_LONG_WAIT_MS)) {
+        iface->cm.unknown_peers_at = end + (end - begin);
+    }
+    return ah;
+}
+
+
+/* Nothing is kept of somebody but a datagram under way, so that no number of
+ * strangers costs memory. He asks again if that is lost, or cannot go now. */
+static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
+                                         dq_frame_kind_t kind,
+                                         const dq_frame_t *request)
+{
+    dq_frame_t frame = uct_daqiri_hs_frame_to(iface, kind,
+                                              request->src.cookie);
+    struct ibv_ah *ah;
+    uint8_t gid_index;
+
+    ah = uct_daqiri_hs_address(iface, &request->port, &gid_index);
+    if (ah == NULL) {
+        return;
+    }
+    frame.epoch      = uct_daqiri_hs_epoch(iface);
+    frame.first      = frame.epoch;
+    frame.mark       = (kind == DQ_FRAME_AGAIN) ? iface->config.ticket : 0;
+    frame.peer_epoch = request->epoch;
+    frame.peer_mark  = request->mark;
+    (void)uct_daqiri_ud_send_once(iface, ah, request->src.ud_qpn, &frame);
+}
+
+
+/* Of a conn that has died here, the peer may know nothing yet. */
+void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn)
+{
+    if ((conn->hs.machine.state == DQ_CONN_IDLE) || (conn->hs.ah == NULL) ||
+        conn->is_self || conn->hs.is_heard) {
+        return;
+    }
+    if (conn->hs.has_peer && !conn->hs.is_told &&
+        !conn->iface->cm.ud.is_failed) {
+        conn->hs.is_told = 1;
+        conn->iface->cm.silent++;
+    }
+    uct_daqiri_hs_send_gone(conn, conn->death.cause);
+}
+
+
+/* ---- Whose first word has been answered, and no more ---- */
+
+/* Anybody can say a REQ in any name. That the answer arrives where it says is
+ * shown by the mark of our REP, which the RTU must have. */
+static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
+{
+    conn->iface->cm.unproven -= conn->hs.is_unproven;
+    conn->hs.is_unproven      = 0;
+}
+
+
+/*
+ * NULL: too many, no memory, or no way to where it says that it is. The peer asks
+ * again, and at once if there are too many: an AGAIN tells him the interface's mark,
+ * and who has that hears us. So the places are not missing to peers who come while
+ * others only pretend to be there.
+ */
+static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
+                                                const dq_frame_t *request)
+{
+    int is_unproven = request->peer_mark != iface->config.ticket;
+    uct_daqiri_conn_t *conn;
+    struct ibv_ah *ah;
+    uint8_t gid_index;
+
+    if (is_unproven && (iface->cm.unproven >= UCT_DAQIRI_UNPROVEN_MAX)) {
+        iface->count->frames_crowded++;
+        uct_daqiri_hs_answer_unknown(iface, DQ_FRAME_AGAIN, request);
+        return NULL;
+    }
+    ah = uct_daqiri_hs_address(iface, &request->port, &gid_index);
+    if (ah == NULL) {
+        return NULL;
+    }
+    if (uct_daqiri_cm_get(iface, &request->port, &request->src, &conn) !=
+        UCS_OK) {
+        ibv_destroy_ah(ah);
+        return NULL;
+    }
+    uct_daqiri_link_give_ah(conn, ah, gid_index);
+    /* or an endpoint was faster: then its CMD_OPEN is still to come */
+    conn->hs.is_unproven = is_unproven;
+    iface->cm.unproven  += is_unproven;
+    return conn;
+}
+
+
+/* ---- The machine ---- */
+
+/* To be one's own peer takes no answer. */
+static int uct_daqiri_hs_has_carrier_failed(const uct_daqiri_conn_t *conn)
+{
+    return conn->iface->cm.ud.is_failed && !conn->is_self;
+}
+
+
+static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
+                                      dq_conn_event_t event,
+                                      const dq_frame_t *frame)
+{
+    switch (event) {
+    case DQ_EV_VERB_FAIL:
+        return uct_daqiri_hs_has_carrier_failed(conn) ? DQ_CAUSE_CARRIER : DQ_CAUSE_VERB;
+    case DQ_EV_EXPIRE:
+        return DQ_CAUSE_NO_ANSWER;
+    case DQ_EV_REFUSE:
+        return DQ_CAUSE_REFUSED;
+    case DQ_EV_GONE:
+        return (frame->reason == DQ_CAUSE_NONE) ? DQ_CAUSE_PEER_GONE
+                                                : DQ_CAUSE_PEER_FAILED;
+    case DQ_EV_FORGOT:
+        return DQ_CAUSE_PEER_FORGOT;
+    default:
+        return DQ_CAUSE_VERB;
+    }
+}
+
+
+/* One action. Only making and connecting a QP can fail. */
+static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
+                                      const dq_frame_t *frame)
+{
+    switch (action) {
+    case DQ_ACT_QP_CLOSE:
+        uct_daqiri_link_close_qp(conn);
+        break;
+    case DQ_ACT_QP_CREATE:
+        conn->hs.has_no_qp = 0;
+        return uct_daqiri_link_open(conn);
+    case DQ_ACT_QP_CONNECT:
+        conn->hs.peer     = *frame;
+        conn->hs.has_peer = 1;
+        return uct_daqiri_qp_connect(conn->iface, conn->hs.qp, conn->hs.psn,
+                                     frame);
+    case DQ_ACT_SEND_REQ:
+        uct_daqiri_hs_send(conn, DQ_FRAME_REQ);
+        break;
+    case DQ_ACT_SEND_REP:
+        uct_daqiri_hs_send(conn, DQ_FRAME_REP);
+        break;
+    case DQ_ACT_SEND_RTU:
+        uct_daqiri_hs_send(conn, DQ_FRAME_RTU);
+        break;
+    case DQ_ACT_REFUSE:
+        uct_daqiri_hs_answer(conn, DQ_FRAME_REFUSE, frame);
+        break;
+    case DQ_ACT_TIMER_ARM:
+        uct_daqiri_hs_timer_arm(conn);
+        break;
+    case DQ_ACT_TIMER_STOP:
+        uct_daqiri_hs_timer_stop(conn);
+        break;
+    case DQ_ACT_POST_UP:
+        uct_daqiri_hs_prove(conn);
+        uct_daqiri_hw_mark(conn);
+        /* first: what is held may be answered before we return */
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_UP);
+        uct_daqiri_preconnect_post(conn);
+        break;
+    case DQ_ACT_POST_LOST:
+        uct_daqiri_cm_post_event(conn, conn->hs.has_no_qp ? UCT_DAQIRI_EVT_NO_QP
+                                                    : UCT_DAQIRI_EVT_LOST);
+        break;
+    case DQ_ACT_POST_DEAD:
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_DEAD);
+        break;
+    case DQ_ACT_COUNT_DUP:
+        conn->iface->count->frames_dup++;
+        break;
+    }
+    return UCS_OK;
+}
+
+
+static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
+                               const dq_frame_t *frame)
+{
+    dq_conn_state_t before = conn->hs.machine.state;
+    uint32_t actions, action;
+    ucs_status_t status;
+
+    if (before != DQ_CONN_DEAD) {
+        conn->hs.cause = uct_daqiri_hs_cause(conn, event, frame);
+    }
+    actions = dq_conn_step(&conn->hs.machine, event, frame,
+                           uct_daqiri_hs_epoch(conn->iface));
+    ucs_debug("conn %p: %s -> %s (%s)", conn, dq_conn_state_name(before),
+              dq_conn_state_name(conn->hs.machine.state),
+              dq_conn_event_name(event));
+
+    for (action = 1; action < DQ_ACT_LAST_BIT; action <<= 1) {
+        if (!(actions & action)) {
+            continue;
+        }
+        status = uct_daqiri_hs_act(conn, action, frame);
+        if (status != UCS_OK) {
+            conn->hs.has_no_qp = status == UCS_ERR_NO_RESOURCE;
+            uct_daqiri_hs_step(conn, conn->hs.has_no_qp ? DQ_EV_NO_QP
+                                                        : DQ_EV_VERB_FAIL,
+                               NULL);
+            return;
+        }
+    }
+}
+
+
+/* To oneself there is nobody to ask: the QP is its own peer. */
+static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
+                                    dq_conn_event_t event)
+{
+    dq_frame_t frame;
+
+    uct_daqiri_hs_step(conn, event, NULL);
+    if (conn->hs.machine.state == DQ_CONN_REQ_SENT) {
+        frame = uct_daqiri_hs_frame(conn, DQ_FRAME_REP);
+        uct_daqiri_hs_step(conn, DQ_EV_REP, &frame);
+    }
+}
+
+
+/* The conn ends here. Who is not told finds out when it sends something, after
+ * all its time limits; so once is enough. */
+static void uct_daqiri_hs_notify_end(uct_daqiri_conn_t *conn, dq_cause_t cause)
+{
+    if ((conn->hs.machine.state != DQ_CONN_IDLE) &&
+        (conn->hs.machine.state != DQ_CONN_DEAD) && (conn->hs.ah != NULL)) {
+        uct_daqiri_hs_send_gone(conn, cause);
+    }
+}
+
+
+static void uct_daqiri_hs_give_up(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_hs_notify_end(conn, DQ_CAUSE_CARRIER);
+    uct_daqiri_hs_step(conn, DQ_EV_VERB_FAIL, NULL);
+}
+
+
+/* Would it have to ask its peer? */
+static int uct_daqiri_hs_is_attempt(const uct_daqiri_conn_t *conn,
+                                    dq_conn_event_t event)
+{
+    return dq_conn_cell(conn->hs.machine.state, event).actions &
+           DQ_ACT_QP_CREATE;
+}
+
+
+static void uct_daqiri_hs_open(uct_daqiri_conn_t *conn, dq_conn_event_t event)
+{
+    if (conn->is_self) {
+        uct_daqiri_hs_open_self(conn, event);
+    } else if (uct_daqiri_hs_has_carrier_failed(conn) &&
+               uct_daqiri_hs_is_attempt(conn, event)) {
+        uct_daqiri_hs_give_up(conn);
+    } else {
+        uct_daqiri_hs_step(conn, event, NULL);
+    }
+}
+
+
+/* A queue that is broken has lost what it should have told: the counts are
+ * wrong, and no QP that has it works. Its event may not have been read yet. */
+static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
+{
+    if (uct_daqiri_async_is_sound(conn->iface)) {
+        conn->hs.resume = conn->resume;
+        uct_daqiri_hs_open(conn, DQ_EV_DRAINED);
+    }
+}
+
+
+/* Our REP once more: whoever is up answers it with an RTU, on its async thread,
+ * whatever its program does. So no frame of its own is needed. */
+static void uct_daqiri_hs_probe_peer(uct_daqiri_conn_t *conn)
+{
+    if ((conn->hs.machine.state == DQ_CONN_UP) &&
+        !uct_daqiri_hs_has_carrier_failed(conn) &&
+        (uct_daqiri_hs_try_send(conn, DQ_FRAME_REP) == UCS_OK)) {
+        conn->iface->count->liveness_probes++;
+        __atomic_fetch_add(&conn->liveness.probes, 1, __ATOMIC_RELAXED);
+    }
+}
+
+
+/*
+ * Who sends data has heard our REP, if it is the peer. But data shows no mark: to
+ * get a packet into our QP takes its number, which devices count, and the PSN that
+ * the REQ itself has named. So of a conn that only a REQ has asked for, it says
+ * nothing. The REP is said again until the RTU comes.
+ */
+static int uct_daqiri_hs_heeds_data(const uct_daqiri_conn_t *conn)
+{
+    return (conn->hs.machine.state == DQ_CONN_REP_SENT) &&
+           !conn->hs.is_unproven;
+}
+
+
+void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
+{
+    if (commands & UCT_DAQIRI_CMD_RELEASE) {
+        uct_daqiri_hs_prove(conn);
+        uct_daqiri_hs_timer_stop(conn);
+        uct_daqiri_link_close(conn);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_RELEASED);
+        return;
+    }
+    if (commands & UCT_DAQIRI_CMD_OPEN) {
+        uct_daqiri_hs_prove(conn); /* it is wanted here */
+        uct_daqiri_hs_open(conn, DQ_EV_OPEN);
+    }
+    if ((commands & UCT_DAQIRI_CMD_READY) && uct_daqiri_hs_heeds_data(conn)) {
+        uct_daqiri_hs_step(conn, DQ_EV_RTU, NULL);
+    }
+    if (commands & UCT_DAQIRI_CMD_LOSE) {
+        uct_daqiri_hs_step(conn, DQ_EV_LOSE, NULL);
+    }
+    if (commands & UCT_DAQIRI_CMD_CLOSE) {
+        DQ_ASSERT((conn->hs.machine.state == DQ_CONN_LOST) ||
+                  (conn->hs.machine.state == DQ_CONN_DEAD));
+        uct_daqiri_link_destroy_qp(conn);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_CLOSED);
+    }
+    if (commands & UCT_DAQIRI_CMD_DRAINED) {
+        uct_daqiri_hs_resume(conn);
+    }
+    if (commands & UCT_DAQIRI_CMD_FAIL) {
+        uct_daqiri_hs_notify_end(conn, conn->death.cause); /* final by now */
+        uct_daqiri_hs_step(conn, DQ_EV_QP_ERROR, NULL);
+    }
+    if (commands & UCT_DAQIRI_CMD_PROBE) {
+        uct_daqiri_hs_probe_peer(conn);
+    }
+}
+
+
+/* ---- What arrives ---- */
+
+/* It gets no answer, for we do not know how to say one; but somebody is told. */
+static void uct_daqiri_hs_on_other_version(uct_daqiri_iface_t *iface,
+                                           const void *payload, size_t length)
+{
+    unsigned version = dq_frame_version(payload, length,
+                                        iface->config.addr.cookie);
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    if ((version != DQ_WIRE_VERSION) &&
+        uct_daqiri_may_log(&iface->log_limit.version, more)) {
+        uct_daqiri_log_version(iface, version, more);
+    }
+}
+
+
+static int uct_daqiri_hs_parse(uct_daqiri_iface_t *iface, const void *payload,
+                               size_t length, dq_frame_t *frame)
+{
+    dq_wire_status_t parsed;
+
+    iface->count->frames_rx++;
+    parsed = dq_frame_parse(payload, length, iface->config.addr.cookie, frame);
+    if (parsed != DQ_WIRE_OK) {
+        iface->count->frames_dropped[parsed]++;
+    }
+    if (parsed == DQ_WIRE_BAD_VERSION) {
+        uct_daqiri_hs_on_other_version(iface, payload, length);
+    }
+    return parsed == DQ_WIRE_OK;
+}
+
+
+/* NULL: a stranger. */
+static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
+                                               const dq_frame_t *frame,
+                                               uct_daqiri_conn_t *conn)
+{
+    if ((conn == NULL) || conn->is_self) {
+        iface->count->frames_dup++;
+        return NULL;
+    }
+    if (!uct_daqiri_conn_is_at(conn, &frame->port, &frame->src)) {
+        /* who the peer is, the sender does not know: so it is not the peer */
+        iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
+        return NULL;
+    }
+    if (dq_conn_is_forged(&conn->hs.machine, frame)) {
+        iface->count->frames_dropped[DQ_WIRE_BAD_MARK]++;
+        return NULL;
+    }
+    __atomic_fetch_add(&conn->liveness.heard, 1, __ATOMIC_RELAXED);
+    return conn;
+}
+
+
+/* After either the peer is not told any more: it knows, or it does not listen. */
+static int uct_daqiri_hs_is_farewell(const uct_daqiri_conn_t *conn,
+                                     const dq_frame_t *frame)
+{
+    const dq_conn_t *machine = &conn->hs.machine;
+
+    return ((frame->kind == DQ_FRAME_GONE) &&
+            dq_conn_is_ended_by(machine, frame)) ||
+           ((frame->kind == DQ_FRAME_HEARD) &&
+            (frame->peer_epoch == machine->epoch));
+}
+
+
+/* A GONE is answered even if it is of a connection before this one: its sender
+ * may still wait for that. */
+static void uct_daqiri_hs_on_farewell(uct_daqiri_conn_t *conn,
+                                      const dq_frame_t *frame)
+{
+    if (frame->kind == DQ_FRAME_GONE) {
+        uct_daqiri_hs_answer(conn, DQ_FRAME_HEARD, frame);
+    }
+    if (!conn->hs.is_heard && uct_daqiri_hs_is_farewell(conn, frame)) {
+        conn->hs.is_heard       = 1;
+        conn->iface->cm.silent -= conn->hs.is_told;
+    }
+}
+
+
+static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
+                                  uct_daqiri_conn_t *found,
+                                  const dq_frame_t *frame)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_hs_sender(iface, frame, found);
+
+    if (conn != NULL) {
+        uct_daqiri_hs_on_farewell(conn, frame);
+        uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs.machine, frame),
+                           frame);
+    }
+}
+
+
+/* Does somebody ask who is not known here, and not ourselves? */
+static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
+                                       const uct_daqiri_conn_t *conn,
+                                       const dq_frame_t *frame)
+{
+    return (conn == NULL) && (frame->kind == DQ_FRAME_REQ) &&
+           (frame->src.uuid != iface->config.addr.uuid);
+}
+
+
+static void uct_daqiri_hs_accept_unknown(uct_daqiri_iface_t *iface,
+                                         const dq_frame_t *frame)
+{
+    uct_daqiri_conn_t *conn;
+
+    if (frame->peer_epoch != 0) {
+        /* what it wants to go on with is not known here, or no longer */
+        iface->count->frames_unknown++;
+        uct_daqiri_hs_answer_unknown(iface, DQ_FRAME_REFUSE, frame);
+        return;
+    }
+    conn = uct_daqiri_hs_take_up(iface, frame);
+    if (conn != NULL) {
+        uct_daqiri_hs_on_peer(iface, conn, frame);
+    }
+}
+
+
+static void uct_daqiri_hs_on_unknown(uct_daqiri_iface_t *iface,
+                                     const dq_frame_t *frame)
+{
+    if (ucs_get_time() < iface->cm.unknown_peers_at) {
+        iface->count->frames_unheard++;
+    } else {
+        uct_daqiri_hs_accept_unknown(iface, frame);
+    }
+}
+
+
+void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
+                            size_t length)
+{
+    uct_daqiri_conn_t *conn;
+    dq_frame_t frame;
+
+    if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
+        return;
+    }
+    conn = uct_daqiri_cm_find(iface, frame.src.uuid);
+    if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
+        uct_daqiri_hs_on_unknown(iface, &frame);
+    } else {
+        uct_daqiri_hs_on_peer(iface, conn, &frame);
+    }
+}
+
+
+/* Who asks now would get no answer, and ask until CONN_TIMEOUT. */
+void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
+                                 const void *payload, size_t length)
+{
+    uct_daqiri_conn_t *conn;
+    dq_frame_t frame;
+
+    if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
+        return;
+    }
+    conn = uct_daqiri_cm_find(iface, frame.src.uuid);
+    if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
+        uct_daqiri_hs_answer_unknown(iface, (frame.peer_epoch == 0)
+                                                     ? DQ_FRAME_GONE
+                                                     : DQ_FRAME_REFUSE, &frame);
+        return;
+    }
+    conn = uct_daqiri_hs_sender(iface, &frame, conn);
+    if (conn == NULL) {
+        return;
+    }
+    uct_daqiri_hs_on_farewell(conn, &frame);
+    if (frame.kind == DQ_FRAME_REQ) {
+        uct_daqiri_hs_answer(conn, DQ_FRAME_GONE, &frame);
+    }
+}
+
+
+/* ---- The timer ---- */
+
+void uct_daqiri_hs_retry_now(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now = ucs_get_time();
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->cm.timed, hs.timer_link) {
+        conn->hs.next_try = now;
+        conn->hs.interval = iface->config.conn_retry / 2; /* doubled then */
+    }
+}
+
+
+/* Said at once: perhaps nobody wants a connection from here on but a peer, who
+ * gets no answer. */
+void uct_daqiri_hs_fail_carrier(uct_daqiri_iface_t *iface)
+{
+    const dq_facts_t facts = {
+        .cause   = DQ_CAUSE_CARRIER,
+        .subject = UCT_DAQIRI_NAME,
+        .detail  = iface->config.port_name,
+    };
+
+    if (!iface->cm.ud.is_failed) {
+        iface->cm.ud.is_failed = 1;
+        uct_daqiri_log(UCS_LOG_LEVEL_WARN, &facts);
+        uct_daqiri_hs_retry_now(iface);
+    }
+}
+
+
+static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
+                                         ucs_time_t now)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    const dq_conn_t *machine  = &conn->hs.machine;
+    int is_first              = (machine->peer_last == 0) ||
+                                (machine->epoch == machine->first);
+    ucs_time_t limit          = is_first ? iface->config.conn_timeout
+                                         : iface->config.recovery_timeout;
+
+    if (uct_daqiri_hs_has_carrier_failed(conn) || uct_daqiri_hs_is_refused(conn, now)) {
+        return DQ_EV_VERB_FAIL;
+    }
+    if (now - conn->hs.started > limit) {
+        return DQ_EV_EXPIRE;
+    }
+    /* an address that is gone may come back; a device hardly */
+    return (uct_daqiri_port_find_gid(iface) == UCS_ERR_IO_ERROR)
+                   ? DQ_EV_VERB_FAIL : DQ_EV_TICK;
+}
+
+
+/* Has the timer tick until it is done. */
+static void uct_daqiri_hs_reset_carrier(uct_daqiri_iface_t *iface)
+{
+    if (uct_daqiri_ud_reset(iface)) {
+        uct_daqiri_hs_retry_now(iface); /* what they asked went down with it */
+    }
+    uct_daqiri_hs_tick_set(iface);
+}
+
+
+void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_frame);
+    uct_daqiri_hs_reset_carrier(iface);
+}
+
+
+void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now = ucs_get_time();
+    uct_daqiri_conn_t *conn, *next;
+    dq_conn_event_t event;
+
+    uct_daqiri_hs_reset_carrier(iface);
+    ucs_list_for_each_safe(conn, next, &iface->cm.timed, hs.timer_link) {
+        if (now < conn->hs.next_try) {
+            continue;
+        }
+        event = uct_daqiri_hs_due(conn, now);
+        if (event == DQ_EV_VERB_FAIL) {
+            uct_daqiri_hs_give_up(conn);
+        } else {
+            uct_daqiri_hs_step(conn, event, NULL);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a conn has of the device while it is connected: a QP, a way to address
+ * the peer's handshake, and the RECVs behind its window. Made and destroyed on
+ * the async thread, for both may block.
+ */
+#include "cm/daqiri_link.h"
+
+#include "base/daqiri_log.h"
+#include "base/daqiri_port.h"
+#include "cm/daqiri_cm.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_qp.h"
+#include "conn/daqiri_rx.h"
+#include "iface/daqiri_iface.h"
+
+enum {
+    UCT_DAQIRI_WINDOW_MIN   = 8, /* however little memory is left            */
+    /* A conn takes this part of what is left, so that with the default limit
+     * some 240 peers have windows that are backed. */
+    UCT_DAQIRI_WINDOW_SHARE = 64
+};
+
+
+/* ---- RECVs behind what is promised to a new peer ---- */
+
+/* The most that it ever gets. */
+static uint32_t uct_daqiri_link_window(uct_daqiri_iface_t *iface)
+{
+    uint32_t limit = iface->rx.pool.limit;
+    uint32_t left  = limit - ucs_min(limit, iface->cm.reserved);
+
+    return ucs_min(ucs_max(left / UCT_DAQIRI_WINDOW_SHARE,
+                           UCT_DAQIRI_WINDOW_MIN),
+                   iface->config.rx_window);
+}
+
+
+static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t index[UCT_DAQIRI_POLL_MAX];
+    uint32_t count  = conn->hs.promised;
+    uint32_t posted = 0;
+    uint32_t first, done, n, i;
+    ucs_status_t status;
+
+    if (uct_daqiri_rx_take_spare(iface, count)) {
+        conn->hs.rx_reused = count;
+        return UCS_OK;
+    }
+    status = uct_daqiri_rx_make(iface, count, &first);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return UCS_OK; /* the memory limit: the window stays unbacked */
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (done = 0; (done < count) && (posted == done); done += n) {
+        n = ucs_min(count - done, UCT_DAQIRI_POLL_MAX);
+        for (i = 0; i < n; i++) {
+            index[i] = first + done + i;
+        }
+        posted += uct_daqiri_rx_post(iface, index, n);
+    }
+    conn->hs.rx_first  = first;
+    conn->hs.rx_count  = count;
+    conn->hs.rx_posted = posted; /* progress has the rest */
+    return UCS_OK;
+}
+
+
+/* ---- QP ---- */
+
+static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t qpn              = conn->hs.qp->qp_num;
+    uct_daqiri_conn_t ***root = &iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW];
+    uct_daqiri_conn_t **leaf  = *root;
+
+    if (leaf == NULL) {
+        leaf = ucs_calloc(UCT_DAQIRI_QPN_LEAF, sizeof(*leaf), "daqiri_qpns");
+        if (leaf == NULL) {
+            return UCS_ERR_NO_MEMORY;
+        }
+        __atomic_store_n(root, leaf, __ATOMIC_RELEASE);
+    }
+    conn->hs.qpn = qpn;
+    __atomic_store_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)], conn,
+                     __ATOMIC_RELEASE);
+    return UCS_OK;
+}
+
+
+/* Unless the device has given the number to another's QP since. */
+static void uct_daqiri_link_remove_qpn(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_conn_t **leaf  = iface->qpns[conn->hs.qpn >> UCT_DAQIRI_QPN_LOW];
+    uct_daqiri_conn_t **entry;
+
+    if (conn->hs.qpn == 0) {
+        return;
+    }
+    entry        = &leaf[conn->hs.qpn & (UCT_DAQIRI_QPN_LEAF - 1)];
+    conn->hs.qpn = 0;
+    if (__atomic_load_n(entry, __ATOMIC_RELAXED) == conn) {
+        __atomic_store_n(entry, NULL, __ATOMIC_RELEASE);
+    }
+}
+
+
+static void uct_daqiri_link_destroy_ah(uct_daqiri_conn_t *conn)
+{
+    if (conn->hs.ah != NULL) {
+        ibv_destroy_ah(conn->hs.ah);
+        conn->hs.ah = NULL;
+    }
+}
+
+
+/* NULL, and errno. *gid_index_p: at which our GID was. */
+static struct ibv_ah *uct_daqiri_link_make_ah(uct_daqiri_iface_t *iface,
+                                              const dq_port_addr_t *port,
+                                              uint8_t *gid_index_p)
+{
+    struct ibv_ah_attr attr;
+
+    *gid_index_p = uct_daqiri_iface_gid_index(iface);
+    uct_daqiri_port_ah_attr(iface, port, &attr);
+    return ibv_create_ah(uct_daqiri_iface_md(iface)->pd, &attr);
+}
+
+
+/* May another try succeed? If not, it is said. */
+static int uct_daqiri_link_ah_may_come(uct_daqiri_iface_t *iface,
+                                       uint8_t gid_index, int error)
+{
+    if (uct_daqiri_port_may_come_back(error) ||
+        uct_daqiri_port_has_gid_left(iface, gid_index)) {
+        return 1;
+    }
+    uct_daqiri_log_verb_rarely(&iface->log_limit.ah, UCS_LOG_LEVEL_ERROR,
+                               "handshake", "ibv_create_ah", error);
+    return 0;
+}
+
+
+static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
+{
+    conn->hs.ah = uct_daqiri_link_make_ah(conn->iface, &conn->peer_port,
+                                          &conn->hs.ah_gid_index);
+    if (conn->hs.ah != NULL) {
+        conn->hs.ah_error = 0;
+        return UCS_OK;
+    }
+
+    conn->hs.ah_error = errno;
+    return uct_daqiri_link_ah_may_come(conn->iface, conn->hs.ah_gid_index,
+                                       conn->hs.ah_error)
+                   ? UCS_ERR_UNREACHABLE : UCS_ERR_IO_ERROR;
+}
+
+
+/* An address handle from before the GID went and came back is of no use: to the
+ * device its place is empty. But one that something may be sent by, whoever's,
+ * stays for that long. */
+ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    ucs_status_t status;
+
+    status = uct_daqiri_port_find_gid(iface);
+    if (status != UCS_OK) {
+        return status; /* no answer can find us */
+    }
+    if (conn->is_self) {
+        return UCS_OK;
+    }
+    if ((conn->hs.ah_gid_index != uct_daqiri_iface_gid_index(iface)) &&
+        (iface->cm.ud.send_busy == 0)) {
+        uct_daqiri_link_destroy_ah(conn);
+    }
+    return (conn->hs.ah != NULL) ? UCS_OK : uct_daqiri_link_create_ah(conn);
+}
+
+
+struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
+                                            const dq_port_addr_t *port,
+                                            uint8_t *gid_index_p)
+{
+    struct ibv_ah *ah;
+
+    if (uct_daqiri_port_find_gid(iface) != UCS_OK) {
+        return NULL;
+    }
+    ah = uct_daqiri_link_make_ah(iface, port, gid_index_p);
+    if (ah == NULL) {
+        (void)uct_daqiri_link_ah_may_come(iface, *gid_index_p, errno);
+    }
+    return ah;
+}
+
+
+void uct_daqiri_link_give_ah(uct_daqiri_conn_t *conn, struct ibv_ah *ah,
+                             uint8_t gid_index)
+{
+    uct_daqiri_link_destroy_ah(conn);
+    conn->hs.ah           = ah;
+    conn->hs.ah_gid_index = gid_index;
+}
+
+
+/* What only the peer is to know of this attempt. 0 would be no mark. */
+static ucs_status_t uct_daqiri_link_draw(uct_daqiri_conn_t *conn)
+{
+    struct {
+        uint64_t mark, psn;
+    } drawn;
+    ucs_status_t status;
+
+    status = uct_daqiri_draw(conn->iface, &drawn, sizeof(drawn));
+    if (status != UCS_OK) {
+        return status;
+    }
+    conn->hs.machine.mark = (drawn.mark != 0) ? drawn.mark : 1;
+    conn->hs.psn          = drawn.psn & UCS_MASK(24);
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    int is_another            = conn->hs.window != 0;
+    ucs_status_t status;
+
+    status = uct_daqiri_link_address(conn);
+    if ((status != UCS_OK) && (status != UCS_ERR_UNREACHABLE)) {
+        return status;
+    }
+    status = uct_daqiri_link_draw(conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_daqiri_qp_create(iface, is_another ? UCS_LOG_LEVEL_DEBUG
+                                                    : UCS_LOG_LEVEL_ERROR,
+                                  &conn->hs.qp, NULL);
+    if (status != UCS_OK) {
+        return is_another ? status : UCS_ERR_IO_ERROR;
+    }
+    status = uct_daqiri_link_add_qpn(conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+    if (!is_another) {
+        conn->hs.window           = uct_daqiri_link_window(iface);
+        conn->hs.promised         = ucs_min(iface->config.rx_window_start,
+                                            conn->hs.window);
+        conn->hs.resume.promised  = conn->hs.promised;
+        iface->cm.reserved       += conn->hs.window;
+        status                    = uct_daqiri_link_back_window(conn);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_QP);
+    return UCS_OK;
+}
+
+
+void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn)
+{
+    char more[UCT_DAQIRI_MORE_MAX];
+    int ret;
+
+    if (conn->hs.qp == NULL) {
+        return;
+    }
+    ret = ibv_destroy_qp(conn->hs.qp);
+    if ((ret != 0) && uct_daqiri_may_log(&conn->iface->log_limit.destroy, more)) {
+        ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s%s", conn->hs.qpn,
+                 strerror(ret), more);
+    }
+    conn->hs.qp = NULL;
+}
+
+
+void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_link_destroy_qp(conn);
+    uct_daqiri_link_remove_qpn(conn);
+}
+
+
+void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_link_close_qp(conn);
+    conn->iface->cm.reserved -= conn->hs.window;
+    conn->hs.window           = 0;
+    uct_daqiri_link_destroy_ah(conn);
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Holding work requests for one doorbell; see daqiri_batch.h.
+ */
+#include "conn/daqiri_batch.h"
+
+#include "base/daqiri_config.h"
+#include "base/daqiri_log.h"
+#include "base/daqiri_port.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_tx.h"
+#include "iface/daqiri_iface.h"
+
+#include <sys/timerfd.h>
+
+enum {
+    UCT_DAQIRI_BATCH_LONG   = 4200, /* bytes; more are posted at once        */
+    /* progress calls for which nothing is held after the timer had to ring;
+     * twice as many each time, so often */
+    UCT_DAQIRI_BATCH_REST   = 64,
+    UCT_DAQIRI_BATCH_DOUBLE = 10
+};
+
+
+/* ---- Is it worth it? ---- */
+
+static int uct_daqiri_batch_is_wanted(uct_daqiri_iface_t *iface,
+                                      const uct_daqiri_iface_config_t *config)
+{
+    return (config->tx_batch == UCS_CONFIG_AUTO)
+                   ? uct_daqiri_port_is_emulated(
+                              uct_daqiri_iface_md(iface)->context->device)
+                   : (config->tx_batch == UCS_CONFIG_ON);
+}
+
+
+/* ---- The lock ---- */
+
+static inline int uct_daqiri_batch_trylock(uct_daqiri_batch_t *batch)
+{
+    return !__atomic_test_and_set(&batch->is_locked, __ATOMIC_ACQUIRE);
+}
+
+
+static void uct_daqiri_batch_await_timer(uct_daqiri_batch_t *batch)
+{
+    pthread_mutex_lock(&batch->timer_lock);
+    pthread_mutex_unlock(&batch->timer_lock);
+}
+
+
+/* Whom the timer keeps waiting sleeps until it is done: to spin would keep it
+ * from the processor that both may have. */
+static UCS_F_NOINLINE void uct_daqiri_batch_await(uct_daqiri_batch_t *batch)
+{
+    while (!uct_daqiri_batch_trylock(batch)) {
+        uct_daqiri_batch_await_timer(batch);
+    }
+}
+
+
+/* Nearly always free, for the timer seldom rings, and taken for each message: of
+ * a mutex, 64 instructions and six jumps into other pages go to waste. */
+static inline void uct_daqiri_batch_lock(uct_daqiri_batch_t *batch)
+{
+    if (ucs_unlikely(!uct_daqiri_batch_trylock(batch))) {
+        uct_daqiri_batch_await(batch);
+    }
+}
+
+
+static inline void uct_daqiri_batch_unlock(uct_daqiri_batch_t *batch)
+{
+    __atomic_clear(&batch->is_locked, __ATOMIC_RELEASE);
+}
+
+
+/* ---- Posting what is held; under the lock ---- */
+
+/* What the device refuses stays in the ledger, and nothing of the conn may
+ * be posted behind it. Progress has to see to the rest. */
+static void uct_daqiri_batch_fail(uct_daqiri_batch_t *batch, int error,
+                                  uint32_t send_end)
+{
+    uct_daqiri_conn_t *conn = batch->conn;
+
+    conn->batch_error    = error;
+    conn->batch_send_end = send_end;
+    conn->batch_failed   = batch->failed;
+    batch->failed        = conn;
+}
+
+
+static void uct_daqiri_batch_do_flush(uct_daqiri_batch_t *batch)
+{
+    struct ibv_send_wr *bad_wr;
+    unsigned i;
+    int ret;
+
+    if (batch->count == 0) {
+        return;
+    }
+    for (i = 0; i + 1 < batch->count; i++) {
+        batch->held[i].wr.next = &batch->held[i + 1].wr;
+    }
+    batch->held[i].wr.next = NULL;
+
+    ret = ibv_post_send(batch->conn->qp, &batch->held[0].wr, &bad_wr);
+    if (ucs_unlikely(ret != 0)) {
+        uct_daqiri_batch_fail(batch, ret, bad_wr->wr_id);
+    }
+    batch->iface->count->batches++;
+    batch->iface->count->batched += batch->count;
+    batch->serial++;
+    batch->count = 0;
+}
+
+
+static size_t uct_daqiri_batch_length(const struct ibv_send_wr *wr)
+{
+    size_t length = 0;
+    int i;
+
+    for (i = 0; i < wr->num_sge; i++) {
+        length += wr->sg_list[i].length;
+    }
+    return length;
+}
+
+
+/* Whether there is room for what is not remembered (uct_daqiri_batch_copy()). */
+static int uct_daqiri_batch_has_room(const struct ibv_send_wr *wr,
+                                     size_t length)
+{
+    return (wr->send_flags & IBV_SEND_INLINE)
+                   ? (length <= UCT_DAQIRI_BATCH_INLINE)
+                   : (wr->num_sge <= UCT_DAQIRI_BATCH_SGE);
+}
+
+
+/* Only what is short is worth waiting for: the device could be busy with the first
+ * of several long ones while the next is made ready, and what answers a chain of
+ * long READs comes in a flood that a wire loses (docs/bench.md). Outside of
+ * progress it is messages alone. */
+static int uct_daqiri_batch_may_wait(const uct_daqiri_batch_t *batch,
+                                     const struct ibv_send_wr *wr,
+                                     size_t length)
+{
+    const int is_message = (wr->opcode == IBV_WR_SEND) ||
+                           (wr->opcode == IBV_WR_SEND_WITH_IMM);
+
+    return (is_message || batch->is_inside) &&
+           (length <= UCT_DAQIRI_BATCH_LONG);
+}
+
+
+/* What the request points to belongs to the caller, who may change it when we
+ * return, unless the conn remembers it (daqiri_replay.h). */
+static void uct_daqiri_batch_copy(uct_daqiri_held_t *held,
+                                  const uct_daqiri_conn_t *conn,
+                                  const struct ibv_send_wr *wr)
+{
+    uint8_t *data = held->data;
+    int i;
+
+    /* as far as an RC QP reads it */
+    memcpy(&held->wr, wr, offsetof(struct ibv_send_wr, qp_type));
+    if (conn->replay.slots != NULL) {
+        return;
+    }
+    held->wr.sg_list = held->sge;
+    if (!(wr->send_flags & IBV_SEND_INLINE)) {
+        for (i = 0; i < wr->num_sge; i++) {
+            held->sge[i] = wr->sg_list[i];
+        }
+        return;
+    }
+
+    for (i = 0; i < wr->num_sge; i++) {
+        memcpy(data, (const void*)(uintptr_t)wr->sg_list[i].addr,
+               wr->sg_list[i].length);
+        data += wr->sg_list[i].length;
+    }
+    held->wr.num_sge = wr->num_sge > 0;
+    held->sge[0]     = (struct ibv_sge){
+        .addr   = (uintptr_t)held->data,
+        .length = data - held->data,
+    };
+}
+
+
+static void uct_daqiri_batch_wind(const uct_daqiri_batch_t *batch)
+{
+    (void)timerfd_settime(batch->timer_fd, 0, &batch->hold, NULL);
+}
+
+
+/* To set a timer costs as much as a doorbell, so it is left alone while chains
+ * come and go: a chain waits for one to two times TX_BATCH_TIMEOUT, counted from when the
+ * program was last seen to post. */
+static void uct_daqiri_batch_set_timer(uct_daqiri_batch_t *batch)
+{
+    batch->is_timed = 1;
+    batch->timed    = batch->serial;
+    uct_daqiri_batch_wind(batch);
+}
+
+
+static void uct_daqiri_batch_hold(uct_daqiri_batch_t *batch,
+                                  uct_daqiri_conn_t *conn,
+                                  const struct ibv_send_wr *wr)
+{
+    batch->conn         = conn;
+    batch->direct_epoch = 0;
+    batch->is_used      = 1;
+    uct_daqiri_batch_copy(&batch->held[batch->count], conn, wr);
+    batch->count++;
+    if (batch->count == UCT_DAQIRI_BATCH_MAX) {
+        uct_daqiri_batch_do_flush(batch);
+    } else if (!batch->is_timed && !batch->is_inside) {
+        uct_daqiri_batch_set_timer(batch);
+    }
+}
+
+
+/* ---- Progress ---- */
+
+/* Takes note of what was refused when nobody could be told. */
+static void uct_daqiri_batch_take_failure(uct_daqiri_batch_t *batch)
+{
+    uct_daqiri_conn_t *conn;
+    uint32_t send_end = 0;
+    int error         = 0;
+
+    do {
+        uct_daqiri_batch_lock(batch);
+        conn = batch->failed;
+        if (conn != NULL) {
+            error             = conn->batch_error;
+            send_end          = conn->batch_send_end;
+            conn->batch_error = 0;
+            batch->failed     = conn->batch_failed;
+        }
+        uct_daqiri_batch_unlock(batch);
+        if (conn != NULL) {
+            uct_daqiri_tx_on_refused(conn, send_end, error);
+        }
+    } while (conn != NULL);
+}
+
+
+/* A program that once made us late is believed not to progress for a while. */
+static int uct_daqiri_batch_is_resting(const uct_daqiri_batch_t *batch)
+{
+    return (int64_t)(batch->rest - batch->iface->progress_epoch) > 0;
+}
+
+
+/* Under the lock. What must not wait takes along what does. */
+static int uct_daqiri_batch_add(uct_daqiri_batch_t *batch,
+                                uct_daqiri_conn_t *conn, int is_first,
+                                struct ibv_send_wr *wr)
+{
+    const int is_open   = batch->is_inside ||
+                          (!is_first && !uct_daqiri_batch_is_resting(batch));
+    const size_t length = uct_daqiri_batch_length(wr);
+    const int waits     = is_open &&
+                          uct_daqiri_batch_may_wait(batch, wr, length);
+    struct ibv_send_wr *bad_wr;
+
+    if ((waits || (batch->count > 0)) &&
+        uct_daqiri_batch_has_room(wr, length)) {
+        uct_daqiri_batch_hold(batch, conn, wr);
+        if (!waits) {
+            uct_daqiri_batch_do_flush(batch);
+        }
+        return 0;
+    }
+    uct_daqiri_batch_do_flush(batch);
+    return (conn->batch_error != 0) ? 0 : ibv_post_send(conn->qp, wr, &bad_wr);
+}
+
+
+/* Outside of progress: the second request of a turn makes a stream. What has
+ * posted in a turn does not go out alone, and a stream has posted in the next one
+ * already; it is none any more if its first request there remains the only one. */
+static void uct_daqiri_batch_note(uct_daqiri_conn_t *conn, uint64_t epoch)
+{
+    if (conn->last_post_epoch < epoch) {
+        conn->last_post_epoch = epoch;
+    } else if ((conn->last_post_epoch == epoch) && conn->is_streaming) {
+        conn->is_streaming = 0;
+    } else {
+        conn->last_post_epoch = epoch + 1;
+        conn->is_streaming    = 1;
+    }
+}
+
+
+int uct_daqiri_batch_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
+{
+    uct_daqiri_batch_t *batch = conn->iface->tx.batch;
+    const uint64_t epoch      = batch->iface->progress_epoch;
+    const int is_first        = conn->last_post_epoch < epoch;
+    int ret                   = 0;
+
+    if (!batch->is_inside) {
+        uct_daqiri_batch_note(conn, epoch);
+    }
+    uct_daqiri_batch_lock(batch);
+    if (batch->conn != conn) {
+        uct_daqiri_batch_do_flush(batch);
+    }
+    if (conn->batch_error == 0) { /* else behind what was refused */
+        ret = uct_daqiri_batch_add(batch, conn, is_first, wr);
+    }
+    uct_daqiri_batch_unlock(batch);
+    return ret;
+}
+
+
+void uct_daqiri_batch_flush(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_batch_t *batch = iface->tx.batch;
+
+    if (batch == NULL) {
+        return;
+    }
+    batch->is_used = 0;
+    uct_daqiri_batch_lock(batch);
+    uct_daqiri_batch_do_flush(batch);
+    uct_daqiri_batch_unlock(batch);
+    uct_daqiri_batch_take_failure(batch);
+}
+
+
+/* ---- The timer; async ---- */
+
+static void uct_daqiri_batch_note_late(uct_daqiri_batch_t *batch)
+{
+    uint64_t turns = UCT_DAQIRI_BATCH_REST
+                     << ucs_min(batch->misses, UCT_DAQIRI_BATCH_DOUBLE);
+
+    batch->rest = __atomic_load_n(&batch->iface->progress_epoch, __ATOMIC_RELAXED) +
+                  turns;
+    batch->misses++;
+    batch->iface->count->batches_late++;
+}
+
+
+/* Under the lock. */
+static void uct_daqiri_batch_expire(uct_daqiri_batch_t *batch)
+{
+    if ((batch->count > 0) && (batch->serial == batch->timed)) {
+        uct_daqiri_batch_do_flush(batch);
+        uct_daqiri_batch_note_late(batch);
+    }
+    batch->is_timed = 0;
+    if (batch->count > 0) {
+        uct_daqiri_batch_set_timer(batch); /* a younger one */
+    }
+}
+
+
+static void uct_daqiri_batch_on_timer(int fd, ucs_event_set_types_t events,
+                                      void *arg)
+{
+    uct_daqiri_batch_t *batch = arg;
+    uint64_t expirations;
+
+    (void)events;
+    if (read(fd, &expirations, sizeof(expirations)) <= 0) {
+        return;
+    }
+    pthread_mutex_lock(&batch->timer_lock);
+    if (uct_daqiri_batch_trylock(batch)) {
+        uct_daqiri_batch_expire(batch);
+        uct_daqiri_batch_unlock(batch);
+    } else {
+        uct_daqiri_batch_wind(batch); /* the program posts right now */
+    }
+    pthread_mutex_unlock(&batch->timer_lock);
+}
+
+
+/* ---- Birth and death ---- */
+
+static ucs_status_t uct_daqiri_batch_open_timer(uct_daqiri_batch_t *batch)
+{
+    ucs_status_t status;
+
+    batch->timer_fd = timerfd_create(CLOCK_MONOTONIC,
+                                     TFD_NONBLOCK | TFD_CLOEXEC);
+    if (batch->timer_fd < 0) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME,
+                            "timerfd_create", errno);
+        return UCS_ERR_IO_ERROR;
+    }
+    status = ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                         batch->timer_fd,
+                                         UCS_EVENT_SET_EVREAD,
+                                         uct_daqiri_batch_on_timer, batch,
+                                         NULL);
+    if (status != UCS_OK) {
+        close(batch->timer_fd);
+    }
+    return status;
+}
+
+
+ucs_status_t uct_daqiri_batch_init(uct_daqiri_iface_t *iface,
+                                   const uct_daqiri_iface_config_t *config)
+{
+    struct timespec hold;
+    uct_daqiri_batch_t *batch;
+    ucs_status_t status;
+
+    if (!uct_daqiri_batch_is_wanted(iface, config)) {
+        return UCS_OK;
+    }
+
+    batch = ucs_calloc(1, sizeof(*batch), "daqiri_batch");
+    if (batch == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    ucs_sec_to_timespec(config->tx_batch_timeout, &hold);
+    batch->iface         = iface;
+    batch->hold.it_value = hold;
+    pthread_mutex_init(&batch->timer_lock, NULL);
+    status = uct_daqiri_batch_open_timer(batch);
+    if (status != UCS_OK) {
+        pthread_mutex_destroy(&batch->timer_lock);
+        ucs_free(batch);
+        return status;
+    }
+    iface->tx.batch = batch;
+    return UCS_OK;
+}
+
+
+void uct_daqiri_batch_close(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_batch_t *batch = iface->tx.batch;
+    uct_daqiri_conn_t *conn;
+
+    if (batch == NULL) {
+        return;
+    }
+    ucs_async_remove_handler(batch->timer_fd, 1);
+    uct_daqiri_batch_await_timer(batch);
+    uct_daqiri_batch_flush(iface);
+    iface->tx.batch = NULL;
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_tx_set_direct(conn);
+    }
+    close(batch->timer_fd);
+    pthread_mutex_destroy(&batch->timer_lock);
+    ucs_free(batch);
+}

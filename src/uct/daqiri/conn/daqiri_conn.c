@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Life and death of a conn, as the progress thread sees it.
+ *
+ * Death goes by steps, and each has a bound:
+ *   1. the gate closes: nothing more is posted         uct_daqiri_conn_fail
+ *   2. what the peer had sent before is delivered      the receive CQ was empty
+ *   3. the QP is moved to ERR, and flushes its ledger  or time is up
+ *   4. what is left is purged, endpoints are told      uct_daqiri_conn_close
+ *   5. unused, it is let go: the async thread destroys the QP, then says so,
+ *      and only then is the memory freed               CMD_RELEASE, EVT_RELEASED
+ * Since 5 comes last, no completion ever finds its conn gone.
+ */
+#include "conn/daqiri_conn.h"
+
+#include "base/daqiri_log.h"
+#include "base/daqiri_pool.h"
+#include "base/daqiri_port.h"
+#include "cm/daqiri_async.h"
+#include "cm/daqiri_cm.h"
+#include "conn/daqiri_batch.h"
+#include "conn/daqiri_op.h"
+#include "conn/daqiri_preconnect.h"
+#include "conn/daqiri_qp.h"
+#include "conn/daqiri_recover.h"
+#include "conn/daqiri_replay.h"
+#include "conn/daqiri_retry.h"
+#include "conn/daqiri_rx.h"
+#include "conn/daqiri_tx.h"
+#include "ep/daqiri_ep.h"
+#include "ep/daqiri_pending.h"
+#include "iface/daqiri_iface.h"
+#include "iface/daqiri_stats.h"
+#include "iface/daqiri_watchdog.h"
+
+enum {
+    UCT_DAQIRI_DRAIN_SEC       = 1,  /* flushes come within microseconds         */
+    UCT_DAQIRI_DRAIN_POLLS_MIN = 16 /* progress calls, at least              */
+};
+
+
+uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
+                                          const dq_port_addr_t *port,
+                                          const dq_iface_addr_t *addr)
+{
+    uint32_t slots = dq_sq_slots(iface->config.sq_depth);
+    uct_daqiri_conn_t *conn;
+    uint32_t *ledger, i;
+
+    conn = ucs_calloc(1, sizeof(*conn), "daqiri_conn");
+    if (conn == NULL) {
+        return NULL;
+    }
+    conn->ops = ucs_calloc(slots, sizeof(*conn->ops), "daqiri_ops");
+    ledger    = ucs_calloc(slots, sizeof(*ledger), "daqiri_ledger");
+    if ((conn->ops == NULL) || (ledger == NULL)) {
+        ucs_free(ledger);
+        ucs_free(conn->ops);
+        ucs_free(conn);
+        return NULL;
+    }
+
+    for (i = 0; i < slots; i++) {
+        conn->ops[i] = uct_daqiri_op_none;
+    }
+    conn->iface      = iface;
+    conn->peer_port  = *port;
+    (void)dq_gid_text(port->gid, conn->peer_gid_text,
+                      sizeof(conn->peer_gid_text));
+    conn->peer_iface = *addr;
+    conn->is_self    = addr->uuid == iface->config.addr.uuid;
+    pthread_mutex_init(&conn->preconnect_lock, NULL);
+    ucs_queue_head_init(&conn->pending);
+    ucs_list_head_init(&conn->eps);
+    dq_sq_init(&conn->sq, iface->config.sq_depth, iface->config.signal_every,
+               0, ledger);
+    dq_sq_expect(&conn->sq);
+    uct_daqiri_tx_set_direct(conn);
+    dq_conn_init(&conn->hs.machine, iface->config.addr.uuid, addr->uuid);
+    if (uct_daqiri_replay_init(conn) != UCS_OK) {
+        uct_daqiri_conn_free(conn);
+        return NULL;
+    }
+    return conn;
+}
+
+
+void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_preconnect_drop(conn);
+    pthread_mutex_destroy(&conn->preconnect_lock);
+    uct_daqiri_replay_cleanup(conn);
+    ucs_free(conn->sq.slot);
+    ucs_free(conn->ops);
+    ucs_free(conn);
+}
+
+
+/* Nothing of that changes while an interface lives. */
+int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,
+                          const dq_port_addr_t *port,
+                          const dq_iface_addr_t *addr)
+{
+    return (memcmp(&conn->peer_iface, addr, sizeof(*addr)) == 0) &&
+           (memcmp(&conn->peer_port, port, sizeof(*port)) == 0);
+}
+
+
+/* To whoever asked in the peer's name it is said that there is nothing. */
+ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
+                                 const dq_port_addr_t *port,
+                                 const dq_iface_addr_t *addr,
+                                 uct_daqiri_conn_t **conn_p)
+{
+    uct_daqiri_conn_t *forged;
+    ucs_status_t status;
+    dq_facts_t facts;
+
+    if (!uct_daqiri_port_reaches(iface, port)) {
+        return UCS_ERR_UNREACHABLE; /* UCX could have asked */
+    }
+    status = uct_daqiri_cm_get_addressed(iface, port, addr, conn_p, &forged);
+    if (forged != NULL) {
+        iface->count->conns_forged++;
+        uct_daqiri_tx_facts(forged, DQ_CAUSE_GIVEN_UP, &facts);
+        uct_daqiri_conn_fail(forged, &facts);
+    }
+    return status;
+}
+
+
+ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn)
+{
+    return (conn->sq.gate == DQ_GATE_DEAD)
+                   ? uct_daqiri_cause_status(conn->death.cause)
+                   : UCS_OK;
+}
+
+
+/* ---- What the async thread told ---- */
+
+/* What was made for the window; of that the device may not have taken all. */
+static void uct_daqiri_conn_take_recvs(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t posted           = conn->hs.rx_posted;
+    uint32_t i;
+
+    dq_rx_grow_posted(&iface->rx.ledger, posted);
+    if (posted == conn->hs.rx_count) {
+        return;
+    }
+    dq_rx_grow(&iface->rx.ledger, conn->hs.rx_count - posted);
+    for (i = posted; i < conn->hs.rx_count; i++) {
+        uct_daqiri_pool_put(&iface->rx.pool, conn->hs.rx_first + i);
+    }
+    uct_daqiri_rx_refused(iface);
+}
+
+
+/* Free buffers that closed conns have left go behind a window that came
+ * without buffers of its own. */
+static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
+{
+    dq_rx_t *ledger   = &conn->iface->rx.ledger;
+    uint32_t standing = ledger->posted + ledger->owed;
+    uint32_t wanted   = ledger->reserved + conn->hs.promised;
+
+    if (standing < wanted) {
+        uct_daqiri_rx_post_free(conn->iface,
+                                ucs_min(wanted - standing, ledger->free));
+    }
+}
+
+
+/* RECVs for the peers who are still there. What those who have left had sent
+ * takes buffers, too, but only until it is read. */
+static uint64_t uct_daqiri_conn_live_windows(uct_daqiri_iface_t *iface)
+{
+    uint64_t sum = iface->rx.ledger.slack;
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        sum += (conn->sq.gate != DQ_GATE_DEAD) ? conn->window.size : 0;
+    }
+    return sum;
+}
+
+
+/* Once: it is counted each time (rx_overcommit). */
+static void uct_daqiri_conn_log_few(uct_daqiri_iface_t *iface)
+{
+    if (iface->rx.is_few_logged ||
+        (uct_daqiri_conn_live_windows(iface) <= iface->rx.pool.limit)) {
+        return;
+    }
+    iface->rx.is_few_logged = 1;
+    ucs_warn("daqiri: %u receive buffers are not enough for so many "
+             "peers: from here on, senders may have to wait and try "
+             "again (UCX_DAQIRI_RX_BUFFERS)", iface->rx.pool.limit);
+}
+
+
+/* It was over before its QP was ready, and may be freed with the next event. If
+ * that was its first QP, what was to be behind its window is there. */
+static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_listed) {
+        return;
+    }
+    uct_daqiri_conn_take_recvs(conn);
+    __atomic_add_fetch(&conn->iface->rx.spare,
+                       conn->hs.rx_count + conn->hs.rx_reused,
+                       __ATOMIC_ACQ_REL);
+}
+
+
+/* The conn has a QP, and RECVs for its peer to use. */
+static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    if (conn->is_over) {
+        uct_daqiri_conn_on_late_qp(conn);
+        return;
+    }
+    if (conn->life == UCT_DAQIRI_WAITING) {
+        uct_daqiri_recover_on_qp(conn);
+        return;
+    }
+    conn->qp = conn->hs.qp;
+    conn->is_listed = 1;
+    ucs_list_add_tail(&iface->conns, &conn->iface_link);
+    uct_daqiri_stats_add_conn(conn);
+    uct_daqiri_conn_take_recvs(conn);
+    uct_daqiri_conn_back_window(conn);
+    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.promised,
+                    conn->hs.window)) {
+        uct_daqiri_conn_log_few(iface);
+    }
+}
+
+
+static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
+{
+    const dq_frame_t *peer = &conn->hs.peer;
+    dq_facts_t facts;
+
+    if (conn->life != UCT_DAQIRI_LIVE) {
+        return; /* this was of the QP that has been lost meanwhile */
+    }
+    if ((conn->sq.gate != DQ_GATE_LOST) && (conn->sq.gate != DQ_GATE_NOT_UP)) {
+        return;
+    }
+    conn->was_up         = 1;
+    conn->iface->tx.wake = 1;
+    conn->has_hw         = 1;
+    uct_daqiri_tx_set_direct(conn);
+    if (conn->sq.gate == DQ_GATE_LOST) {
+        uct_daqiri_recover_up(conn);
+        return;
+    }
+    if (dq_sq_open(&conn->sq, peer->credits, peer->promised) != 0) {
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_MISMATCH, &facts);
+        uct_daqiri_recover(conn, &facts);
+        return;
+    }
+    conn->iface->count->conns_up++;
+    uct_daqiri_preconnect_open(conn); /* before all that waits */
+}
+
+
+static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
+{
+    dq_facts_t death;
+
+    if (conn->sq.gate == DQ_GATE_DEAD) {
+        return; /* known here, and its QP may be gone by now */
+    }
+    uct_daqiri_tx_facts(conn, conn->hs.cause, &death);
+    if ((conn->hs.cause == DQ_CAUSE_NO_ANSWER) &&
+        (conn->sq.gate == DQ_GATE_LOST)) {
+        uct_daqiri_recover_expired(conn, &death);
+    } else if (conn->hs.cause == DQ_CAUSE_NO_ANSWER) {
+        death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);
+        death.error     = conn->hs.ah_error;
+    }
+    if ((conn->hs.cause == DQ_CAUSE_VERB) && (conn->hs.refusals > 0)) {
+        death.verb  = "ibv_post_send";
+        death.error = conn->hs.refused;
+    }
+    if ((conn->hs.cause == DQ_CAUSE_NO_ANSWER) &&
+        (uct_daqiri_port_find_gid(conn->iface) == UCS_ERR_UNREACHABLE)) {
+        death.cause = DQ_CAUSE_GID_LOST; /* none could have found us */
+    }
+    if (!conn->hs.has_peer) {
+        death.peer_host = NULL;
+    }
+    uct_daqiri_conn_fail(conn, &death);
+}
+
+
+void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+    uint32_t events;
+
+    uct_daqiri_async_take_events(iface); /* the cause of what else there is */
+    while ((conn = uct_daqiri_cm_next_event(iface, &events)) != NULL) {
+        if (events & UCT_DAQIRI_EVT_CLOSED) {
+            uct_daqiri_recover_on_closed(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_QP) {
+            uct_daqiri_conn_on_qp(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_UP) {
+            uct_daqiri_conn_on_up(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_LOST) {
+            uct_daqiri_recover_on_peer_lost(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_NO_QP) {
+            uct_daqiri_recover_on_no_qp(conn);
+        }
+        if (events & (UCT_DAQIRI_EVT_ASYNC | UCT_DAQIRI_EVT_UP)) {
+            uct_daqiri_async_on_lose(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_DEAD) {
+            uct_daqiri_conn_on_dead(conn);
+        }
+        if (events & UCT_DAQIRI_EVT_RELEASED) {
+            iface->count->conns_closed++;
+            uct_daqiri_conn_free(conn);
+        }
+    }
+    if (uct_daqiri_watchdog_is_due(iface)) {
+        iface->slow_work = 1;
+    }
+}
+
+
+/* ---- Death ---- */
+
+void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_draining) {
+        return;
+    }
+    conn->is_draining   = 1;
+    uct_daqiri_conn_mark_drain(conn);
+    conn->drain_until   = ucs_get_time() +
+                          ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
+    conn->iface->slow_work = 1;
+    ucs_list_add_tail(&conn->iface->draining, &conn->drain_link);
+}
+
+
+void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
+{
+    if (conn->sq.gate == DQ_GATE_DEAD) {
+        return; /* the first cause is the cause */
+    }
+    conn->sq.gate     = DQ_GATE_DEAD;
+    conn->death       = *death;
+    uct_daqiri_retry_stop(conn);
+    uct_daqiri_preconnect_drop(conn);
+    uct_daqiri_conn_start_drain(conn);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_FAIL);
+}
+
+
+void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn)
+{
+    conn->is_used_after_failure = 1;
+    uct_daqiri_conn_start_drain(conn);
+}
+
+
+/* A peer that closes does no harm to those who want nothing of it. Asked when the
+ * ledger is empty: only then is it known what the peer had taken before it left. */
+static int uct_daqiri_conn_is_harmless(uct_daqiri_conn_t *conn)
+{
+    if (!uct_daqiri_conn_peer_left(conn) || conn->is_awaited) {
+        return 0;
+    }
+    uct_daqiri_pending_finish(conn);
+    return !conn->is_used_after_failure && ucs_queue_is_empty(&conn->pending);
+}
+
+
+static uct_daqiri_ep_t *uct_daqiri_conn_unreported(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_ep_t *ep;
+
+    ucs_list_for_each(ep, &conn->eps, conn_link) {
+        if (!ep->is_reported) {
+            return ep;
+        }
+    }
+    return NULL;
+}
+
+
+static void uct_daqiri_conn_log(uct_daqiri_conn_t *conn, ucs_log_level_t level,
+                                uct_daqiri_log_limit_t *limit)
+{
+    dq_facts_t facts = conn->death;
+    uct_daqiri_port_words_t words;
+
+    uct_daqiri_port_explain(conn, &facts, &words);
+    if (limit != NULL) {
+        uct_daqiri_log_rarely(limit, level, &facts);
+    } else {
+        uct_daqiri_log(level, &facts);
+    }
+}
+
+
+/* The peer has had an error and says so in its own log. Here only who misses
+ * something has one, too. */
+static ucs_log_level_t uct_daqiri_conn_level(const uct_daqiri_conn_t *conn,
+                                             ucs_log_level_t level)
+{
+    int is_peers = (conn->death.cause == DQ_CAUSE_PEER_FAILED) &&
+                   !conn->is_awaited && !conn->is_used_after_failure &&
+                   ucs_queue_is_empty(&conn->pending);
+
+    return (is_peers && (level != UCS_LOG_LEVEL_FATAL))
+                   ? ucs_max(level, UCS_LOG_LEVEL_DIAG) : level;
+}
+
+
+/* Tells UCP. The message is logged once, at the level that UCP's answer calls
+ * for: without error handling that is FATAL, which ends the process. What only
+ * this end can have seen is said although nobody uses the conn here. */
+static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
+{
+    uct_base_iface_t *base = &conn->iface->super;
+    ucs_status_t status    = uct_daqiri_conn_status(conn);
+    ucs_log_level_t level;
+    uct_daqiri_ep_t *ep;
+    int is_logged = 0;
+
+    /* from the start each time: the handler may destroy any endpoint */
+    while ((ep = uct_daqiri_conn_unreported(conn)) != NULL) {
+        ep->is_reported = 1;
+        level = uct_base_iface_failure_log_level(
+                base,
+                uct_iface_handle_ep_err(&base->super, &ep->super.super,
+                                        status),
+                status);
+        if (!is_logged) {
+            is_logged = 1;
+            uct_daqiri_conn_log(conn, uct_daqiri_conn_level(conn, level),
+                                NULL);
+        }
+    }
+    if ((conn->death.cause == DQ_CAUSE_GAP) && ucs_list_is_empty(&conn->eps)) {
+        /* nobody here has asked for the peer */
+        uct_daqiri_conn_log(conn, UCS_LOG_LEVEL_WARN, &conn->iface->log_limit.gap);
+    }
+}
+
+
+static void uct_daqiri_conn_release(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_listed) { /* it has had a QP, and may have none now */
+        uct_daqiri_stats_remove_conn(conn);
+        ucs_list_del(&conn->iface_link);
+    }
+    uct_daqiri_conn_detach_qp(conn);
+    uct_daqiri_cm_remove(conn);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_RELEASE);
+}
+
+
+static void uct_daqiri_conn_close(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    uct_daqiri_tx_purge(conn);
+    if (conn->grant_due) {
+        conn->grant_due = 0;
+        ucs_list_del(&conn->grant_link);
+    }
+    if (conn->window.backed) {
+        __atomic_add_fetch(&iface->rx.spare, conn->window.size,
+                           __ATOMIC_ACQ_REL);
+    }
+    dq_rx_close(&iface->rx.ledger, &conn->window);
+    conn->is_over = 1;
+}
+
+
+void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn)
+{
+    conn->drain_polls = 0;
+    conn->drain_taken = 0;
+}
+
+
+/*
+ * Also a QP that has failed by itself is moved: its error completion may be seen
+ * before the device has stopped it from taking messages, and what it takes then
+ * is acknowledged to the peer, but would go with the QP.
+ */
+void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
+{
+    int is_done;
+
+    if (conn->is_quiet) {
+        return;
+    }
+    if (!conn->is_err && (conn->qp != NULL)) {
+        uct_daqiri_tx_post_marker(conn);
+        uct_daqiri_batch_flush(conn->iface); /* what is not posted never ends */
+    }
+    is_done        = (conn->qp == NULL) || (uct_daqiri_qp_to_err(conn->qp) == 0);
+    conn->is_err   = 1;
+    /* a QP that takes messages is not drained: we ask again, for a while */
+    conn->is_quiet = is_done || (ucs_get_time() >= conn->drain_until);
+    uct_daqiri_conn_mark_drain(conn);
+}
+
+
+/* Will the NIC still say something of what is in the ledger? */
+static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
+{
+    uint32_t end = conn->has_send_end ? conn->send_end : conn->sq.posted;
+
+    return (end != conn->sq.retired) && conn->was_up && (conn->qp != NULL) &&
+           !(conn->is_flushing && (conn->flushed == end));
+}
+
+
+/*
+ * Has everything been taken that was in the CQs when the drain was marked? They
+ * were found empty by a later progress call (the current one may have looked
+ * before), or have been through once: other conns may keep them from ever being
+ * empty. No time limit is needed, and none may be set: what is not handed up before
+ * it is said how much has been is lost.
+ */
+static int uct_daqiri_conn_is_taken(uct_daqiri_conn_t *conn, unsigned taken)
+{
+    const uct_daqiri_iface_t *iface = conn->iface;
+
+    conn->drain_polls++;
+    conn->drain_taken += taken;
+    return (conn->drain_polls > 1) &&
+           ((taken == 0) ||
+            (conn->drain_taken > (uint64_t)iface->rx.cq->cqe +
+                                 iface->tx.cq->cqe));
+}
+
+
+/* One step for a conn that goes on with another QP. Returns non-zero when it
+ * need not be looked at. */
+static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
+{
+    if (!conn->is_quiet) {
+        uct_daqiri_conn_to_err(conn);
+        return 0;
+    }
+    if (!uct_daqiri_conn_is_taken(conn, taken)) {
+        return 0;
+    }
+    if (conn->life == UCT_DAQIRI_CLOSED) {
+        return uct_daqiri_recover_drained(conn);
+    }
+    /* a process that was stopped has not waited for its device */
+    if (uct_daqiri_conn_is_flushing(conn) &&
+        ((ucs_get_time() < conn->drain_until) ||
+         (conn->drain_polls < UCT_DAQIRI_DRAIN_POLLS_MIN))) {
+        return 0;
+    }
+    uct_daqiri_recover_close(conn);
+    return 1;
+}
+
+
+/* The same for one that dies. */
+static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
+                                     unsigned received)
+{
+    int is_late = ucs_get_time() >= conn->drain_until;
+
+    if ((received > 0) && !is_late) {
+        return 0;
+    }
+    if (!conn->is_err) {
+        uct_daqiri_conn_to_err(conn);
+        return 0; /* once more round: what it had received comes first */
+    }
+    if (uct_daqiri_conn_is_flushing(conn) && !is_late) {
+        return 0;
+    }
+    uct_daqiri_conn_close(conn);
+    return 1;
+}
+
+
+static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
+                                      unsigned received, unsigned completed)
+{
+    if (conn->is_over) {
+        return 1;
+    }
+    if (conn->is_quiet && (conn->qp != NULL)) {
+        uct_daqiri_tx_post_marker_at_end(conn);
+    }
+    return (conn->sq.gate == DQ_GATE_LOST)
+                   ? uct_daqiri_conn_lost_step(conn, received + completed)
+                   : uct_daqiri_conn_dead_step(conn, received);
+}
+
+
+unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
+                               unsigned completed)
+{
+    uct_daqiri_conn_t *conn, *next;
+    unsigned count = 0;
+
+    ucs_list_for_each_safe(conn, next, &iface->draining, drain_link) {
+        if (!uct_daqiri_conn_drain_step(conn, received, completed)) {
+            continue;
+        }
+        ucs_list_del(&conn->drain_link);
+        conn->is_draining = 0;
+        count++;
+        if (!conn->is_over) {
+            continue; /* it goes on, with another QP */
+        }
+        if (!uct_daqiri_conn_is_harmless(conn)) {
+            uct_daqiri_conn_report(conn);
+        }
+        uct_daqiri_conn_put(conn);
+    }
+    return count;
+}
+
+
+void uct_daqiri_conn_put(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_over && !conn->is_draining && !conn->is_released &&
+        !conn->is_pending && ucs_list_is_empty(&conn->eps)) {
+        conn->is_released = 1;
+        uct_daqiri_conn_release(conn);
+    }
+}

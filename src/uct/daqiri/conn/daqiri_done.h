@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of the send line, as far as progress needs it: poll, retire, complete.
+ * Inline, so that a call that finds a request over is one function with it: who
+ * reads from a peer and waits has little else to pay for.
+ *
+ * Threads: progress.
+ */
+#ifndef UCT_DAQIRI_DONE_H
+#define UCT_DAQIRI_DONE_H
+
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_tx.h"
+#include "iface/daqiri_event.h"
+
+/* Empties the slot of a request. What it owed is the caller's to pay. */
+static UCS_F_ALWAYS_INLINE uct_daqiri_op_t
+uct_daqiri_done_take(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    uct_daqiri_op_t *slot = &conn->ops[id & conn->sq.mask];
+    uct_daqiri_op_t op    = *slot;
+
+    if ((op.desc != UCT_DAQIRI_NO_DESC) || (op.comp != NULL)) {
+        slot->desc = UCT_DAQIRI_NO_DESC;
+        slot->comp = NULL;
+        conn->op_count--;
+    }
+    return op;
+}
+
+/* The completion may post, and poll: by now the ledger has retired its request. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_done_pay(uct_daqiri_iface_t *iface, uct_daqiri_op_t op,
+                    ucs_status_t status)
+{
+    if (op.desc != UCT_DAQIRI_NO_DESC) {
+        uct_daqiri_pool_put(&iface->tx.pool, op.desc);
+    }
+    if (op.comp != NULL) {
+        uct_invoke_completion(op.comp, status);
+    }
+}
+
+/* The oldest request, and there is one, has succeeded. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_done_oldest(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_op_t op = uct_daqiri_op_none;
+
+    if (conn->op_count > 0) {
+        op = uct_daqiri_done_take(conn, conn->sq.retired);
+    }
+    dq_sq_retire_oldest(&conn->sq, &iface->tx.ledger);
+    uct_daqiri_done_pay(iface, op, UCS_OK);
+    DQ_ASSERT(dq_sq_check(&conn->sq, &iface->tx.ledger));
+}
+
+/* What a program waits for is often the only request that there is. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_done_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn;
+
+    conn = uct_daqiri_iface_likely_conn(iface, &iface->tx.last, wc->qp_num);
+    if (ucs_likely((conn != NULL) && (wc->wr_id == conn->sq.retired) &&
+                   (dq_sq_in_use(&conn->sq) > 0) &&
+                   (wc->status == IBV_WC_SUCCESS))) {
+        uct_daqiri_done_oldest(iface, conn);
+    } else {
+        uct_daqiri_tx_on_wc(iface, conn, wc);
+    }
+}
+
+/* A batch at most, by way of @a wc, which has room for BATCH_MAX. Returns how many
+ * completions that were. */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_daqiri_done_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
+{
+    int count = uct_daqiri_event_take_prefetched(&iface->event.tx, wc);
+    int i;
+
+    if (ucs_likely(count == 0)) {
+        count = ibv_poll_cq(iface->tx.cq, iface->config.poll_batch, wc);
+    }
+    if (count <= 0) {
+        return 0;
+    }
+    iface->tx.wake = 1;
+    for (i = 0; i < count; i++) {
+        uct_daqiri_done_on_wc(iface, &wc[i]);
+    }
+    return count;
+}
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Holding the first requests of a conn; see daqiri_preconnect.h.
+ */
+#include "conn/daqiri_preconnect.h"
+
+#include "base/daqiri_pool.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_op.h"
+#include "conn/daqiri_tx.h"
+#include "ep/daqiri_ep.h"
+#include "iface/daqiri_iface.h"
+
+/* One held request, with all it points to; inline data follows the SGEs. */
+typedef struct {
+    struct ibv_send_wr wr;
+    uct_daqiri_ep_t    *ep; /* whose user's memory it points to, or NULL     */
+    struct ibv_sge     sge[UCT_DAQIRI_SGE_MAX];
+    uint8_t            data[];
+} uct_daqiri_preconnect_wr_t;
+
+struct uct_daqiri_preconnect {
+    size_t   stride;    /* bytes from one held request to the next           */
+    unsigned count;     /* held                                              */
+    int      error;     /* why the device refused them, or 0                 */
+    uint32_t send_end;      /* from which id on                                  */
+    uint8_t  wrs[] __attribute__((aligned(8)));
+};
+
+
+static uct_daqiri_preconnect_wr_t *
+uct_daqiri_preconnect_wr(uct_daqiri_preconnect_t *queue, unsigned index)
+{
+    return (uct_daqiri_preconnect_wr_t*)(queue->wrs + (index * queue->stride));
+}
+
+
+static uct_daqiri_preconnect_t *uct_daqiri_preconnect_alloc(uct_daqiri_iface_t *iface)
+{
+    size_t stride = ucs_align_up_pow2(sizeof(uct_daqiri_preconnect_wr_t) +
+                                      iface->config.max_inline,
+                                      _Alignof(uct_daqiri_preconnect_wr_t));
+    uct_daqiri_preconnect_t *queue;
+
+    queue = ucs_malloc(sizeof(*queue) + (DQ_SQ_PRECONNECT_MAX * stride),
+                       "daqiri_preconnect");
+    if (queue != NULL) {
+        *queue = (uct_daqiri_preconnect_t){.stride = stride};
+    }
+    return queue;
+}
+
+
+dq_admit_t uct_daqiri_preconnect_admit(uct_daqiri_conn_t *conn,
+                                       dq_wr_class_t wr_class)
+{
+    uct_daqiri_iface_t *iface      = conn->iface;
+    uct_daqiri_pool_t *pool        = &iface->tx.pool;
+    uct_daqiri_preconnect_t *queue = conn->preconnect;
+    dq_admit_t admit;
+
+    if (conn->is_stub) {
+        return DQ_ADMIT_NOT_UP;
+    }
+    admit = dq_sq_admit_preconnect(&conn->sq, &iface->tx.ledger, wr_class);
+    if (admit != DQ_ADMIT_OK) {
+        return admit;
+    }
+    /* half of the buffers is for conns that are up, like half of the CQ */
+    if ((pool->count - pool->free_count) * 2 >= pool->limit) {
+        return DQ_ADMIT_NOT_UP;
+    }
+    if (queue == NULL) {
+        queue = uct_daqiri_preconnect_alloc(iface);
+        pthread_mutex_lock(&conn->preconnect_lock);
+        conn->preconnect = queue;
+        pthread_mutex_unlock(&conn->preconnect_lock);
+    }
+    return (queue == NULL) ? DQ_ADMIT_NOT_UP : DQ_ADMIT_OK;
+}
+
+
+/* Gathers @a wr's data at @a data, and makes it the one thing to send. */
+static void uct_daqiri_preconnect_gather(uct_daqiri_preconnect_wr_t *held,
+                                         const struct ibv_send_wr *wr, uint8_t *data,
+                                         uint32_t lkey)
+{
+    uint8_t *end = data;
+    int i;
+
+    for (i = 0; i < wr->num_sge; i++) {
+        memmove(end, (const void*)(uintptr_t)wr->sg_list[i].addr,
+                wr->sg_list[i].length);
+        end += wr->sg_list[i].length;
+    }
+    held->wr.num_sge = wr->num_sge > 0;
+    held->sge[0]     = (struct ibv_sge){
+        .addr   = (uintptr_t)data,
+        .length = end - data,
+        .lkey   = lkey,
+    };
+}
+
+
+/* A message starts in its send buffer, where there is room for the rest of it;
+ * what is fetched will come there. */
+static void uct_daqiri_preconnect_copy(uct_daqiri_preconnect_wr_t *held,
+                                       const struct ibv_send_wr *wr,
+                                       uct_daqiri_ep_t *ep, uint32_t desc)
+{
+    int i;
+
+    held->wr         = *wr;
+    held->wr.next    = NULL;
+    held->wr.sg_list = held->sge;
+    held->ep         = NULL;
+    if (wr->send_flags & IBV_SEND_INLINE) {
+        uct_daqiri_preconnect_gather(held, wr, held->data, 0);
+    } else if ((desc != UCT_DAQIRI_NO_DESC) && (wr->num_sge > 0)) {
+        uct_daqiri_preconnect_gather(held, wr,
+                                     (uint8_t*)(uintptr_t)wr->sg_list[0].addr,
+                                     wr->sg_list[0].lkey);
+    } else {
+        held->ep = ep;
+        for (i = 0; i < wr->num_sge; i++) {
+            held->sge[i] = wr->sg_list[i];
+        }
+    }
+}
+
+
+int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
+                              const struct ibv_send_wr *wr, uct_daqiri_ep_t *ep,
+                              uint32_t desc)
+{
+    uct_daqiri_preconnect_t *queue = conn->preconnect;
+    uct_daqiri_preconnect_wr_t *held;
+    struct ibv_send_wr *bad_wr;
+    int ret = 0;
+
+    conn->iface->count->preconnect++;
+    pthread_mutex_lock(&conn->preconnect_lock);
+    held = uct_daqiri_preconnect_wr(queue, queue->count);
+    uct_daqiri_preconnect_copy(held, wr, ep, desc);
+    if (conn->is_preconnect_posted && (queue->error == 0)) {
+        ret = ibv_post_send(conn->hs.qp, &held->wr, &bad_wr);
+        if ((ret != 0) && (conn->replay.slots != NULL)) {
+            queue->error    = ret; /* for progress to see once it knows */
+            queue->send_end = wr->wr_id;
+            ret             = 0;
+        }
+    } else if (!conn->is_preconnect_posted) {
+        queue->count++;
+    }
+    pthread_mutex_unlock(&conn->preconnect_lock);
+    return ret;
+}
+
+
+/* ---- The conn is up ---- */
+
+static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_preconnect_t *queue = conn->preconnect;
+    struct ibv_send_wr *bad_wr;
+    unsigned i;
+
+    if (conn->is_preconnect_posted) {
+        return;
+    }
+    conn->is_preconnect_posted = 1;
+    if (queue == NULL) {
+        return;
+    }
+    for (i = 0; i + 1 < queue->count; i++) {
+        uct_daqiri_preconnect_wr(queue, i)->wr.next =
+                &uct_daqiri_preconnect_wr(queue, i + 1)->wr;
+    }
+    if (queue->count > 0) {
+        queue->error = ibv_post_send(conn->hs.qp,
+                                     &uct_daqiri_preconnect_wr(queue, 0)->wr,
+                                     &bad_wr);
+        if (queue->error != 0) {
+            queue->send_end = bad_wr->wr_id; /* and all that comes after it */
+        }
+        queue->count = 0;
+    }
+}
+
+
+void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn)
+{
+    pthread_mutex_lock(&conn->preconnect_lock);
+    uct_daqiri_preconnect_do_post(conn);
+    pthread_mutex_unlock(&conn->preconnect_lock);
+}
+
+
+/* Once: what becomes of later QPs is not said here. Returns why the device has
+ * refused what was held, and from which id on, or 0. */
+static int uct_daqiri_preconnect_free(uct_daqiri_conn_t *conn, uint32_t *send_end_p)
+{
+    int error = 0;
+
+    if (!conn->is_preconnect_known) {
+        conn->is_preconnect_known = 1;
+        conn->was_up        |= conn->is_preconnect_posted;
+    }
+    if (conn->preconnect != NULL) {
+        error           = conn->preconnect->error;
+        *send_end_p     = conn->preconnect->send_end;
+        ucs_free(conn->preconnect);
+        conn->preconnect = NULL;
+    }
+    return error;
+}
+
+
+void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn)
+{
+    uint32_t send_end;
+    int error;
+
+    pthread_mutex_lock(&conn->preconnect_lock);
+    uct_daqiri_preconnect_do_post(conn);
+    error = uct_daqiri_preconnect_free(conn, &send_end);
+    pthread_mutex_unlock(&conn->preconnect_lock);
+
+    if (error != 0) {
+        uct_daqiri_tx_on_refused(conn, send_end, error);
+    }
+}
+
+
+/* ---- It will not be, or not for everybody ---- */
+
+/* What the device has refused of it is known to be a hole from here on. */
+void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn)
+{
+    uint32_t send_end;
+
+    pthread_mutex_lock(&conn->preconnect_lock);
+    if ((uct_daqiri_preconnect_free(conn, &send_end) != 0) && !conn->has_send_end) {
+        uct_daqiri_tx_set_send_end(conn, send_end);
+    }
+    pthread_mutex_unlock(&conn->preconnect_lock);
+}
+
+
+/* An empty RDMA WRITE takes the place of what cannot be sent any more. */
+int uct_daqiri_preconnect_detach(uct_daqiri_ep_t *ep)
+{
+    uct_daqiri_conn_t *conn        = ep->conn;
+    uct_daqiri_preconnect_t *queue = conn->preconnect;
+    uct_daqiri_preconnect_wr_t *held;
+    unsigned i;
+    int is_held;
+
+    if (queue == NULL) {
+        return 0;
+    }
+    pthread_mutex_lock(&conn->preconnect_lock);
+    is_held = !conn->is_preconnect_posted;
+    for (i = 0; i < queue->count; i++) {
+        held = uct_daqiri_preconnect_wr(queue, i);
+        if (held->ep == ep) {
+            held->ep         = NULL;
+            held->wr.opcode  = IBV_WR_RDMA_WRITE;
+            held->wr.num_sge = 0;
+            uct_daqiri_tx_bar_replay(conn, held->wr.wr_id);
+        }
+    }
+    pthread_mutex_unlock(&conn->preconnect_lock);
+    return is_held;
+}
+
+
+int uct_daqiri_preconnect_is_posted(uct_daqiri_conn_t *conn)
+{
+    int is_posted;
+
+    if (conn->preconnect == NULL) {
+        return 0;
+    }
+    pthread_mutex_lock(&conn->preconnect_lock);
+    is_posted = conn->is_preconnect_posted;
+    pthread_mutex_unlock(&conn->preconnect_lock);
+    return is_posted;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A conn outlives its QP. When that dies, or the peer says that its own has
+ * died, and a new one may help:
+ *
+ *   1. the gate closes; the ledger keeps all that it has   uct_daqiri_recover
+ *   2. the old QP is drained, as at death                  LOSING
+ *   3. the async thread destroys it                        CLOSING
+ *   4. what it had under way has come: drained again,
+ *      how much it has delivered is final                  CLOSED
+ *   5. the handshake runs again                            WAITING
+ *   6. it has another QP, which the peer knows             LIVE
+ *   7. what the peer does not have is posted again; the
+ *      gate opens                                          uct_daqiri_recover_up
+ *
+ * Neither 2 nor 4 can be left out: to destroy a QP may remove what it has in the
+ * CQs (mlx5), and one in ERR may still be taking a message (rxe waits for its
+ * responder when a QP is destroyed, and not when it is moved to ERR).
+ *
+ * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; bounded by dq_recovery.h.
+ *
+ * Threads: progress.
+ */
+#include "conn/daqiri_recover.h"
+
+#include "base/daqiri_log.h"
+#include "cm/daqiri_async.h"
+#include "cm/daqiri_cm.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_preconnect.h"
+#include "conn/daqiri_qp.h"
+#include "conn/daqiri_replay.h"
+#include "conn/daqiri_retry.h"
+#include "conn/daqiri_rx.h"
+#include "conn/daqiri_tx.h"
+#include "iface/daqiri_iface.h"
+
+/* Milliseconds. */
+enum {
+    UCT_DAQIRI_RECOVER_FIRST = 2,    /* wait before the second of a row;     */
+    UCT_DAQIRI_RECOVER_LAST  = 512,  /* twice as long each time, up to       */
+    UCT_DAQIRI_RECOVER_REST  = 1000  /* a QP that idles has not died at once */
+};
+
+
+/* Grows with each message or request that gets through, the peer's WRITEs and
+ * READs among them: those it tells with its next QP. */
+static uint32_t uct_daqiri_recover_mark(const uct_daqiri_conn_t *conn)
+{
+    return conn->sq.retired + conn->rx_seq + conn->lost.peer_done;
+}
+
+
+/* A path that does not carry what is sent lets a QP fail within its patience. */
+static dq_recovery_limits_t
+uct_daqiri_recover_limits(const uct_daqiri_iface_t *iface)
+{
+    ucs_time_t bound = iface->config.recovery_timeout;
+
+    return (dq_recovery_limits_t){
+        .least = ucs_time_from_msec(UCT_DAQIRI_RECOVER_FIRST),
+        .most  = ucs_time_from_msec(UCT_DAQIRI_RECOVER_LAST),
+        .bound = bound,
+        .trial = ucs_max(uct_daqiri_qp_max_retry_time(iface), bound),
+        .rest  = ucs_min(ucs_time_from_msec(UCT_DAQIRI_RECOVER_REST), bound),
+    };
+}
+
+
+static int uct_daqiri_recover_is_possible(const uct_daqiri_conn_t *conn,
+                                          dq_cause_t cause)
+{
+    const dq_recovery_limits_t limits = uct_daqiri_recover_limits(conn->iface);
+
+    return (conn->replay.slots != NULL) && !conn->is_replay_barred &&
+           dq_triage_new_qp_helps(cause) &&
+           dq_recovery_may_try(&conn->lost.row, &limits);
+}
+
+
+static void uct_daqiri_recover_log_failure(uct_daqiri_conn_t *conn,
+                                           const dq_facts_t *facts)
+{
+    char line[DQ_TRIAGE_MESSAGE_MAX];
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    if (uct_daqiri_may_log_of(conn, &conn->iface->log_limit.lost, more)) {
+        ucs_warn("%s%s", dq_triage_recovering(facts, line, sizeof(line)), more);
+    }
+}
+
+
+static void uct_daqiri_recover_log_recovered(uct_daqiri_conn_t *conn,
+                                             const dq_recovered_t *back)
+{
+    char line[DQ_TRIAGE_MESSAGE_MAX];
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    if (uct_daqiri_may_log_of(conn, &conn->iface->log_limit.back, more)) {
+        ucs_warn("%s%s", dq_triage_recovered(back, line, sizeof(line)), more);
+    }
+}
+
+
+static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn, dq_cause_t cause)
+{
+    const dq_recovery_limits_t limits = uct_daqiri_recover_limits(conn->iface);
+    const dq_recovery_seen_t seen     = {
+        .now       = ucs_get_time(),
+        .mark      = uct_daqiri_recover_mark(conn),
+        .is_wanted = (conn->sq.posted != conn->sq.retired) ||
+                     !ucs_queue_is_empty(&conn->pending),
+        .is_peers  = cause == DQ_CAUSE_PEER_LOST,
+    };
+
+    dq_recovery_add_failure(&conn->lost.row, &limits, &seen);
+}
+
+
+static double uct_daqiri_recover_tried_ms(const uct_daqiri_conn_t *conn)
+{
+    return ucs_time_to_msec(ucs_get_time() - conn->lost.row.first);
+}
+
+
+static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
+                                    const dq_facts_t *facts)
+{
+    dq_facts_t death = *facts;
+
+    /* what no queue pair cures was not tried for long */
+    if ((conn->lost.row.in_a_row > 0) && dq_triage_new_qp_helps(facts->cause)) {
+        death.tried_ms = uct_daqiri_recover_tried_ms(conn);
+    }
+    uct_daqiri_conn_fail(conn, &death);
+}
+
+
+void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
+{
+    uct_daqiri_async_take_events(conn->iface);
+    if ((conn->sq.gate == DQ_GATE_DEAD) || (conn->life != UCT_DAQIRI_LIVE)) {
+        return; /* the first cause is the cause */
+    }
+    uct_daqiri_recover_count(conn, facts->cause);
+    if (!uct_daqiri_recover_is_possible(conn, facts->cause)) {
+        uct_daqiri_recover_fail(conn, facts);
+        return;
+    }
+
+    conn->life        = UCT_DAQIRI_LOSING;
+    conn->lost.facts  = *facts;
+    conn->is_flushing = 0;
+    uct_daqiri_retry_stop(conn);
+    uct_daqiri_preconnect_drop(conn);
+    dq_sq_lose(&conn->sq);
+    conn->iface->count->qp_failures++;
+    conn->watchdog.losses++;
+    uct_daqiri_recover_log_failure(conn, facts);
+    uct_daqiri_conn_start_drain(conn);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_LOSE);
+}
+
+
+/* There was not even another QP. One more try, a little later. */
+static void uct_daqiri_recover_once_more(uct_daqiri_conn_t *conn,
+                                         const dq_facts_t *facts)
+{
+    uct_daqiri_recover_count(conn, facts->cause);
+    if (!uct_daqiri_recover_is_possible(conn, facts->cause)) {
+        uct_daqiri_recover_fail(conn, facts);
+        return;
+    }
+    conn->life = UCT_DAQIRI_LOSING;
+    uct_daqiri_conn_start_drain(conn);
+}
+
+
+void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
+{
+    dq_facts_t facts;
+
+    if (conn->life == UCT_DAQIRI_LIVE) {
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_PEER_LOST, &facts);
+        uct_daqiri_recover(conn, &facts);
+    }
+}
+
+
+void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn)
+{
+    dq_facts_t facts;
+
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_NO_QP, &facts);
+    if (conn->life == UCT_DAQIRI_LIVE) {
+        uct_daqiri_recover(conn, &facts);
+    } else if (conn->life == UCT_DAQIRI_WAITING) {
+        uct_daqiri_recover_once_more(conn, &facts);
+    }
+}
+
+
+/* What has been used of the window and can be promised again is promised; the
+ * rest comes later, as ever. */
+static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
+{
+    dq_rx_t *ledger = &conn->iface->rx.ledger;
+
+    uct_daqiri_rx_refill(conn->iface);
+    dq_rx_grant(ledger, &conn->window, dq_rx_grantable(ledger, &conn->window));
+    return conn->window.size - conn->window.owed;
+}
+
+
+void uct_daqiri_recover_close(uct_daqiri_conn_t *conn)
+{
+    conn->life = UCT_DAQIRI_CLOSING;
+    uct_daqiri_conn_detach_qp(conn);
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_CLOSE);
+}
+
+
+void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn)
+{
+    if ((conn->life == UCT_DAQIRI_CLOSING) &&
+        (conn->sq.gate == DQ_GATE_LOST)) {
+        conn->life = UCT_DAQIRI_CLOSED;
+        uct_daqiri_conn_start_drain(conn);
+    }
+}
+
+
+int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
+{
+    if (ucs_get_time() < conn->lost.row.not_until) {
+        return 0;
+    }
+    conn->resume.delivered = conn->rx_seq;
+    conn->resume.acked     = dq_replay_acked(&conn->replay, conn->sq.retired,
+                                             conn->sq.posted, conn->tx_seq);
+    conn->resume.done      = conn->sq.retired;
+    conn->resume.promised  = uct_daqiri_recover_promise(conn);
+    conn->sq.credits       = 0;
+    conn->life             = UCT_DAQIRI_WAITING;
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_DRAINED);
+    return 1;
+}
+
+
+void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
+{
+    /* perhaps before anybody has looked: the old one's time is not its own */
+    dq_watchdog_init(&conn->watchdog.state);
+    conn->qp           = conn->hs.qp;
+    conn->life         = UCT_DAQIRI_LIVE;
+    conn->is_err       = 0;
+    conn->is_quiet     = 0;
+    conn->was_up       = 0;
+    conn->has_send_end = 0;
+    conn->has_marker   = 0;
+    uct_daqiri_tx_set_direct(conn);
+}
+
+
+void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
+{
+    const dq_frame_t *peer = &conn->hs.peer;
+    dq_recovered_t back    = {
+        .peer_host = peer->host,
+        .peer_pid  = peer->pid,
+        .down_ms   = ucs_time_to_msec(ucs_get_time() - conn->lost.row.since),
+    };
+    dq_cause_t cause = DQ_CAUSE_MISMATCH;
+    dq_facts_t facts;
+
+    /* what the peer knows to have arrived was handed up, or it is lost */
+    if ((int32_t)(peer->acked - conn->resume.delivered) <= 0) {
+        cause = uct_daqiri_replay_all(conn, peer, &back);
+    }
+    if (cause != DQ_CAUSE_NONE) {
+        uct_daqiri_tx_facts(conn, cause, &facts);
+        uct_daqiri_recover(conn, &facts);
+        return;
+    }
+    dq_recovery_add_success(&conn->lost.row, ucs_get_time());
+    conn->lost.peer_done = peer->done;
+    conn->iface->count->recoveries++;
+    conn->iface->count->replayed += back.resent;
+    conn->iface->count->replay_delivered += back.delivered;
+    uct_daqiri_recover_log_recovered(conn, &back);
+}
+
+
+void uct_daqiri_recover_expired(uct_daqiri_conn_t *conn, dq_facts_t *death)
+{
+    *death          = conn->lost.facts;
+    death->tried_ms = uct_daqiri_recover_tried_ms(conn);
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The send line: what is refused, retired, asked for, let go. (The post is in
+ * daqiri_tx.h, and what progress finds over in daqiri_done.h.) What the ledger
+ * says is what the NIC owns.
+ */
+#include "conn/daqiri_tx.h"
+
+#include "base/daqiri_pool.h"
+#include "conn/daqiri_batch.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_done.h"
+#include "conn/daqiri_op.h"
+#include "conn/daqiri_preconnect.h"
+#include "conn/daqiri_recover.h"
+#include "conn/daqiri_replay.h"
+#include "conn/daqiri_retry.h"
+#include "dq/dq_time.h"
+#include "ep/daqiri_ep.h"
+#include "iface/daqiri_iface.h"
+
+/* How long a departing endpoint waits for the NIC, before and after its QP is
+ * given up. Credits make completions independent of the peer's software. */
+enum { UCT_DAQIRI_DETACH_MS = 200 };
+
+/* How often a peer that grants no credit is asked whether it is there. */
+enum { UCT_DAQIRI_PROBE_MS = 100 };
+
+void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
+                         dq_facts_t *facts)
+{
+    const uct_daqiri_iface_t *iface = conn->iface;
+
+    *facts = (dq_facts_t){
+        .cause          = cause,
+        .subject        = UCT_DAQIRI_NAME,
+        .qpn            = (conn->qp != NULL) ? conn->qp->qp_num : 0,
+        .peer_qpn       = conn->hs.peer.qpn,
+        .peer_host      = conn->hs.peer.host,
+        .peer_pid       = conn->hs.peer.pid,
+        .outstanding    = dq_sq_in_use(&conn->sq),
+        .depth          = conn->sq.depth,
+        .ack_timeout_ms = dq_ack_timeout_seconds(iface->config.ack_timeout) *
+                          1e3,
+        .rnr_timer_ms   = dq_rnr_timer_seconds(iface->config.rnr_timer) * 1e3,
+        .retry_cnt      = iface->config.retry_count,
+        .port           = iface->config.port_name,
+        .gid            = iface->config.gid_text,
+        .peer_gid       = conn->peer_gid_text,
+    };
+}
+
+
+void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn)
+{
+    static const uint64_t never = 0, always = UINT64_MAX;
+
+    if (!conn->was_up || conn->has_send_end) {
+        conn->direct_epoch = &never;
+    } else {
+        conn->direct_epoch = (conn->iface->tx.batch != NULL)
+                              ? &conn->iface->tx.batch->direct_epoch : &always;
+    }
+}
+
+
+void uct_daqiri_tx_set_send_end(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    conn->has_send_end = 1;
+    conn->send_end     = id;
+    uct_daqiri_tx_set_direct(conn);
+}
+
+
+int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_pool_t *pool = &iface->tx.pool;
+    uint32_t count, first, i;
+
+    count = ucs_min(pool->limit - pool->count,
+                    (uint32_t)UCT_DAQIRI_POLL_MAX);
+    if ((count == 0) || (uct_daqiri_pool_grow(pool, count, &first) != UCS_OK)) {
+        iface->count->refused_no_buffer++;
+        return 0;
+    }
+    for (i = 0; i < count; i++) {
+        uct_daqiri_pool_put(pool, first + i);
+    }
+    return 1;
+}
+
+
+void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error)
+{
+    iface->count->posts_refused++;
+    iface->count->posts_enomem += error == ENOMEM;
+}
+
+
+int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
+                          const struct ibv_send_wr *wr, int error)
+{
+    if ((conn->replay.slots == NULL) || (conn->sq.gate == DQ_GATE_DEAD)) {
+        return 0;
+    }
+    uct_daqiri_replay_note_rest(conn, wr);
+    uct_daqiri_tx_on_refused(conn, conn->sq.posted - 1, error);
+    return 1;
+}
+
+
+void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error)
+{
+    dq_facts_t facts;
+
+    uct_daqiri_tx_count_refused(conn->iface, error);
+    if (uct_daqiri_retry_keep(conn, id, error)) {
+        return;
+    }
+    if (!conn->has_send_end) {
+        uct_daqiri_tx_set_send_end(conn, id);
+    }
+    if (conn->is_posting_marker) {
+        return; /* it is lost, or dead, already: that has a cause */
+    }
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
+    facts.error = error;
+    uct_daqiri_recover(conn, &facts);
+}
+
+
+/* Its state is not what we believe, so the QP is given up. Never the process:
+ * a device's answer is no reason to abort. */
+ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
+                                   dq_wr_class_t wr_class, uint32_t desc,
+                                   int error)
+{
+    dq_facts_t facts;
+
+    if (desc != UCT_DAQIRI_NO_DESC) {
+        uct_daqiri_pool_put(&conn->iface->tx.pool, desc);
+    }
+
+    dq_sq_unpost(&conn->sq, &conn->iface->tx.ledger, 1,
+                 wr_class != DQ_WR_RMA);
+    uct_daqiri_tx_count_refused(conn->iface, error);
+    if (conn->is_posting_marker) {
+        return UCS_ERR_NO_RESOURCE; /* it is dead already, of something else */
+    }
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
+    facts.error = error;
+    uct_daqiri_conn_fail(conn, &facts);
+    return uct_daqiri_conn_status(conn);
+}
+
+
+int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
+                             uct_daqiri_ep_t *ep, uint32_t desc)
+{
+    struct ibv_send_wr *bad_wr;
+
+    if ((conn->replay.slots != NULL) && (wr->opcode != IBV_WR_SEND)) {
+        /* of a plain SEND there is no more to note */
+        uct_daqiri_replay_note_rest(conn, wr);
+    }
+    if (conn->has_send_end) {
+        return 0; /* behind what was refused */
+    }
+    if (conn->preconnect != NULL) {
+        return uct_daqiri_preconnect_add(conn, wr, ep, desc);
+    }
+    return (conn->iface->tx.batch != NULL)
+                   ? uct_daqiri_batch_post(conn, wr)
+                   : ibv_post_send(conn->qp, wr, &bad_wr); /* at close */
+}
+
+
+ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
+                                      uct_daqiri_ep_t *ep,
+                                      uct_completion_t *comp)
+{
+    const uct_daqiri_tx_t tx = {
+        .wr_class = DQ_WR_RMA,
+        .opcode   = IBV_WR_RDMA_WRITE,
+        .signal   = 1,
+        .op       = {.comp     = comp,
+                     .ep       = ep,
+                     .desc     = UCT_DAQIRI_NO_DESC,
+                     .is_flush = 1},
+    };
+
+    ucs_status_t status;
+
+    conn->watchdog.probes += (ep == NULL);
+    status             = uct_daqiri_tx_post(conn, &tx, NULL, 0);
+    if (status == UCS_OK) {
+        uct_daqiri_tx_note_internal(conn);
+    }
+    return status;
+}
+
+
+void uct_daqiri_tx_note_internal(uct_daqiri_conn_t *conn)
+{
+    uint32_t id = conn->sq.posted - 1;
+
+    if (conn->internal.to != id) {
+        conn->internal.from = id;
+    }
+    conn->internal.to = id + 1;
+}
+
+
+void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn)
+{
+    conn->internal.from = conn->internal.to;
+}
+
+
+/* The request with this id has failed, as have all behind it: does a user miss
+ * any of them? */
+static int uct_daqiri_tx_is_awaited(const uct_daqiri_conn_t *conn, uint32_t id)
+{
+    return (conn->internal.to != conn->sq.posted) ||
+           (conn->sq.posted - id > conn->internal.to - conn->internal.from);
+}
+
+
+/* Speaks for the last request that the NIC has, under its id: behind it are
+ * some that it has not, and must not seem over. In the ledger it has the slots of
+ * the first of those. */
+void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
+{
+    struct ibv_send_wr *bad_wr;
+    struct ibv_send_wr wr = {
+        .wr_id      = conn->send_end - 1,
+        .opcode     = IBV_WR_RDMA_WRITE,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+
+    if (!conn->has_send_end || conn->has_marker ||
+        (conn->send_end == conn->sq.retired)) {
+        return;
+    }
+    conn->has_marker = dq_sq_is_signalled(&conn->sq, conn->send_end - 1) ||
+                     (ibv_post_send(conn->qp, &wr, &bad_wr) == 0);
+}
+
+
+/*
+ * A QP that is healthy may have executed its silent tail already, and then no
+ * flush speaks of it. With a signalled request at the end, one completion or
+ * flush does, and the ledger need not wait for time to run out.
+ */
+void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn)
+{
+    dq_gate_t gate = conn->sq.gate;
+
+    if (conn->is_err || !conn->was_up) {
+        return;
+    }
+    if (conn->has_send_end) {
+        uct_daqiri_tx_post_marker_at_end(conn);
+        return;
+    }
+    if (!dq_sq_tail_is_silent(&conn->sq)) {
+        return;
+    }
+    conn->sq.gate           = DQ_GATE_UP; /* past the gate, this once */
+    conn->is_posting_marker = 1;
+    if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
+        DQ_ADMIT_OK) {
+        (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+    }
+    conn->is_posting_marker = 0;
+    conn->sq.gate           = gate;
+}
+
+
+/* What a completion is told, of a request that ended with @a status. Where a peer
+ * left in order and has all that was sent before, a flush has nothing to wait for. */
+static ucs_status_t uct_daqiri_tx_fate(const uct_daqiri_conn_t *conn,
+                                       const uct_daqiri_op_t *op,
+                                       ucs_status_t status)
+{
+    if ((status == UCS_OK) || (op->comp == NULL)) {
+        return status;
+    }
+    if (op->is_flush && uct_daqiri_conn_peer_left(conn) && !conn->is_awaited) {
+        return UCS_OK;
+    }
+    return status;
+}
+
+
+/* Everything up to id is over, oldest first. */
+static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
+                                                uint32_t id,
+                                                ucs_status_t status)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t next             = conn->sq.retired;
+    uct_daqiri_op_t op;
+
+    if (status != UCS_OK) {
+        conn->is_awaited |= uct_daqiri_tx_is_awaited(conn, next);
+    }
+    while ((conn->op_count > 0) && ((int32_t)(id - next) >= 0)) {
+        op = uct_daqiri_done_take(conn, next);
+        next++;
+        if (op.comp != NULL) {
+            (void)dq_sq_retire(&conn->sq, &iface->tx.ledger, next - 1);
+        }
+        uct_daqiri_done_pay(iface, op, uct_daqiri_tx_fate(conn, &op, status));
+        if (op.comp != NULL) {
+            next = conn->sq.retired; /* it may have polled */
+        }
+    }
+    /* 0 if a completion has taken care of id */
+    (void)dq_sq_retire(&conn->sq, &iface->tx.ledger, id);
+    DQ_ASSERT(dq_sq_check(&conn->sq, &iface->tx.ledger));
+}
+
+
+static int uct_daqiri_tx_is_owned(const uct_daqiri_conn_t *conn, uint32_t id)
+{
+    return (id - conn->sq.retired) < dq_sq_in_use(&conn->sq);
+}
+
+
+/* What was posted to speak for this request came after it has spoken. */
+static int uct_daqiri_tx_is_marker_again(const uct_daqiri_conn_t *conn,
+                                         const struct ibv_wc *wc)
+{
+    return conn->has_marker && ((uint32_t)wc->wr_id == conn->send_end - 1);
+}
+
+
+void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    if (id != conn->sq.retired) {
+        uct_daqiri_tx_retire(conn, id - 1, UCS_OK);
+    }
+}
+
+
+/*
+ * Of an error completion only wr_id, status, qp_num and vendor_err hold. RC is
+ * ordered: what is before the first of a QP has succeeded. What comes with it or
+ * after it is over if the conn is, and else waits for another QP.
+ */
+static UCS_F_NOINLINE void
+uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t id               = wc->wr_id;
+    dq_facts_t facts;
+
+    if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+        iface->count->tx_flushed++;
+    } else {
+        iface->count->tx_errors++;
+    }
+
+    uct_daqiri_tx_facts(conn, (dq_cause_t)wc->status, &facts);
+    facts.vendor_err = wc->vendor_err;
+    uct_daqiri_recover(conn, &facts);
+    conn->is_err = 1; /* a QP that fails a request is in ERR */
+
+    if (!conn->is_flushing || (conn->sq.gate == DQ_GATE_DEAD)) {
+        uct_daqiri_tx_retire_to(conn, id);
+    }
+    conn->is_flushing = 1;
+    conn->flushed     = id + 1;
+    if (conn->sq.gate == DQ_GATE_DEAD) {
+        uct_daqiri_tx_retire(conn, id, uct_daqiri_conn_status(conn));
+    }
+}
+
+
+void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn,
+                         const struct ibv_wc *wc)
+{
+    if (ucs_unlikely((conn == NULL) ||
+                     !uct_daqiri_tx_is_owned(conn, wc->wr_id))) {
+        iface->count->stray_completions += (conn == NULL) ||
+                                           !uct_daqiri_tx_is_marker_again(conn, wc);
+        return;
+    }
+    if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {
+        uct_daqiri_tx_on_error(conn, wc);
+        return;
+    }
+    uct_daqiri_tx_retire(conn, wc->wr_id, UCS_OK);
+}
+
+
+/*
+ * The peer grants no credit, and nothing is in flight that could fail: a peer
+ * that died with all our messages received would never be missed. A request
+ * that needs no credit asks its NIC.
+ */
+void uct_daqiri_tx_probe_peer(uct_daqiri_conn_t *conn)
+{
+    ucs_time_t now = ucs_get_time();
+
+    if ((now < conn->probe_at) ||
+        ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq)) ||
+        (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) !=
+         DQ_ADMIT_OK)) {
+        return;
+    }
+    conn->probe_at = now + ucs_time_from_msec(UCT_DAQIRI_PROBE_MS);
+    (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+}
+
+
+unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface)
+{
+    struct ibv_wc wc[UCT_DAQIRI_POLL_MAX];
+
+    return uct_daqiri_done_poll(iface, wc);
+}
+
+
+void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn)
+{
+    if (dq_sq_in_use(&conn->sq) > 0) {
+        uct_daqiri_tx_retire(conn, conn->sq.posted - 1,
+                             uct_daqiri_conn_status(conn));
+    }
+}
+
+
+/* The first ledger slot, from id on, that somebody waits for through ep. */
+static uct_daqiri_op_t *uct_daqiri_tx_awaited(uct_daqiri_ep_t *ep,
+                                              uint32_t *id_p)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+    uct_daqiri_op_t *op;
+
+    if (conn->op_count == 0) {
+        return NULL;
+    }
+    for (; *id_p != conn->sq.posted; (*id_p)++) {
+        op = &conn->ops[*id_p & conn->sq.mask];
+        if ((op->comp != NULL) && (op->ep == ep)) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+
+/* Polls until nobody waits through ep. Returns zero if time was too short. */
+static int uct_daqiri_tx_wait(uct_daqiri_ep_t *ep)
+{
+    ucs_time_t until = ucs_get_time() +
+                       ucs_time_from_msec(UCT_DAQIRI_DETACH_MS);
+    uint32_t id      = ep->conn->sq.retired;
+
+    uct_daqiri_batch_flush(ep->conn->iface);
+    while (uct_daqiri_tx_awaited(ep, &id) != NULL) {
+        if (ucs_get_time() >= until) {
+            return 0;
+        }
+        uct_daqiri_tx_poll(ep->conn->iface);
+        (void)uct_daqiri_retry_all(ep->conn->iface);
+        id = ep->conn->sq.retired;
+    }
+    return 1;
+}
+
+
+void uct_daqiri_tx_detach(uct_daqiri_ep_t *ep)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+    dq_facts_t facts;
+
+    if (uct_daqiri_preconnect_detach(ep)) {
+        uct_daqiri_tx_cancel(ep); /* the NIC has nothing of it yet */
+        return;
+    }
+    if (uct_daqiri_tx_wait(ep)) {
+        return;
+    }
+    if (conn->sq.gate != DQ_GATE_DEAD) {
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_LEFT, &facts);
+        uct_daqiri_conn_fail(conn, &facts);
+    }
+    uct_daqiri_conn_to_err(conn);
+    (void)uct_daqiri_tx_wait(ep);
+    uct_daqiri_tx_cancel(ep);
+}
+
+
+/* The request's memory is its user's again: it must not be posted once more. A
+ * message can then not be sent again at all, and the peer counts messages. */
+void uct_daqiri_tx_bar_replay(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    dq_op_t *op;
+
+    if (conn->replay.slots == NULL) {
+        return;
+    }
+    op = dq_replay_slot(&conn->replay, id);
+    if (op->kind == DQ_OP_MSG) {
+        conn->is_replay_barred = 1;
+    } else {
+        op->kind = DQ_OP_BLANK;
+    }
+}
+
+
+void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep)
+{
+    uct_daqiri_conn_t *conn = ep->conn;
+    uint32_t id             = conn->sq.retired;
+    uct_completion_t *comp;
+    uct_daqiri_op_t *op;
+
+    while ((op = uct_daqiri_tx_awaited(ep, &id)) != NULL) {
+        comp            = op->comp;
+        op->comp        = NULL;
+        uct_daqiri_tx_bar_replay(conn, id);
+        conn->op_count -= op->desc == UCT_DAQIRI_NO_DESC;
+        uct_invoke_completion(comp, UCS_ERR_CANCELED);
+    }
+}

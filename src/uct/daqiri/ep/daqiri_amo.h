@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Atomic operations of an endpoint.
+ *
+ * Threads: progress.
+ */
+#ifndef UCT_DAQIRI_AMO_H
+#define UCT_DAQIRI_AMO_H
+
+#include "daqiri.h"
+
+ucs_status_t uct_daqiri_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare,
+                                          uint64_t swap, uint64_t remote_addr,
+                                          uct_rkey_t rkey, uint64_t *result,
+                                          uct_completion_t *comp);
+ucs_status_t uct_daqiri_ep_atomic64_post(uct_ep_h tl_ep, uct_atomic_op_t opcode,
+                                         uint64_t value, uint64_t remote_addr,
+                                         uct_rkey_t rkey);
+ucs_status_t uct_daqiri_ep_atomic64_fetch(uct_ep_h tl_ep,
+                                          uct_atomic_op_t opcode,
+                                          uint64_t value, uint64_t *result,
+                                          uint64_t remote_addr,
+                                          uct_rkey_t rkey,
+                                          uct_completion_t *comp);
+
+#endif

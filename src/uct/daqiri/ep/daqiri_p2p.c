@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Endpoints that are made first and connected later (CONNECT_TO_EP), as UCP's
+ * client/server path wants them. All endpoints between two interfaces share a
+ * conn, so the address of an endpoint is that of its interface, and to connect
+ * it is to give it the conn that it would have had from its creation.
+ *
+ * Until then it has a conn of its own that leads nowhere, a stub: its gate never
+ * opens, no table has it, and the async thread never hears of it. So an
+ * operation finds a conn in any case; it is refused, and its request waits.
+ */
+#include "ep/daqiri_p2p.h"
+
+#include "cm/daqiri_cm.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_tx.h"
+#include "ep/daqiri_ep.h"
+#include "ep/daqiri_pending.h"
+#include "iface/daqiri_iface.h"
+#include "iface/daqiri_query.h"
+
+
+ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *stub = ucs_calloc(1, sizeof(*stub), "daqiri_stub");
+
+    if (stub == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    stub->iface   = iface;
+    stub->is_stub = 1;
+    pthread_mutex_init(&stub->preconnect_lock, NULL);
+    ucs_queue_head_init(&stub->pending);
+    ucs_list_head_init(&stub->eps);
+    dq_sq_init(&stub->sq, iface->config.sq_depth, iface->config.signal_every,
+               0, NULL);
+    uct_daqiri_tx_set_direct(stub);
+    ep->conn = stub;
+    ucs_list_add_tail(&stub->eps, &ep->conn_link);
+    return UCS_OK;
+}
+
+
+void uct_daqiri_p2p_free(uct_daqiri_conn_t *stub)
+{
+    pthread_mutex_destroy(&stub->preconnect_lock);
+    ucs_free(stub);
+}
+
+
+ucs_status_t uct_daqiri_ep_get_address(uct_ep_h tl_ep, uct_ep_addr_t *addr)
+{
+    uct_daqiri_ep_t *ep = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+
+    return uct_daqiri_iface_get_address(&ep->conn->iface->super.super,
+                                        (uct_iface_addr_t*)addr);
+}
+
+
+/* UCP may connect it once more, to the same. */
+static ucs_status_t uct_daqiri_p2p_retry(const uct_daqiri_conn_t *conn,
+                                         const dq_iface_addr_t *peer)
+{
+    if (conn->peer_iface.uuid == peer->uuid) {
+        return UCS_OK;
+    }
+    ucs_error("daqiri: an endpoint that is connected cannot be connected to "
+              "another peer");
+    return UCS_ERR_ALREADY_EXISTS;
+}
+
+
+ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
+                                         const uct_device_addr_t *dev_addr,
+                                         const uct_ep_addr_t *ep_addr)
+{
+    uct_daqiri_ep_t *ep     = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *stub = ep->conn;
+    dq_iface_addr_t peer;
+    dq_port_addr_t port;
+    ucs_status_t status;
+
+    memcpy(&peer, ep_addr, sizeof(peer)); /* they may lie at any address */
+    memcpy(&port, dev_addr, sizeof(port));
+    if (!stub->is_stub) {
+        return uct_daqiri_p2p_retry(stub, &peer);
+    }
+    if (!uct_daqiri_iface_is_alike(stub->iface, ep_addr)) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    status = uct_daqiri_conn_get(stub->iface, &port, &peer, &ep->conn);
+    if (status != UCS_OK) {
+        ep->conn = stub;
+        return status;
+    }
+
+    ucs_list_del(&ep->conn_link);
+    ucs_list_add_tail(&ep->conn->eps, &ep->conn_link);
+    uct_daqiri_pending_move(stub, ep->conn);
+    ep->conn->next_flags |= stub->next_flags;
+    uct_daqiri_p2p_free(stub);
+    uct_daqiri_cm_post_command(ep->conn, UCT_DAQIRI_CMD_OPEN);
+    return UCS_OK;
+}

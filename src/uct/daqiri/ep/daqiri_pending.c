@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that were refused and wait: one FIFO per conn, for all endpoints
+ * that share it. When something has become free they are tried in order, and
+ * enter the send line at its start: there is no second path.
+ */
+#include "ep/daqiri_pending.h"
+
+#include "base/daqiri_pool.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_tx.h"
+#include "ep/daqiri_ep.h"
+#include "iface/daqiri_iface.h"
+
+/* What the queue keeps in a request that is not ours. */
+typedef struct {
+    ucs_queue_elem_t queue;
+    uct_daqiri_ep_t  *ep;
+} uct_daqiri_pending_t;
+
+DQ_STATIC_ASSERT(sizeof(uct_daqiri_pending_t) <= UCT_PENDING_REQ_PRIV_LEN,
+                 "fits the private part of a request");
+
+
+static inline uct_daqiri_pending_t *
+uct_daqiri_pending(uct_pending_req_t *req)
+{
+    return (uct_daqiri_pending_t*)req->priv;
+}
+
+
+static inline uct_pending_req_t *
+uct_daqiri_pending_req(uct_daqiri_pending_t *pending)
+{
+    return ucs_container_of(pending, uct_pending_req_t, priv);
+}
+
+
+static void uct_daqiri_pending_enter(uct_daqiri_conn_t *conn)
+{
+    if (!conn->is_pending) {
+        conn->is_pending       = 1;
+        conn->iface->slow_work = 1;
+        ucs_list_add_tail(&conn->iface->tx.pending, &conn->pending_link);
+    }
+}
+
+
+ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
+                                       unsigned flags)
+{
+    uct_daqiri_ep_t *ep       = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn   = ep->conn;
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    (void)flags;
+    /* BUSY must mean that a send would be admitted, or the caller spins */
+    if (ucs_queue_is_empty(&conn->pending) &&
+        (iface->tx.pool.count - iface->tx.pool.free_count <
+         iface->tx.pool.limit) &&
+        (dq_sq_admit(&conn->sq, &iface->tx.ledger, DQ_WR_MSG) ==
+         DQ_ADMIT_OK)) {
+        return UCS_ERR_BUSY;
+    }
+
+    uct_daqiri_pending(req)->ep = ep;
+    ucs_queue_push(&conn->pending, &uct_daqiri_pending(req)->queue);
+    uct_daqiri_pending_enter(conn);
+    return UCS_OK;
+}
+
+
+static void uct_daqiri_pending_unlink(uct_daqiri_conn_t *conn)
+{
+    if (conn->is_pending && ucs_queue_is_empty(&conn->pending)) {
+        conn->is_pending = 0;
+        ucs_list_del(&conn->pending_link);
+    }
+}
+
+
+void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    if (ucs_queue_is_empty(&stub->pending)) {
+        return;
+    }
+    ucs_queue_splice(&conn->pending, &stub->pending);
+    uct_daqiri_pending_unlink(stub);
+    uct_daqiri_pending_enter(conn);
+    iface->tx.wake = 1; /* it may be up: there is nothing else to wait for */
+}
+
+
+void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
+                                 uct_pending_purge_callback_t cb, void *arg)
+{
+    uct_daqiri_ep_t *ep     = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
+    uct_daqiri_conn_t *conn = ep->conn;
+    ucs_queue_head_t purged;
+    uct_daqiri_pending_t *pending;
+    ucs_queue_iter_t iter;
+
+    ucs_queue_head_init(&purged);
+    ucs_queue_for_each_safe(pending, iter, &conn->pending, queue) {
+        if (pending->ep == ep) {
+            ucs_queue_del_iter(&conn->pending, iter);
+            ucs_queue_push(&purged, &pending->queue);
+        }
+    }
+    uct_daqiri_pending_unlink(conn);
+
+    while (!ucs_queue_is_empty(&purged)) {
+        pending = ucs_queue_pull_elem_non_empty(&purged, uct_daqiri_pending_t,
+                                                queue);
+        if (cb != NULL) {
+            cb(uct_daqiri_pending_req(pending), arg);
+        }
+    }
+}
+
+
+/* Tries the requests of one conn in order, a batch at most, so that the next
+ * conn has its turn. Returns how many went. */
+static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_pending_t *pending;
+    uct_pending_req_t *req;
+    ucs_status_t status;
+    unsigned count = 0;
+
+    while (!ucs_queue_is_empty(&conn->pending)) {
+        if (count == iface->config.poll_batch) {
+            iface->tx.wake = 1;
+            break;
+        }
+        pending = ucs_queue_pull_elem_non_empty(&conn->pending,
+                                                uct_daqiri_pending_t, queue);
+        req     = uct_daqiri_pending_req(pending);
+        status  = req->func(req); /* on OK the request is gone */
+        if (status == UCS_OK) {
+            count++;
+            continue;
+        }
+        ucs_queue_push_head(&conn->pending, &pending->queue);
+        if (status == UCS_INPROGRESS) {
+            iface->tx.wake = 1; /* it went in part */
+            count++;
+        }
+        break;
+    }
+    return count;
+}
+
+
+void uct_daqiri_pending_finish(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    unsigned count            = 1;
+
+    while ((count > 0) && !ucs_queue_is_empty(&conn->pending)) {
+        iface->tx.dispatching = conn;
+        count                 = uct_daqiri_dispatch_conn(conn);
+        iface->tx.dispatching = NULL;
+    }
+    uct_daqiri_pending_unlink(conn);
+}
+
+
+/* Nothing has become free for a while: is every peer that we wait for there? */
+static void uct_daqiri_dispatch_probe(uct_daqiri_iface_t *iface)
+{
+    enum { TURNS = 256 }; /* spare most calls the look at the clock */
+    uct_daqiri_conn_t *conn;
+
+    if ((++iface->tx.idle_dispatches % TURNS) != 0) {
+        return;
+    }
+    ucs_list_for_each(conn, &iface->tx.pending, pending_link) {
+        if (conn->sq.credits <= DQ_CREDIT_SPARE) {
+            uct_daqiri_tx_probe_peer(conn);
+        }
+    }
+}
+
+
+/* Is what all conns share used up? */
+static int uct_daqiri_dispatch_is_out(const uct_daqiri_iface_t *iface)
+{
+    const uct_daqiri_pool_t *pool = &iface->tx.pool;
+
+    return (iface->tx.ledger.used + DQ_SQ_RESERVE >= iface->tx.ledger.depth) ||
+           ((pool->free_count == 0) && (pool->count == pool->limit));
+}
+
+
+unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+    ucs_list_link_t turn;
+    unsigned count = 0;
+
+    if (!iface->tx.wake) {
+        uct_daqiri_dispatch_probe(iface);
+        return 0;
+    }
+
+    iface->tx.wake = 0;
+    ucs_list_head_init(&turn);
+    ucs_list_splice_tail(&turn, &iface->tx.pending);
+    ucs_list_head_init(&iface->tx.pending);
+    while (!ucs_list_is_empty(&turn) && !uct_daqiri_dispatch_is_out(iface)) {
+        /* moved on first: the callbacks may purge any conn's requests */
+        conn = ucs_list_extract_head(&turn, uct_daqiri_conn_t, pending_link);
+        ucs_list_add_tail(&iface->tx.pending, &conn->pending_link);
+        if (conn->sq.gate == DQ_GATE_UP) {
+            iface->tx.dispatching  = conn;
+            count                 += uct_daqiri_dispatch_conn(conn);
+            iface->tx.dispatching  = NULL;
+        }
+        uct_daqiri_pending_unlink(conn);
+    }
+
+    /* those who had no turn come first next time, or the first few would take
+     * all that becomes free, each time */
+    ucs_list_splice_tail(&turn, &iface->tx.pending);
+    ucs_list_head_init(&iface->tx.pending);
+    ucs_list_splice_tail(&iface->tx.pending, &turn);
+    return count;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sleeping: one file descriptor that becomes readable when progress has
+ * something to do, and arming it, so that nothing that happens in between is
+ * missed.
+ *
+ *   channel    completions of either CQ           ibv_req_notify_cq
+ *   wake_fd    what the async thread tells        uct_daqiri_event_wake
+ *
+ * A device may tell only of completions that come after it was armed (rxe), so
+ * both CQs are polled once more then. What that finds is kept for the next
+ * progress call: whoever arms does not expect to be called back.
+ *
+ * Threads: one at a time, as UCT has it: progress, or UCX's async thread for
+ * an interface that nobody progresses.
+ */
+#include "iface/daqiri_event.h"
+
+#include "base/daqiri_log.h"
+#include "conn/daqiri_batch.h"
+#include "iface/daqiri_iface.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+
+static ucs_status_t uct_daqiri_event_failed(const char *call)
+{
+    uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME, call, errno);
+    return UCS_ERR_IO_ERROR;
+}
+
+
+ucs_status_t uct_daqiri_event_init(uct_daqiri_iface_t *iface)
+{
+    iface->event.channel = ibv_create_comp_channel(
+            uct_daqiri_iface_md(iface)->context);
+    if (iface->event.channel == NULL) {
+        return uct_daqiri_event_failed("ibv_create_comp_channel");
+    }
+    iface->event.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (iface->event.wake_fd < 0) {
+        return uct_daqiri_event_failed("eventfd");
+    }
+    return ucs_sys_fcntl_modfl(iface->event.channel->fd, O_NONBLOCK, 0);
+}
+
+
+void uct_daqiri_event_cleanup(uct_daqiri_iface_t *iface)
+{
+    if (iface->event.epoll_fd >= 0) {
+        close(iface->event.epoll_fd);
+    }
+    if (iface->event.wake_fd >= 0) {
+        close(iface->event.wake_fd);
+    }
+    if (iface->event.channel != NULL) {
+        ibv_destroy_comp_channel(iface->event.channel);
+    }
+}
+
+
+static int uct_daqiri_event_watch(uct_daqiri_iface_t *iface, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
+
+    return epoll_ctl(iface->event.epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+
+ucs_status_t uct_daqiri_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    if (iface->event.epoll_fd < 0) {
+        iface->event.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        if ((iface->event.epoll_fd < 0) ||
+            (uct_daqiri_event_watch(iface, iface->event.channel->fd) != 0) ||
+            (uct_daqiri_event_watch(iface, iface->event.wake_fd) != 0)) {
+            return uct_daqiri_event_failed("epoll");
+        }
+    }
+    *fd_p = iface->event.epoll_fd;
+    return UCS_OK;
+}
+
+
+void uct_daqiri_event_wake(uct_daqiri_iface_t *iface)
+{
+    if (__atomic_load_n(&iface->event.is_armed, __ATOMIC_SEQ_CST)) {
+        (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: rung already */
+    }
+}
+
+
+/* Empties both descriptors. Returns how many events there were. */
+static unsigned uct_daqiri_event_take(uct_daqiri_iface_t *iface)
+{
+    unsigned tx = 0, rx = 0;
+    struct ibv_cq *cq;
+    void *context;
+    eventfd_t news = 0;
+
+    while (ibv_get_cq_event(iface->event.channel, &cq, &context) == 0) {
+        tx += cq == iface->tx.cq;
+        rx += cq == iface->rx.cq;
+    }
+    if (tx > 0) {
+        ibv_ack_cq_events(iface->tx.cq, tx);
+    }
+    if (rx > 0) {
+        ibv_ack_cq_events(iface->rx.cq, rx);
+    }
+    (void)eventfd_read(iface->event.wake_fd, &news); /* EAGAIN: none */
+    return tx + rx + (news > 0);
+}
+
+
+/* Takes what has come since the CQ was looked at last. */
+static int uct_daqiri_event_prefetch(uct_daqiri_prefetched_t *prefetched,
+                                     struct ibv_cq *cq)
+{
+    prefetched->count = ucs_max(ibv_poll_cq(cq, UCT_DAQIRI_PREFETCH_MAX,
+                                            prefetched->wc), 0);
+    return prefetched->count > 0;
+}
+
+
+/* Whoever tells sets has_events and then reads is_armed; here it is the other
+ * way round: all four SEQ_CST, so that one of the two sees the other.
+ *
+ * Conns that die count time, and grants that are due are waited for. */
+static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)
+{
+    return (iface->event.tx.count > 0) || (iface->event.rx.count > 0) ||
+           __atomic_load_n(&iface->cm.has_events, __ATOMIC_SEQ_CST) ||
+           iface->rx.is_refused || !ucs_list_is_empty(&iface->rx.grants_due) ||
+           !ucs_list_is_empty(&iface->tx.retry) ||
+           !ucs_list_is_empty(&iface->draining);
+}
+
+
+ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    int found;
+
+    uct_daqiri_batch_flush(iface);
+    __atomic_store_n(&iface->watchdog.is_needed,
+                     (iface->tx.ledger.used > 0) ||
+                     !ucs_list_is_empty(&iface->tx.pending) ||
+                     (iface->watchdog.bounds.probe > 0), __ATOMIC_RELEASE);
+    __atomic_store_n(&iface->event.is_armed, 1, __ATOMIC_SEQ_CST);
+    if ((uct_daqiri_event_take(iface) > 0) ||
+        uct_daqiri_event_is_busy(iface)) {
+        return UCS_ERR_BUSY;
+    }
+
+    if (((events & UCT_EVENT_RECV) &&
+         (ibv_req_notify_cq(iface->rx.cq, 0) != 0)) ||
+        ((events & UCT_EVENT_SEND_COMP) &&
+         (ibv_req_notify_cq(iface->tx.cq, 0) != 0))) {
+        return uct_daqiri_event_failed("ibv_req_notify_cq");
+    }
+    found  = uct_daqiri_event_prefetch(&iface->event.rx, iface->rx.cq);
+    found |= uct_daqiri_event_prefetch(&iface->event.tx, iface->tx.cq);
+    return found ? UCS_ERR_BUSY : UCS_OK;
+}

@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The interface: one port of one device, its queues and its progress.
+ */
+#include "iface/daqiri_iface.h"
+
+#include "base/daqiri_config.h"
+#include "base/daqiri_log.h"
+#include "base/daqiri_md.h"
+#include "base/daqiri_pool.h"
+#include "base/daqiri_port.h"
+#include "cm/daqiri_async.h"
+#include "cm/daqiri_cm.h"
+#include "cm/daqiri_hs.h"
+#include "cm/daqiri_link.h"
+#include "cm/daqiri_ud.h"
+#include "conn/daqiri_batch.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_preconnect.h"
+#include "conn/daqiri_qp.h"
+#include "conn/daqiri_rx.h"
+#include "conn/daqiri_tx.h"
+#include "dq/dq_time.h"
+#include "ep/daqiri_ep.h"
+#include "iface/daqiri_event.h"
+#include "iface/daqiri_stats.h"
+#include "iface/daqiri_watchdog.h"
+
+#include <sched.h>
+#include <sys/random.h>
+
+
+/* Posts a probe behind a tail that would not complete by itself. */
+static void uct_daqiri_conn_post_marker(uct_daqiri_conn_t *conn)
+{
+    if (dq_sq_tail_is_silent(&conn->sq) &&
+        (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
+         DQ_ADMIT_OK)) {
+        (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+    }
+}
+
+
+/* A grant that waits for the next progress call is not over yet. One that
+ * waits for credits may wait for ever, and is not waited for. */
+static int uct_daqiri_iface_is_granting(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->rx.grants_due, grant_link) {
+        if (conn->grant_due != UCT_DAQIRI_GRANT_STUCK) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
+ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                    uct_completion_t *comp)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    /* What still waits to be admitted has been sent as far as the caller is
+     * concerned: UCP has no count of its own for it. */
+    int is_flushed             = ucs_list_is_empty(&iface->tx.pending) &&
+                                 !uct_daqiri_iface_is_granting(iface) &&
+                                 (iface->tx.ledger.used == 0);
+    uct_daqiri_conn_t *conn;
+
+    (void)flags;
+    if (comp != NULL) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (is_flushed) {
+        return UCS_OK;
+    }
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_conn_post_marker(conn);
+    }
+    return UCS_INPROGRESS;
+}
+
+
+/* ---- Birth ---- */
+
+/*
+ * What UCP cuts into fragments may be of a type that the MPI unpacks by whole elements
+ * (MPICH does, and fails where a fragment ends within one). UCP takes its headers off
+ * what a message holds. That of rendezvous data has 16 bytes, so a message that holds a
+ * multiple of 16 leaves fragments of such. Those of eager fragments have 24 and 16
+ * (UCP 1.13), which leaves multiples of 8, whatever the length.
+ */
+static size_t uct_daqiri_iface_seg_size(uct_daqiri_iface_t *iface,
+                                        const uct_daqiri_iface_config_t *config)
+{
+    size_t size = config->seg_size;
+
+    if (size == UCS_MEMUNITS_AUTO) {
+        size = uct_daqiri_port_seg_size(
+                uct_daqiri_iface_md(iface)->context->device);
+    }
+    return ucs_align_down_pow2(size - sizeof(dq_msg_hdr_t),
+                               UCT_DAQIRI_FRAG_ALIGN) + sizeof(dq_msg_hdr_t);
+}
+
+
+static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
+                                       const uct_daqiri_iface_config_t *config,
+                                       const uct_iface_params_t *params)
+{
+    const struct ibv_device_attr *device = &uct_daqiri_iface_md(iface)->attr;
+
+    /* what the device has is a hint: some claim more than they give */
+    iface->config.sq_depth      = ucs_min(config->sq_depth,
+                                          (unsigned)device->max_qp_wr);
+    iface->config.max_sge       = ucs_min(config->max_sge,
+                                          (unsigned)device->max_sge);
+    iface->config.signal_every  = config->signal_every;
+    iface->config.rx_window     = config->rx_window;
+    iface->config.rx_window_start = config->rx_window_start;
+    /* the slack is two batches: leave windows the larger part */
+    iface->config.poll_batch    = ucs_min(config->poll_batch,
+                                          config->rx_buffers / 8);
+    iface->config.max_inline    = config->max_inline;
+    iface->config.seg_size      = uct_daqiri_iface_seg_size(iface, config);
+    iface->config.fetch_offset  =
+            uct_daqiri_fetch_offset_in(iface->config.seg_size);
+    iface->config.max_hdr       = ucs_min(iface->config.seg_size / 2,
+                                          (size_t)UCT_DAQIRI_HDR_MAX);
+    iface->config.ack_timeout   = dq_ack_timeout_code(config->ack_timeout);
+    iface->config.retry_count   = config->retry_count;
+    iface->config.rnr_timer     = dq_rnr_timer_code(config->rnr_timeout);
+    iface->config.rd_atomic     = ucs_min(
+            ucs_min(device->max_qp_rd_atom, device->max_qp_init_rd_atom),
+            UINT8_MAX);
+    iface->config.traffic_class = config->traffic_class;
+    iface->config.service_level = config->service_level;
+    iface->config.conn_timeout  = ucs_time_from_sec(config->conn_timeout);
+    iface->config.conn_retry    = ucs_time_from_sec(config->conn_retry);
+    iface->config.recovery      = config->recovery;
+    iface->config.recovery_timeout =
+            ucs_time_from_sec(config->recovery_timeout);
+    uct_daqiri_watchdog_configure(iface, config);
+    iface->config.pid           = getpid();
+    iface->config.headroom      =
+            (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
+                    ? params->rx_headroom : 0;
+    iface->config.addr.uuid     = ucs_generate_uuid((uintptr_t)iface);
+    dq_wire_host(iface->config.host, ucs_get_host_name());
+}
+
+
+/* So few bytes come whole, or not at all. */
+ucs_status_t uct_daqiri_draw(uct_daqiri_iface_t *iface, void *bytes,
+                             size_t length)
+{
+    ssize_t ret;
+
+    do {
+        ret = getrandom(bytes, length, 0);
+    } while ((ret < 0) && (errno == EINTR));
+    if (ret != (ssize_t)length) {
+        uct_daqiri_log_verb_rarely(&iface->log_limit.draw, UCS_LOG_LEVEL_ERROR,
+                                   UCT_DAQIRI_NAME, "getrandom",
+                                   (ret < 0) ? errno : EIO);
+        return UCS_ERR_IO_ERROR;
+    }
+    return UCS_OK;
+}
+
+
+/* The cookie tells peers from strangers, so it must not follow from what every
+ * peer is told. 0 would be no ticket. */
+static ucs_status_t uct_daqiri_iface_draw_secrets(uct_daqiri_iface_t *iface)
+{
+    struct {
+        uint64_t cookie, ticket;
+    } drawn;
+    ucs_status_t status;
+
+    status = uct_daqiri_draw(iface, &drawn, sizeof(drawn));
+    if (status == UCS_OK) {
+        iface->config.addr.cookie = drawn.cookie;
+        iface->config.ticket      = (drawn.ticket != 0) ? drawn.ticket : 1;
+    }
+    return status;
+}
+
+
+static ucs_status_t uct_daqiri_iface_failed(uct_daqiri_iface_t *iface,
+                                            const char *verb)
+{
+    struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
+
+    uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR,
+                        ibv_get_device_name(context->device), verb, errno);
+    return UCS_ERR_IO_ERROR;
+}
+
+
+static ucs_status_t
+uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
+                             const uct_daqiri_iface_config_t *config)
+{
+    uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
+    uint32_t rx_buffers = ucs_min(config->rx_buffers,
+                                  ucs_min((unsigned)md->attr.max_srq_wr,
+                                          (unsigned)md->attr.max_cqe));
+    struct ibv_srq_init_attr srq_attr = {
+        .attr = {.max_wr = rx_buffers, .max_sge = 1},
+    };
+    const dq_facts_t no_srq = {
+        .cause   = DQ_CAUSE_NO_SRQ,
+        .subject = ibv_get_device_name(md->context->device),
+    };
+
+    if (md->attr.max_srq == 0) {
+        uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &no_srq);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    iface->tx.cq = ibv_create_cq(md->context,
+                                 ucs_min(config->cq_len,
+                                         (unsigned)md->attr.max_cqe),
+                                 NULL, iface->event.channel, 0);
+    if (iface->tx.cq == NULL) {
+        return uct_daqiri_iface_failed(iface, "ibv_create_cq");
+    }
+    /* what was asked for, not the more that some devices give: the option
+     * means what it says */
+    dq_cq_init(&iface->tx.ledger, ucs_min(config->cq_len,
+                                          (unsigned)iface->tx.cq->cqe));
+
+    iface->rx.cq = ibv_create_cq(md->context, rx_buffers, NULL,
+                                 iface->event.channel, 0);
+    if (iface->rx.cq == NULL) {
+        return uct_daqiri_iface_failed(iface, "ibv_create_cq");
+    }
+    iface->rx.srq = ibv_create_srq(md->pd, &srq_attr);
+    if (iface->rx.srq == NULL) {
+        return uct_daqiri_iface_failed(iface, "ibv_create_srq");
+    }
+    dq_rx_init(&iface->rx.ledger, rx_buffers, iface->config.poll_batch);
+    return UCS_OK;
+}
+
+
+/* Where UCP wants its data aligned. The offset, of UCP's own header, may well be
+ * more than the alignment. */
+static ucs_status_t
+uct_daqiri_iface_alignment(const uct_daqiri_iface_t *iface,
+                           const uct_iface_params_t *params, size_t *align_p,
+                           size_t *offset_p)
+{
+    size_t align  = 1;
+    size_t offset = 0;
+
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
+        align = params->am_alignment;
+    }
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) {
+        offset = params->am_align_offset;
+    }
+    if (!ucs_is_pow2(align) || (offset >= iface->config.seg_size) ||
+        ((params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) &&
+         !(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT))) {
+        ucs_error("daqiri: data cannot be aligned to %zu bytes at an offset "
+                  "of %zu", align, offset);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    *align_p  = align;
+    *offset_p = offset % align;
+    return UCS_OK;
+}
+
+
+/*
+ * As far as that leaves a choice, data begins in the cache line in which its
+ * header is: another line is another one that the device's processor has to take
+ * from ours, and we from it, for each message. Data that may lie anywhere lies at
+ * 8 bytes, for a program may read numbers where they have arrived.
+ */
+static void uct_daqiri_iface_share_line(size_t *align, size_t *offset)
+{
+    size_t wish = ucs_max(*align, sizeof(uint64_t));
+    size_t least;
+
+    *align  = ucs_max(wish, UCS_SYS_CACHE_LINE_SIZE);
+    least   = ucs_align_up_pow2(sizeof(dq_msg_hdr_t) + *offset, wish) - *offset;
+    *offset = ucs_padding(least, *align);
+}
+
+
+static ucs_status_t
+uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
+                            const uct_daqiri_iface_config_t *config,
+                            const uct_iface_params_t *params)
+{
+    struct ibv_pd *pd = uct_daqiri_iface_md(iface)->pd;
+    size_t align, offset;
+    ucs_status_t status;
+
+    status = uct_daqiri_iface_alignment(iface, params, &align, &offset);
+    if (status != UCS_OK) {
+        return status;
+    }
+    uct_daqiri_iface_share_line(&align, &offset);
+
+    /* headroom, and in front of it where its release finds what it needs */
+    status = uct_daqiri_pool_init(&iface->rx.pool, "daqiri_rx", pd,
+                                  iface->rx.ledger.limit,
+                                  iface->config.headroom +
+                                  UCT_DAQIRI_RX_DESC_LEN,
+                                  iface->config.seg_size, align, offset);
+    if (status != UCS_OK) {
+        return status;
+    }
+    iface->rx.recvs = ucs_calloc(iface->rx.ledger.limit,
+                                 sizeof(*iface->rx.recvs), "daqiri_recvs");
+    if (iface->rx.recvs == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    return uct_daqiri_pool_init(&iface->tx.pool, "daqiri_tx", pd,
+                                config->tx_buffers, sizeof(dq_msg_hdr_t),
+                                iface->config.seg_size,
+                                UCS_SYS_CACHE_LINE_SIZE, 0);
+}
+
+
+/* UCP takes the short way before it asks what a registration costs. So what it
+ * would rather register than copy, by its own formula (ucp_ep.c), is not short
+ * unless it goes inline. */
+static size_t uct_daqiri_iface_max_short(uct_daqiri_iface_t *iface)
+{
+    const ucs_linear_func_t *cost = &uct_daqiri_iface_md(iface)->reg_cost;
+    double saved   = 1 / UCT_DAQIRI_COPY_BW - cost->m -
+                     1 / uct_daqiri_port_bandwidth(iface); /* s of each byte */
+    size_t longest = ucs_min((size_t)UCT_DAQIRI_SHORT_MAX,
+                             iface->config.seg_size - sizeof(dq_msg_hdr_t));
+    size_t inlined = (iface->config.max_inline < sizeof(dq_msg_hdr_t))
+                             ? 0
+                             : iface->config.max_inline - sizeof(dq_msg_hdr_t);
+
+    if ((saved > 0) && (cost->c < longest * saved)) {
+        longest = ucs_min(longest, ucs_max(inlined, (size_t)(cost->c / saved)));
+    }
+    return longest;
+}
+
+
+/* How much the device sends inline, it tells only with a QP. */
+static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
+{
+    ucs_status_t status;
+    struct ibv_qp *qp;
+    uint32_t max_inline;
+
+    status = uct_daqiri_qp_create(iface, UCS_LOG_LEVEL_ERROR, &qp,
+                                  &max_inline);
+    if (status != UCS_OK) {
+        return status;
+    }
+    ibv_destroy_qp(qp);
+
+    iface->config.max_inline = max_inline;
+    iface->config.max_short  = uct_daqiri_iface_max_short(iface);
+    iface->config.max_inline_am =
+            ucs_min(max_inline,
+                    iface->config.max_short + sizeof(dq_msg_hdr_t));
+    return UCS_OK;
+}
+
+
+/* RECVs that no window promises: what is posted while others are handled. */
+static ucs_status_t uct_daqiri_iface_post_slack(uct_daqiri_iface_t *iface)
+{
+    ucs_status_t status;
+
+    status = uct_daqiri_rx_add(iface, iface->rx.ledger.slack);
+    if (status == UCS_OK) {
+        uct_daqiri_rx_refill(iface);
+    }
+    return status;
+}
+
+
+static void uct_daqiri_iface_close_queues(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_pool_cleanup(&iface->tx.pool);
+    uct_daqiri_pool_cleanup(&iface->rx.pool);
+    ucs_free(iface->rx.recvs);
+    if (iface->rx.srq != NULL) {
+        ibv_destroy_srq(iface->rx.srq);
+    }
+    if (iface->rx.cq != NULL) {
+        ibv_destroy_cq(iface->rx.cq);
+    }
+    if (iface->tx.cq != NULL) {
+        ibv_destroy_cq(iface->tx.cq);
+    }
+    uct_daqiri_event_cleanup(iface);
+}
+
+
+/* UCX's own says four lines and a stack for each message: whoever is connected could
+ * fill the log. */
+static ucs_status_t uct_daqiri_iface_on_unhandled(void *arg, void *data,
+                                                  size_t length, unsigned flags)
+{
+    const uct_daqiri_am_id_t *am_id = arg;
+    uct_daqiri_iface_t *iface       = am_id->iface;
+    char more[UCT_DAQIRI_MORE_MAX];
+
+    (void)data;
+    (void)flags;
+    iface->count->am_unhandled++;
+    if (uct_daqiri_may_log(&iface->log_limit.handler, more)) {
+        ucs_warn("daqiri: a message of %zu bytes has come with active message "
+                 "id %u, for which there is no handler: it is dropped%s",
+                 length, am_id->id, more);
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t uct_daqiri_iface_set_unhandled(uct_daqiri_iface_t *iface)
+{
+    ucs_status_t status;
+    uint8_t id;
+
+    for (id = 0; id < UCT_AM_ID_MAX; id++) {
+        iface->am_ids[id] = (uct_daqiri_am_id_t){.iface = iface, .id = id};
+        status = uct_iface_set_am_handler(&iface->super.super, id,
+                                          uct_daqiri_iface_on_unhandled,
+                                          &iface->am_ids[id],
+                                          UCT_CB_FLAG_ASYNC);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
+}
+
+
+static ucs_status_t
+uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
+                      const uct_daqiri_iface_config_t *config,
+                      const uct_iface_params_t *params)
+{
+    const dq_facts_t forked = {
+        .cause   = DQ_CAUSE_FORKED,
+        .subject = params->mode.device.dev_name,
+    };
+    ucs_status_t status;
+
+    if (!uct_daqiri_compat_async_runs()) {
+        uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &forked);
+        return UCS_ERR_UNSUPPORTED;
+    }
+    status = uct_daqiri_port_init(iface, params->mode.device.dev_name,
+                                  config->gid_index);
+    if (status != UCS_OK) {
+        return status;
+    }
+    iface->config.latency = (config->latency == UCS_TIME_AUTO)
+                                    ? uct_daqiri_port_latency(iface)
+                                    : ucs_time_to_sec(config->latency);
+    status = uct_daqiri_event_init(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_open_queues(iface, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_open_pools(iface, config, params);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_learn_inline(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_post_slack(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_set_unhandled(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_batch_init(iface, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+    return uct_daqiri_cm_init(iface);
+}
+
+
+/* ---- Death ---- */
+
+static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+    int is_lost;
+
+    kh_foreach_value(&iface->cm.conns, conn, {
+        is_lost       = conn->sq.gate == DQ_GATE_LOST;
+        conn->sq.gate = DQ_GATE_DEAD;
+        uct_daqiri_conn_to_err(conn);
+        if (is_lost || !conn->was_up) { /* nothing more will be flushed */
+            uct_daqiri_preconnect_drop(conn);
+            uct_daqiri_tx_purge(conn);
+        }
+    });
+}
+
+
+/* One after the other: the UD QP takes no more than a few at a time. */
+static void uct_daqiri_iface_send_gone(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+
+    kh_foreach_value(&iface->cm.conns, conn, {
+        uct_daqiri_hs_send_all_gone(conn);
+        uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
+    });
+}
+
+
+/* Waits, within a bound, for the NIC to let go and for the peers to know: who
+ * has missed a datagram would look for us until its own time limits are over. */
+static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now      = ucs_get_time();
+    ucs_time_t until    = now + ucs_time_from_sec(1.0);
+    ucs_time_t interval = iface->config.conn_retry;
+    ucs_time_t again    = now + interval;
+
+    uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
+    uct_daqiri_iface_send_gone(iface);
+    uct_daqiri_iface_end_conns(iface);
+    while (((iface->tx.ledger.used > 0) || (iface->cm.silent > 0) ||
+            uct_daqiri_ud_is_sending(&iface->cm.ud)) && (now < until)) {
+        uct_daqiri_tx_poll(iface);
+        uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
+        (void)uct_daqiri_ud_reset(iface);
+        now = ucs_get_time();
+        if (now >= again) {
+            uct_daqiri_iface_send_gone(iface);
+            interval *= 2;
+            again     = now + interval;
+        }
+        sched_yield(); /* to who is to answer, if that is on this CPU */
+    }
+    if (iface->cm.silent > 0) {
+        ucs_debug("%u peers have not answered that this interface closes",
+                  iface->cm.silent);
+    }
+}
+
+
+static void uct_daqiri_iface_free_conns(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+    uint32_t commands;
+    unsigned i;
+
+    /* those that were being let go are in the mailbox, and nowhere else */
+    while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
+        if (commands & UCT_DAQIRI_CMD_RELEASE) {
+            uct_daqiri_link_close(conn);
+            uct_daqiri_conn_free(conn);
+        }
+    }
+    kh_foreach_value(&iface->cm.conns, conn, {
+        uct_daqiri_link_close(conn);
+        uct_daqiri_conn_free(conn);
+    });
+    for (i = 0; i < UCT_DAQIRI_QPN_ROOT; i++) {
+        ucs_free(iface->qpns[i]);
+    }
+}
+
+
+static void uct_daqiri_iface_close(uct_daqiri_iface_t *self)
+{
+    uct_daqiri_cm_stop(self);
+    uct_daqiri_batch_close(self);
+    uct_daqiri_conn_absorb(self);
+    uct_daqiri_iface_drain(self);
+    uct_daqiri_stats_write(self);
+    uct_daqiri_iface_free_conns(self);
+    uct_daqiri_cm_cleanup(self);
+    uct_daqiri_iface_close_queues(self);
+    uct_daqiri_stats_close(self);
+}
+
+
+/* ---- The class ---- */
+
+/* A node of UCX's statistics without a parent cannot be made, once they are on. */
+static ucs_stats_node_t *
+uct_daqiri_iface_stats(const uct_iface_params_t *params)
+{
+    return (params->field_mask & UCT_IFACE_PARAM_FIELD_STATS_ROOT)
+                   ? params->stats_root : NULL;
+}
+
+
+static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
+                           uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *tl_config)
+{
+    const uct_daqiri_iface_config_t *config =
+            ucs_derived_of(tl_config, uct_daqiri_iface_config_t);
+    ucs_status_t status;
+
+    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
+        ucs_error("daqiri: only UCT_IFACE_OPEN_MODE_DEVICE is supported");
+        return UCS_ERR_UNSUPPORTED;
+    }
+    status = uct_daqiri_config_check(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_daqiri_iface_ops,
+                              uct_daqiri_iface_internal_ops, md, worker,
+                              params, tl_config, uct_daqiri_iface_stats(params),
+                              UCT_DAQIRI_NAME);
+    if (!uct_daqiri_ucx_is_sound(&self->super, md, worker)) {
+        ucs_error("daqiri: this UCX keeps an interface in another way than the "
+                  "version that it says it is");
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
+           sizeof(*self) - sizeof(self->super));
+    self->progress_epoch = 1; /* a conn that has not posted has seen none */
+    ucs_list_head_init(&self->tx.pending);
+    ucs_list_head_init(&self->tx.retry);
+    ucs_list_head_init(&self->rx.grants_due);
+    ucs_list_head_init(&self->conns);
+    ucs_list_head_init(&self->draining);
+    self->rx.release.cb  = uct_daqiri_rx_release_desc;
+    self->event.epoll_fd = -1;
+    self->event.wake_fd  = -1;
+    uct_daqiri_iface_configure(self, config, params);
+    status = uct_daqiri_iface_draw_secrets(self);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_daqiri_stats_open(self, config->stats);
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = uct_daqiri_iface_open(self, config, params);
+    if (status != UCS_OK) {
+        uct_daqiri_batch_close(self);
+        uct_daqiri_iface_close_queues(self);
+        uct_daqiri_stats_close(self);
+        return status;
+    }
+    uct_daqiri_stats_publish(self);
+    status = uct_daqiri_watchdog_open(self);
+    if (status != UCS_OK) {
+        uct_daqiri_iface_close(self);
+        return status;
+    }
+    status = uct_daqiri_async_subscribe(self);
+    if (status != UCS_OK) {
+        uct_daqiri_watchdog_close(self);
+        uct_daqiri_iface_close(self);
+    }
+    return status;
+}
+
+
+static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_iface_t)
+{
+    uct_base_iface_progress_disable(&self->super.super,
+                                    UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_daqiri_async_unsubscribe(self);
+    uct_daqiri_watchdog_close(self);
+    uct_daqiri_iface_close(self);
+}
+
+
+UCS_CLASS_DEFINE(uct_daqiri_iface_t, uct_base_iface_t);
+UCS_CLASS_DEFINE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,
+                          uct_worker_h, const uct_iface_params_t*,
+                          const uct_iface_config_t*);
+UCS_CLASS_DEFINE_DELETE_FUNC(uct_daqiri_iface_t, uct_iface_t);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The interface: what all rooms share of it. Each field names its thread where that
+ * is not progress.
+ */
+#ifndef UCT_DAQIRI_IFACE_H
+#define UCT_DAQIRI_IFACE_H
+
+#include "base/daqiri_config.h"
+#include "base/daqiri_hw.h"
+#include "base/daqiri_log.h"
+#include "base/daqiri_md.h"
+#include "base/daqiri_pool.h"
+#include "base/daqiri_port.h"
+#include "cm/daqiri_ud.h"
+#include "dq/dq_liveness.h"
+#include "dq/dq_rx.h"
+#include "dq/dq_sq.h"
+#include "dq/dq_watchdog.h"
+#include "iface/daqiri_event.h"
+#include "iface/daqiri_stats.h"
+
+#include <ucs/datastruct/khash.h>
+
+/* uuid of the peer's interface -> conn */
+KHASH_MAP_INIT_INT64(uct_daqiri_conns, uct_daqiri_conn_t*)
+
+/* Whose completion was the last: likely whose the next is, too. */
+typedef struct {
+    uct_daqiri_conn_t *conn;
+    uint32_t          qpn;
+} uct_daqiri_last_t;
+
+/* A buffer's RECV, made with it: to post it is to link it. */
+typedef struct {
+    struct ibv_recv_wr wr;
+    struct ibv_sge     sge;
+} uct_daqiri_recv_t;
+
+/* An active message id, for who has no handler. */
+typedef struct {
+    uct_daqiri_iface_t *iface;
+    uint8_t            id;
+} uct_daqiri_am_id_t;
+
+struct uct_daqiri_iface {
+    uct_base_iface_t super;
+    uint64_t         progress_epoch;   /* count of progress calls, from 1;
+                                          atomic: progress writes            */
+
+    struct {
+        struct ibv_cq     *cq;
+        dq_cq_t           ledger;
+        uct_daqiri_batch_t *batch;     /* NULL: a doorbell for each request  */
+        uct_daqiri_pool_t pool;
+        ucs_list_link_t   pending;     /* conns with pending requests        */
+        ucs_list_link_t   retry;       /* whose device has refused some      */
+        uct_daqiri_last_t last;
+        int               wake;        /* something became free              */
+        unsigned          idle_dispatches; /* dispatches that had nothing to try */
+        uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
+    } tx;
+
+    struct {
+        struct ibv_cq     *cq;
+        struct ibv_srq    *srq;
+        dq_rx_t           ledger;
+        uct_daqiri_pool_t pool;
+        uct_daqiri_recv_t *recvs;      /* by index into the pool             */
+        uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
+        ucs_list_link_t   grants_due;  /* conns with a grant due             */
+        uint32_t          spare;       /* buffers free for a window; atomic  */
+        uct_daqiri_last_t last;
+        int               is_few_logged; /* that there are too few buffers   */
+        int               is_refused;  /* RECVs are to be offered again      */
+        int               is_refusal_logged;
+    } rx;
+
+    struct {
+        struct ibv_comp_channel *channel; /* of both CQs                     */
+        int                     epoll_fd; /* -1 until it is asked for        */
+        int                     wake_fd;  /* rung by the async thread        */
+        uint32_t                is_armed; /* has ever been; atomic           */
+        uct_daqiri_prefetched_t rx, tx;
+    } event;
+
+    uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
+
+    uct_daqiri_counters_t *count;      /* in stats                           */
+    uct_daqiri_gauges_t   *gauge;      /* the same                           */
+    uct_daqiri_stats_t    stats;
+    uct_daqiri_hw_t       hw;          /* when it was opened                 */
+    int                   broken;      /* dq_cause_t; atomic; async writes   */
+    uct_daqiri_am_id_t    am_ids[UCT_AM_ID_MAX]; /* arguments of handlers    */
+    int                   is_seg_logged; /* that a peer has other segments   */
+    int                   is_version_logged; /* or another version of the wire */
+    ucs_list_link_t       md_link;
+    struct {
+        dq_watchdog_bounds_t bounds;   /* ucs_time_t, as is all here         */
+        dq_liveness_bounds_t liveness;
+        ucs_time_t        period, last;
+        ucs_time_t        back;        /* the port is, for so long; from the
+                                          start: give_up                     */
+        uint32_t          is_back;     /* again, since the last look; atomic */
+        int               timer_fd;
+        uint32_t          is_due;      /* cm lock to set; atomic             */
+        uint32_t          is_needed;   /* also of who sleeps; atomic         */
+    } watchdog;
+    int                   slow_work;   /* owing, draining or tx.pending has  */
+                                       /* somebody, since it was last looked */
+    ucs_list_link_t       conns;       /* that have a QP                     */
+    ucs_list_link_t       draining;    /* conns that die                     */
+
+    struct {
+        pthread_mutex_t   lock;
+        ucs_list_link_t   commands, events;
+        khash_t(uct_daqiri_conns) conns;
+        uint32_t          has_events;  /* atomic: worth taking the lock      */
+        int               event_fd;    /* wakes the async thread             */
+        int               timer_fd;
+        ucs_list_link_t   timed;       /* async                              */
+        int               is_ticking;  /* async                              */
+        uint32_t          epoch;       /* async                              */
+        uint32_t          reserved;    /* RECVs promised; async              */
+        uint32_t          unproven;    /* conns with is_unproven; async      */
+        ucs_time_t        unknown_peers_at; /* no stranger has a turn before; async */
+        uint32_t          silent;      /* peers that may not know that we
+                                          close; progress, at the end        */
+        uct_daqiri_ud_t   ud;
+        uct_daqiri_hw_t   hw;          /* the last; async                    */
+    } cm;
+
+    /* Of lines that strangers cause, one for each cause. */
+    struct {
+        uct_daqiri_log_limit_t carrier, ah, qp, connect, timers, destroy, tick,
+                           version, draw; /* async                           */
+        uct_daqiri_log_limit_t gap, lost, back, stall, handler; /* progress  */
+    } log_limit;
+
+    struct {
+        unsigned        sq_depth, signal_every, poll_batch, max_sge;
+        unsigned        rx_window, rx_window_start;
+        uint32_t        max_inline;    /* bytes on the wire                  */
+        uint32_t        max_inline_am; /* the same, of what is short         */
+        size_t          seg_size;      /* bytes on the wire                  */
+        size_t          max_short;     /* of UCT: header and payload         */
+        size_t          max_hdr;       /* of a zcopy                         */
+        size_t          fetch_offset;  /* in a send buffer (daqiri_ep.h)     */
+        size_t          headroom;      /* UCP's, in front of the data        */
+        uint8_t         port_num, ack_timeout, retry_count, rnr_timer;
+        uint8_t         traffic_class, service_level;
+        uint8_t         gid_index;     /* where gid is now; atomic           */
+        uint8_t         rd_atomic;     /* READs that a QP has in flight      */
+        ucs_time_t      conn_timeout, conn_retry, recovery_timeout;
+        double          latency;       /* seconds, one way                   */
+        int             recovery;
+        struct ibv_port_attr port;
+        enum ibv_mtu    mtu;
+        dq_gid_row_t    gid;           /* as it was when it was taken        */
+        dq_port_addr_t  port_addr;
+        dq_iface_addr_t addr;
+        uint64_t        ticket;        /* shows that one hears us: only an
+                                          AGAIN tells it                     */
+        char            host[DQ_WIRE_HOST_LEN];
+        char            port_name[IBV_SYSFS_NAME_MAX + 8];
+        char            gid_text[DQ_GID_TEXT_MAX];
+        uint32_t        pid;
+    } config;
+};
+
+static inline uct_daqiri_md_t *uct_daqiri_iface_md(uct_daqiri_iface_t *iface)
+{
+    return ucs_derived_of(iface->super.md, uct_daqiri_md_t);
+}
+
+static inline uint8_t
+uct_daqiri_iface_gid_index(const uct_daqiri_iface_t *iface)
+{
+    return __atomic_load_n(&iface->config.gid_index, __ATOMIC_RELAXED);
+}
+
+static inline uct_daqiri_conn_t *
+uct_daqiri_iface_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
+{
+    uct_daqiri_conn_t **leaf;
+
+    /* acquire: the async thread enters a QP before anything can come on it */
+    leaf = __atomic_load_n(&iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW],
+                           __ATOMIC_ACQUIRE);
+    return (leaf == NULL)
+                   ? NULL
+                   : __atomic_load_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)],
+                                     __ATOMIC_ACQUIRE);
+}
+
+UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,
+                           uct_worker_h, const uct_iface_params_t*,
+                           const uct_iface_config_t*);
+UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_iface_t, uct_iface_t);
+
+/* Bytes that nobody can guess. Says so if there are none. Async; and the thread
+ * that opens the interface, before it starts. */
+ucs_status_t uct_daqiri_draw(uct_daqiri_iface_t *iface, void *bytes,
+                             size_t length);
+unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface);
+ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                    uct_completion_t *comp);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What one progress call does: receive, complete, and what follows from both.
+ * The lines themselves are in daqiri_rx.c and daqiri_tx.c.
+ *
+ * What a call that finds a message, or a request over, has to do is in one function
+ * with the call itself: a program in a ping-pong waits for all of it
+ * (docs/bench.md).
+ */
+#include "cm/daqiri_cm.h"
+#include "conn/daqiri_batch.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_done.h"
+#include "conn/daqiri_recover.h"
+#include "conn/daqiri_retry.h"
+#include "conn/daqiri_rx.h"
+#include "conn/daqiri_tx.h"
+#include "ep/daqiri_pending.h"
+#include "iface/daqiri_iface.h"
+#include "iface/daqiri_watchdog.h"
+
+
+/* ---- Messages ---- */
+
+static UCS_F_NOINLINE void
+uct_daqiri_progress_on_error(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+    const dq_facts_t facts  = {
+        .cause      = (dq_cause_t)wc->status,
+        .subject    = UCT_DAQIRI_NAME ", receiving",
+        .qpn        = wc->qp_num,
+        .vendor_err = wc->vendor_err,
+    };
+
+    uct_daqiri_rx_release(iface, wc->wr_id);
+    if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+        iface->count->rx_flushed++;
+        return;
+    }
+    if (conn != NULL) {
+        uct_daqiri_recover(conn, &facts);
+    }
+}
+
+
+/* As uct_iface_invoke_am(), which asserts that there is such an id, though whoever
+ * has parsed the header knows, and keeps over the call what it would say if the
+ * handler's answer were wrong: that is 20 instructions of a message. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_daqiri_progress_invoke(uct_daqiri_iface_t *iface, uint8_t am_id, void *data,
+                           size_t length, unsigned flags)
+{
+    const uct_am_handler_t *handler = &iface->super.am[am_id];
+
+    DQ_ASSERT(am_id < UCT_AM_ID_MAX);
+    return handler->cb(handler->arg, data, length, flags);
+}
+
+
+/* The upcall. A handler may keep the buffer while promises can be renewed
+ * without it; past that UCP copies. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
+                            uint8_t am_id, void *data, size_t length)
+{
+    unsigned flags = dq_rx_may_hold(&iface->rx.ledger)
+                             ? UCT_CB_PARAM_FLAG_DESC : 0;
+    ucs_status_t status;
+
+    if (ucs_unlikely(iface->config.headroom < sizeof(dq_msg_hdr_t))) {
+        uct_daqiri_rx_mark(iface, data);
+    }
+    iface->count->am_rx++;
+    iface->count->am_rx_bytes += length;
+    status = uct_daqiri_progress_invoke(iface, am_id, data, length, flags);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_daqiri_rx_release(iface, index);
+    } else {
+        DQ_ASSERT((status == UCS_INPROGRESS) && (flags != 0));
+        dq_rx_hold(&iface->rx.ledger);
+    }
+}
+
+
+static void uct_daqiri_progress_drop(uct_daqiri_iface_t *iface, uint32_t index,
+                                     uint64_t *counter)
+{
+    (*counter)++;
+    uct_daqiri_rx_release(iface, index);
+}
+
+
+/* A grant, or nothing that we know. */
+static UCS_F_NOINLINE void
+uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
+                             const struct ibv_wc *wc)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    dq_wire_status_t parsed   = dq_msg_parse(hdr, wc->byte_len);
+
+    if ((parsed == DQ_WIRE_OK) && (hdr->seq == conn->rx_grant)) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->rx_duplicates);
+        return;
+    }
+    uct_daqiri_rx_use_window(iface, conn);
+    if (parsed != DQ_WIRE_OK) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->rx_dropped[parsed]);
+        return;
+    }
+    conn->rx_grant = hdr->seq;
+    uct_daqiri_rx_credit(conn, wc);
+    uct_daqiri_progress_drop(iface, wc->wr_id,
+                             &iface->count->credit_frames_rx);
+}
+
+
+/*
+ * A message whose turn was before has been handed up: a device may deliver one
+ * twice (docs/softroce.md). The peer has sent it once, so nothing of it counts.
+ * One whose turn is later tells that another is missing, which the peer has been
+ * told is here: its data may be gone.
+ */
+static UCS_F_NOINLINE void
+uct_daqiri_progress_on_disorder(uct_daqiri_conn_t *conn,
+                                const dq_msg_hdr_t *hdr,
+                                const struct ibv_wc *wc)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    int16_t ahead             = (int16_t)(hdr->seq - conn->rx_seq);
+    dq_facts_t facts;
+
+    if (ahead < 0) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->rx_duplicates);
+        return;
+    }
+    uct_daqiri_progress_drop(iface, wc->wr_id, &iface->count->rx_out_of_order);
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_GAP, &facts);
+    uct_daqiri_recover(conn, &facts);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
+                               uct_daqiri_conn_t *conn,
+                               const struct ibv_wc *wc)
+{
+    void *data              = iface->rx.pool.bufs[wc->wr_id].buf;
+    const dq_msg_hdr_t *hdr = (const dq_msg_hdr_t*)data - 1;
+
+    if (ucs_unlikely(!dq_msg_is_am(hdr, wc->byte_len))) {
+        uct_daqiri_progress_on_other(conn, hdr, wc);
+        return;
+    }
+    if (ucs_unlikely(hdr->seq != (uint16_t)conn->rx_seq)) {
+        uct_daqiri_progress_on_disorder(conn, hdr, wc);
+        return;
+    }
+    uct_daqiri_rx_use_window(iface, conn);
+    uct_daqiri_rx_credit(conn, wc);
+    conn->rx_seq++;
+    uct_daqiri_progress_deliver(iface, wc->wr_id, hdr->am_id, data,
+                                wc->byte_len - sizeof(*hdr));
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn;
+
+    if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {
+        uct_daqiri_progress_on_error(iface, wc);
+        return;
+    }
+    conn = uct_daqiri_iface_likely_conn(iface, &iface->rx.last, wc->qp_num);
+    if (ucs_unlikely(conn == NULL)) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->stray_completions);
+        return;
+    }
+    if (ucs_unlikely((conn->sq.gate == DQ_GATE_NOT_UP) ||
+                     (conn->sq.gate == DQ_GATE_LOST))) {
+        uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_READY);
+    }
+    uct_daqiri_progress_on_message(iface, conn, wc);
+}
+
+
+/* Refill, then handle these @a count, 1 at least, in their order. */
+static UCS_F_ALWAYS_INLINE void
+uct_daqiri_progress_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
+                         unsigned count)
+{
+    unsigned i;
+
+    /* A message of a conn that we have not heard of yet came on RECVs that
+     * the ledger does not know: what the async thread told goes first. */
+    if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
+        uct_daqiri_conn_absorb(iface);
+    }
+
+    dq_rx_taken(&iface->rx.ledger, count);
+    if (dq_rx_is_low(&iface->rx.ledger)) {
+        uct_daqiri_rx_refill(iface);
+    }
+    for (i = 0; i < count; i++) {
+        uct_daqiri_progress_on_wc(iface, &wc[i]);
+    }
+    DQ_ASSERT(dq_rx_check(&iface->rx.ledger));
+}
+
+
+/* ---- Progress ---- */
+
+/* What only sometimes has to be done: news of the handshake, RECVs that were
+ * refused, grants that no message carried, conns that die, requests that wait.
+ * Out of line: few progress calls need any of it. */
+static UCS_F_NOINLINE unsigned
+uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
+{
+    unsigned count = 0, completed;
+
+    if (uct_daqiri_cm_has_events(iface)) {
+        uct_daqiri_conn_absorb(iface);
+    }
+    if (uct_daqiri_watchdog_is_due(iface)) {
+        uct_daqiri_watchdog_run(iface);
+    }
+    if (ucs_unlikely(iface->rx.is_refused)) {
+        iface->rx.is_refused = 0;
+        uct_daqiri_rx_refill(iface);
+    }
+    count += uct_daqiri_rx_grant(iface);
+    if (!ucs_list_is_empty(&iface->tx.retry)) {
+        count += uct_daqiri_retry_all(iface);
+    }
+    if (!ucs_list_is_empty(&iface->draining)) {
+        completed  = uct_daqiri_tx_poll(iface); /* flushes are not signalled */
+        count     += completed;
+        count     += uct_daqiri_conn_drain(iface, received, completed);
+    }
+    count += uct_daqiri_dispatch(iface);
+
+    iface->slow_work = iface->rx.is_refused ||
+                    !ucs_list_is_empty(&iface->rx.grants_due) ||
+                    !ucs_list_is_empty(&iface->draining) ||
+                    !ucs_list_is_empty(&iface->tx.retry) ||
+                    !ucs_list_is_empty(&iface->tx.pending);
+    return count;
+}
+
+
+static inline int uct_daqiri_progress_has_slow_work(uct_daqiri_iface_t *iface)
+{
+    return ucs_unlikely(iface->slow_work) ||
+           ucs_unlikely(uct_daqiri_cm_has_events(iface));
+}
+
+
+/* Is there anything to do but what has arrived? */
+static inline int uct_daqiri_progress_has_work(uct_daqiri_iface_t *iface)
+{
+    return uct_daqiri_tx_is_due(iface) || uct_daqiri_progress_has_slow_work(iface) ||
+           dq_rx_is_behind(&iface->rx.ledger);
+}
+
+
+static inline void uct_daqiri_progress_all(uct_daqiri_iface_t *iface)
+{
+    const uint64_t epoch = iface->progress_epoch + 1;
+
+    __atomic_store_n(&iface->progress_epoch, epoch, __ATOMIC_RELAXED);
+    if (iface->tx.batch != NULL) {
+        uct_daqiri_batch_start_epoch(iface->tx.batch, epoch);
+    }
+}
+
+
+/* Refill and deliver, complete, and what follows from both. Each queue that
+ * may have something is looked at in each call, a batch at most, so neither
+ * starves the other. A call that finds nothing is over at the first return. */
+UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    struct ibv_wc wc[UCT_DAQIRI_POLL_MAX];
+    unsigned received, count;
+
+    uct_daqiri_progress_all(iface);
+    received = uct_daqiri_rx_poll(iface, wc);
+    if ((received == 0) && !uct_daqiri_progress_has_work(iface)) {
+        return 0;
+    }
+
+    count = received;
+    if (iface->tx.batch != NULL) {
+        uct_daqiri_batch_begin_progress(iface->tx.batch);
+    }
+    if (received > 0) {
+        uct_daqiri_progress_take(iface, wc, received);
+    } else if (ucs_unlikely(dq_rx_is_behind(&iface->rx.ledger))) {
+        uct_daqiri_rx_catch_up(iface);
+    }
+    if (uct_daqiri_tx_is_due(iface)) {
+        count += uct_daqiri_done_poll(iface, wc);
+    }
+    if (ucs_unlikely(uct_daqiri_progress_has_slow_work(iface))) {
+        count += uct_daqiri_progress_do_slow_work(iface, received);
+    }
+    if (iface->tx.batch != NULL) {
+        uct_daqiri_batch_end_progress(iface->tx.batch, iface->progress_epoch);
+    }
+    return count;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What UCP asks before it sends anything: abilities, costs, addresses.
+ */
+#include "iface/daqiri_query.h"
+
+#include "base/daqiri_log.h"
+#include "base/daqiri_port.h"
+#include "conn/daqiri_conn.h"
+#include "ep/daqiri_ep.h"
+#include "iface/daqiri_iface.h"
+
+
+static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
+                                      uct_iface_attr_t *attr)
+{
+    size_t max = iface->config.seg_size - sizeof(dq_msg_hdr_t);
+
+    attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                      UCT_IFACE_FLAG_CONNECT_TO_EP |
+                      UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
+                      UCT_IFACE_FLAG_AM_ZCOPY |
+                      UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CB_SYNC |
+                      UCT_IFACE_FLAG_EP_CHECK |
+                      UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                      UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
+                      UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM |
+                      UCT_DAQIRI_IFACE_INTER_NODE;
+
+    attr->cap.am.max_short       = iface->config.max_short;
+    attr->cap.am.max_bcopy       = max;
+    attr->cap.am.min_zcopy       = 0;
+    attr->cap.am.max_zcopy       = max;
+    attr->cap.am.max_hdr         = iface->config.max_hdr;
+    attr->cap.am.max_iov         = iface->config.max_sge - 1;
+    attr->cap.am.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.am.align_mtu       = 128u << iface->config.mtu;
+}
+
+
+static void uct_daqiri_iface_query_rma(uct_daqiri_iface_t *iface,
+                                       uct_iface_attr_t *attr)
+{
+    size_t mtu = 128u << iface->config.mtu;
+
+    attr->cap.flags |= UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
+                       UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY;
+    if (iface->config.max_inline > 0) {
+        attr->cap.flags |= UCT_IFACE_FLAG_PUT_SHORT;
+    }
+
+    attr->cap.put.max_short       = iface->config.max_inline;
+    attr->cap.put.max_bcopy       = iface->config.seg_size;
+    attr->cap.get.max_bcopy       = uct_daqiri_fetch_offset(iface);
+    attr->cap.put.max_zcopy       = iface->config.port.max_msg_sz;
+    attr->cap.put.max_iov         = iface->config.max_sge;
+    attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.put.align_mtu       = mtu;
+    attr->cap.get.max_zcopy       = iface->config.port.max_msg_sz;
+    attr->cap.get.max_iov         = iface->config.max_sge;
+    attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.get.align_mtu       = mtu;
+}
+
+
+/* What verbs have, where the device has it. It is atomic with what comes from
+ * elsewhere through the same device, and only with that, unless it is GLOB. */
+static void uct_daqiri_iface_query_amo(uct_daqiri_iface_t *iface,
+                                       uct_iface_attr_t *attr)
+{
+    enum ibv_atomic_cap cap = uct_daqiri_iface_md(iface)->attr.atomic_cap;
+
+    if (cap == IBV_ATOMIC_NONE) {
+        return;
+    }
+    attr->cap.flags |= UCT_IFACE_FLAG_ATOMIC_DEVICE;
+    if (cap == IBV_ATOMIC_GLOB) {
+        attr->cap.flags |= UCT_IFACE_FLAG_ATOMIC_CPU;
+    }
+    attr->cap.atomic64.op_flags  = UCS_BIT(UCT_ATOMIC_OP_ADD);
+    attr->cap.atomic64.fop_flags = UCS_BIT(UCT_ATOMIC_OP_ADD) |
+                                   UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+}
+
+
+ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
+                                    uct_iface_attr_t *attr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    uct_base_iface_query(&iface->super, attr);
+    uct_daqiri_iface_query_am(iface, attr);
+    uct_daqiri_iface_query_rma(iface, attr);
+    uct_daqiri_iface_query_amo(iface, attr);
+    attr->cap.event_flags     = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                                UCT_IFACE_FLAG_EVENT_RECV |
+                                UCT_IFACE_FLAG_EVENT_FD;
+    attr->device_addr_len     = sizeof(dq_port_addr_t);
+    attr->iface_addr_len      = sizeof(dq_iface_info_t);
+    attr->ep_addr_len         = sizeof(dq_iface_info_t);
+    attr->bandwidth.dedicated = 0;
+    attr->bandwidth.shared    = uct_daqiri_port_bandwidth(iface);
+    /* each connection is one more for the device to keep at hand; the overhead
+     * is the CPU time of one post */
+    attr->latency             = ucs_linear_func_make(iface->config.latency,
+                                                     1e-9);
+    attr->overhead            = 75e-9;
+    attr->priority            = 0;
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_iface_get_device_address(uct_iface_h tl_iface,
+                                                 uct_device_addr_t *addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    memcpy(addr, &iface->config.port_addr, sizeof(iface->config.port_addr));
+    return UCS_OK;
+}
+
+
+ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
+                                          uct_iface_addr_t *addr)
+{
+    uct_daqiri_iface_t *iface  = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    const dq_iface_info_t info = dq_iface_info_make(&iface->config.addr,
+                                                    iface->config.seg_size);
+
+    memcpy(addr, &info, sizeof(info));
+    return UCS_OK;
+}
+
+
+/* What one side sends must fit what the other has posted. What suits a device
+ * differs (SEG_SIZE=auto), so this need not be anybody's mistake. */
+static int uct_daqiri_iface_is_seg_alike(uct_daqiri_iface_t *iface,
+                                         const dq_iface_info_t *info)
+{
+    uint32_t seg_size = dq_iface_info_seg_size(info);
+
+    if (seg_size == iface->config.seg_size) {
+        return 1;
+    }
+    if (!iface->is_seg_logged) {
+        iface->is_seg_logged = 1;
+        ucs_warn("daqiri: %s does not connect to a peer whose segments have %u "
+                 "bytes, for here they have %zu: set UCX_DAQIRI_SEG_SIZE to "
+                 "the same on both sides", iface->config.port_name, seg_size,
+                 iface->config.seg_size);
+    }
+    return 0;
+}
+
+
+static int uct_daqiri_iface_is_version_alike(uct_daqiri_iface_t *iface,
+                                             const dq_iface_info_t *info)
+{
+    unsigned version = dq_iface_info_version(info);
+
+    if (version == DQ_WIRE_VERSION) {
+        return 1;
+    }
+    if (!iface->is_version_logged) {
+        iface->is_version_logged = 1;
+        uct_daqiri_log_version(iface, version, "");
+    }
+    return 0;
+}
+
+
+int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr)
+{
+    dq_iface_info_t info;
+
+    memcpy(&info, addr, sizeof(info)); /* it may lie at any address */
+    return uct_daqiri_iface_is_version_alike(iface, &info) &&
+           uct_daqiri_iface_is_seg_alike(iface, &info);
+}
+
+
+int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
+                                  const uct_device_addr_t *dev_addr,
+                                  const uct_iface_addr_t *iface_addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    return uct_daqiri_port_reaches(iface, (const dq_port_addr_t*)dev_addr) &&
+           ((iface_addr == NULL) ||
+            uct_daqiri_iface_is_alike(iface, iface_addr));
+}
+
+
+int uct_daqiri_iface_is_same_device(const uct_iface_h tl_iface,
+                                    const uct_device_addr_t *dev_addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    return memcmp(&iface->config.port_addr, dev_addr,
+                  sizeof(iface->config.port_addr)) == 0;
+}
+
+
+int uct_daqiri_ep_is_connected(const uct_ep_h tl_ep, const void *dev_addr,
+                               const void *iface_addr)
+{
+    const uct_daqiri_conn_t *conn = ucs_derived_of(tl_ep,
+                                                   uct_daqiri_ep_t)->conn;
+    dq_iface_info_t info;
+
+    if (conn->is_stub || ((dev_addr == NULL) && (iface_addr == NULL))) {
+        return 0;
+    }
+    if ((dev_addr != NULL) && (memcmp(&conn->peer_port, dev_addr,
+                                      sizeof(conn->peer_port)) != 0)) {
+        return 0;
+    }
+    if (iface_addr == NULL) {
+        return 1;
+    }
+    memcpy(&info, iface_addr, sizeof(info)); /* it may lie at any address */
+    return conn->peer_iface.uuid == info.who.uuid;
+}

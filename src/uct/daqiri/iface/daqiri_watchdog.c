@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looking after what nobody else does: requests that neither complete nor fail,
+ * operations that wait for ever, peers of which nothing is heard. What to do is
+ * for dq_watchdog to say.
+ *
+ * A timer on the async thread says when it is time to look; progress looks, as
+ * one of its slow_work. So the data path has nothing to do with it, and a program
+ * that makes no progress is not blamed on its device.
+ *
+ * Threads: the timer is async's; the rest is progress.
+ */
+#include "iface/daqiri_watchdog.h"
+
+#include "base/daqiri_config.h"
+#include "base/daqiri_log.h"
+#include "base/daqiri_port.h"
+#include "cm/daqiri_async.h"
+#include "cm/daqiri_cm.h"
+#include "conn/daqiri_conn.h"
+#include "conn/daqiri_qp.h"
+#include "conn/daqiri_recover.h"
+#include "conn/daqiri_tx.h"
+#include "iface/daqiri_event.h"
+#include "iface/daqiri_iface.h"
+#include "iface/daqiri_stats.h"
+
+#include <sys/timerfd.h>
+
+enum {
+    UCT_DAQIRI_WATCHDOG_MIN_MS = 2,
+    UCT_DAQIRI_WATCHDOG_MAX_MS = 1000,
+    /* a process on a machine that is busy may not run for a while */
+    UCT_DAQIRI_WATCHDOG_UNRESPONSIVE_MS = 1000
+};
+
+
+/* ---- The timer; async ---- */
+
+static void uct_daqiri_watchdog_on_timer(int fd, ucs_event_set_types_t events,
+                                         void *arg)
+{
+    uct_daqiri_iface_t *iface = arg;
+    uint64_t expirations;
+
+    (void)events;
+    if (read(fd, &expirations, sizeof(expirations)) > 0) {
+        uct_daqiri_cm_post_due(iface);
+        if (__atomic_load_n(&iface->watchdog.is_needed, __ATOMIC_ACQUIRE)) {
+            uct_daqiri_event_wake(iface);
+        }
+    }
+    uct_daqiri_cm_hand_over(iface); /* to who closes the descriptor */
+}
+
+
+ucs_status_t uct_daqiri_watchdog_open(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t period = iface->watchdog.period;
+    struct timespec time;
+    ucs_status_t status;
+
+    ucs_sec_to_timespec(ucs_time_to_sec(period), &time);
+    iface->watchdog.last     = ucs_get_time();
+    iface->watchdog.timer_fd = timerfd_create(CLOCK_MONOTONIC,
+                                              TFD_NONBLOCK | TFD_CLOEXEC);
+    if (iface->watchdog.timer_fd < 0) {
+        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, UCT_DAQIRI_NAME,
+                            "timerfd_create", errno);
+        return UCS_ERR_IO_ERROR;
+    }
+    status = ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                         iface->watchdog.timer_fd,
+                                         UCS_EVENT_SET_EVREAD,
+                                         uct_daqiri_watchdog_on_timer, iface,
+                                         NULL);
+    if (status != UCS_OK) {
+        close(iface->watchdog.timer_fd);
+        return status;
+    }
+    (void)timerfd_settime(iface->watchdog.timer_fd, 0,
+                          &(struct itimerspec){.it_value    = time,
+                                               .it_interval = time}, NULL);
+    return UCS_OK;
+}
+
+
+void uct_daqiri_watchdog_close(uct_daqiri_iface_t *iface)
+{
+    ucs_async_remove_handler(iface->watchdog.timer_fd, 1);
+    uct_daqiri_cm_hand_over(iface);
+    close(iface->watchdog.timer_fd);
+}
+
+
+void uct_daqiri_watchdog_configure(uct_daqiri_iface_t *iface,
+                                   const uct_daqiri_iface_config_t *config)
+{
+    dq_watchdog_bounds_t *bounds = &iface->watchdog.bounds;
+
+    bounds->warn               = ucs_time_from_sec(config->stall_timeout);
+    bounds->give_up            = ucs_time_from_sec(config->stuck_timeout);
+    bounds->probe              = ucs_time_from_sec(config->keepalive);
+    iface->watchdog.liveness   = (dq_liveness_bounds_t){
+        .probe_after  = bounds->probe,
+        .unresponsive = ucs_max(bounds->probe,
+                        ucs_time_from_msec(UCT_DAQIRI_WATCHDOG_UNRESPONSIVE_MS)),
+    };
+    iface->watchdog.back   = bounds->give_up;
+    iface->watchdog.period = dq_watchdog_period(
+            bounds, ucs_time_from_msec(UCT_DAQIRI_WATCHDOG_MIN_MS),
+            ucs_time_from_msec(UCT_DAQIRI_WATCHDOG_MAX_MS));
+}
+
+
+/* ---- Looking; progress ---- */
+
+static void uct_daqiri_watchdog_warn(uct_daqiri_conn_t *conn)
+{
+    const dq_watchdog_t *watch = &conn->watchdog.state;
+    int is_still               = watch->still >= watch->waiting;
+    dq_stall_t stall           = {
+        .is_waiting = !is_still,
+        .for_ms     = ucs_time_to_msec(is_still ? watch->still
+                                                : watch->waiting),
+        .give_up_ms = is_still ? ucs_time_to_msec(
+                                         conn->iface->watchdog.bounds.give_up)
+                               : 0,
+        .reason     = (conn->watchdog.refusal == DQ_ADMIT_OK)
+                              ? NULL : dq_admit_name(conn->watchdog.refusal),
+        .is_no_credit = conn->watchdog.refusal == DQ_ADMIT_NO_CREDIT,
+        .oldest_id  = conn->sq.retired,
+        .credits    = conn->sq.credits,
+        .window     = conn->sq.window,
+        .qp_state   = uct_daqiri_qp_state_name(conn->qp),
+    };
+    char message[DQ_TRIAGE_MESSAGE_MAX];
+    char more[UCT_DAQIRI_MORE_MAX];
+    uct_daqiri_port_words_t words;
+    dq_facts_t facts;
+
+    conn->watchdog.stalls++;
+    conn->iface->count->stalls++;
+    if (!uct_daqiri_may_log_of(conn, &conn->iface->log_limit.stall, more)) {
+        return;
+    }
+    if (conn->replay.slots != NULL) {
+        stall.oldest_kind = dq_op_kind_name(
+                (dq_op_kind_t)dq_replay_slot(&conn->replay, conn->sq.retired)->kind);
+    }
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_STUCK, &facts);
+    uct_daqiri_port_explain(conn, &facts, &words);
+    ucs_warn("%s%s", dq_triage_stall(&facts, &stall, message, sizeof(message)),
+             more);
+}
+
+
+static void uct_daqiri_watchdog_give_up(uct_daqiri_conn_t *conn)
+{
+    dq_facts_t facts;
+
+    conn->iface->count->stuck++;
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_STUCK, &facts);
+    facts.waited_ms = ucs_time_to_msec(conn->watchdog.state.still);
+    uct_daqiri_recover(conn, &facts);
+}
+
+
+/* A request that completes by itself, of those that need no credit. */
+static void uct_daqiri_watchdog_probe(uct_daqiri_conn_t *conn, uint64_t *counter)
+{
+    if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
+        DQ_ADMIT_OK) {
+        (*counter)++;
+        (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+    }
+}
+
+
+/* Does the peer's process run, and not only its device? */
+static void uct_daqiri_watchdog_process(uct_daqiri_conn_t *conn,
+                                        ucs_time_t elapsed)
+{
+    uct_daqiri_iface_t *iface     = conn->iface;
+    const dq_sq_t *sq             = &conn->sq;
+    dq_liveness_t *call           = &conn->watchdog.liveness;
+    const dq_liveness_seen_t seen = {
+        /* messages, credits that were granted, frames */
+        .heard    = conn->rx_seq + conn->tx_seq + sq->credits +
+                   __atomic_load_n(&conn->liveness.heard, __ATOMIC_RELAXED),
+        .probes  = __atomic_load_n(&conn->liveness.probes, __ATOMIC_RELAXED),
+        .retired = sq->retired,
+        .is_up   = (sq->gate == DQ_GATE_UP) && !conn->is_self,
+    };
+    unsigned what = dq_liveness_look(call, &iface->watchdog.liveness, &seen, elapsed);
+    dq_facts_t facts;
+
+    if (what & DQ_LIVENESS_GIVE_UP) {
+        iface->count->unresponsive++;
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_PEER_UNRESPONSIVE, &facts);
+        facts.waited_ms = ucs_time_to_msec(call->silent);
+        uct_daqiri_recover(conn, &facts);
+        return;
+    }
+    if ((what & DQ_LIVENESS_PROBE_DEVICE) && (sq->posted == sq->retired)) {
+        uct_daqiri_watchdog_probe(conn, &iface->count->probes);
+    }
+    if (what & DQ_LIVENESS_PROBE_PROCESS) {
+        uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_PROBE);
+    }
+}
+
+
+/* A port that was down may have left requests behind that the device has forgotten
+ * (rxe does): those that have not moved since it is back are stuck as soon as
+ * the device should have failed them. */
+static dq_watchdog_bounds_t uct_daqiri_watchdog_bounds(uct_daqiri_iface_t *iface,
+                                                       ucs_time_t elapsed)
+{
+    dq_watchdog_bounds_t bounds = iface->watchdog.bounds;
+
+    if (__atomic_exchange_n(&iface->watchdog.is_back, 0, __ATOMIC_RELAXED)) {
+        iface->watchdog.back = 0;
+    } else {
+        iface->watchdog.back += elapsed;
+    }
+    bounds.give_up = ucs_min(bounds.give_up,
+                             ucs_max(iface->watchdog.back,
+                                     uct_daqiri_qp_max_retry_time(iface)));
+    return bounds;
+}
+
+
+static void uct_daqiri_watchdog_conn(uct_daqiri_conn_t *conn,
+                                     const dq_watchdog_bounds_t *bounds,
+                                     ucs_time_t elapsed)
+{
+    uct_daqiri_iface_t *iface     = conn->iface;
+    const dq_sq_t *sq             = &conn->sq;
+    const dq_watchdog_seen_t seen = {
+        .posted    = sq->posted,
+        .retired   = sq->retired,
+        .probes    = conn->watchdog.probes,
+        .heard     = conn->rx_seq,
+        .is_up     = sq->gate == DQ_GATE_UP,
+        .is_due    = sq->signals != sq->signals_over,
+        .is_silent = dq_sq_tail_is_silent(sq),
+        .is_wanted = (conn->watchdog.refusal != DQ_ADMIT_OK) ||
+                     !ucs_queue_is_empty(&conn->pending),
+    };
+    unsigned what = dq_watchdog_sample(&conn->watchdog.state, bounds, &seen, elapsed);
+
+    if (what & DQ_WATCHDOG_WARN) {
+        uct_daqiri_watchdog_warn(conn);
+    }
+    conn->watchdog.refusal = DQ_ADMIT_OK;
+    if (what & DQ_WATCHDOG_GIVE_UP) {
+        uct_daqiri_watchdog_give_up(conn);
+    } else if (what & DQ_WATCHDOG_MARK) {
+        uct_daqiri_watchdog_probe(conn, &iface->count->markers);
+    } else if (what & DQ_WATCHDOG_PROBE) {
+        uct_daqiri_watchdog_probe(conn, &iface->count->probes);
+    }
+}
+
+
+/* A process that was stopped, or has not progressed, has seen nothing: what is
+ * in its queues comes first, in the calls until the next look. */
+void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now     = ucs_get_time();
+    ucs_time_t elapsed = ucs_min(now - iface->watchdog.last,
+                                 2 * iface->watchdog.period);
+    dq_watchdog_bounds_t bounds;
+    uct_daqiri_conn_t *conn;
+
+    __atomic_store_n(&iface->watchdog.is_due, 0, __ATOMIC_RELAXED);
+    iface->watchdog.last = now;
+    bounds               = uct_daqiri_watchdog_bounds(iface, elapsed);
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_watchdog_conn(conn, &bounds, elapsed);
+        uct_daqiri_watchdog_process(conn, elapsed);
+    }
+    uct_daqiri_async_take_events(iface);
+    uct_daqiri_stats_sample(iface);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What stands still is looked at now and then.
+ *
+ * Threads: progress.
+ */
+#ifndef UCT_DAQIRI_WATCHDOG_H
+#define UCT_DAQIRI_WATCHDOG_H
+
+#include "base/daqiri_config.h"
+#include "iface/daqiri_iface.h"
+
+void uct_daqiri_watchdog_configure(uct_daqiri_iface_t *iface,
+                                   const uct_daqiri_iface_config_t *config);
+ucs_status_t uct_daqiri_watchdog_open(uct_daqiri_iface_t *iface);
+void uct_daqiri_watchdog_close(uct_daqiri_iface_t *iface);
+void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface);
+
+static inline int uct_daqiri_watchdog_is_due(uct_daqiri_iface_t *iface)
+{
+    return __atomic_load_n(&iface->watchdog.is_due, __ATOMIC_RELAXED) != 0;
+}
+
+#endif
