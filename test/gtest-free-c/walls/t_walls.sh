@@ -126,7 +126,7 @@ plant()
         words)
             append src/uct/daqiri/conn/daqiri_a.c 'char *a = "check that the peer runs";' ;;
         verbs)
-            append src/uct/daqiri/conn/daqiri_a.c 'int a(void) { return ibv_reg_mr(); }' ;;
+            append src/uct/daqiri/conn/daqiri_a.c 'int a(void) { return ibv_reg_mr(pd); }' ;;
         plugin_exports)
             export T_PLUGIN=$tree/b/a.so
             build_object 'int uct_daqiri_a;' "$T_PLUGIN" ;;

@@ -8,6 +8,7 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
 #include "conn/daqiri_conn.h"
+#include "conn/daqiri_qp.h"
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_iface.h"
 
@@ -93,7 +94,7 @@ static void uct_daqiri_batch_fail(uct_daqiri_batch_t *batch, int error,
 
 static void uct_daqiri_batch_do_flush(uct_daqiri_batch_t *batch)
 {
-    struct ibv_send_wr *bad_wr;
+    uint32_t send_end;
     unsigned i;
     int ret;
 
@@ -105,9 +106,9 @@ static void uct_daqiri_batch_do_flush(uct_daqiri_batch_t *batch)
     }
     batch->held[i].wr.next = NULL;
 
-    ret = ibv_post_send(batch->conn->qp, &batch->held[0].wr, &bad_wr);
+    ret = uct_daqiri_qp_post(batch->conn->qp, &batch->held[0].wr, &send_end);
     if (ucs_unlikely(ret != 0)) {
-        uct_daqiri_batch_fail(batch, ret, bad_wr->wr_id);
+        uct_daqiri_batch_fail(batch, ret, send_end);
     }
     batch->iface->count->batches++;
     batch->iface->count->batched += batch->count;
@@ -266,7 +267,7 @@ static int uct_daqiri_batch_add(uct_daqiri_batch_t *batch,
     const size_t length = uct_daqiri_batch_length(wr);
     const int waits     = is_open &&
                           uct_daqiri_batch_may_wait(batch, wr, length);
-    struct ibv_send_wr *bad_wr;
+    uint32_t send_end;
 
     if ((waits || (batch->count > 0)) &&
         uct_daqiri_batch_has_room(wr, length)) {
@@ -277,7 +278,8 @@ static int uct_daqiri_batch_add(uct_daqiri_batch_t *batch,
         return 0;
     }
     uct_daqiri_batch_do_flush(batch);
-    return (conn->batch_error != 0) ? 0 : ibv_post_send(conn->qp, wr, &bad_wr);
+    return (conn->batch_error != 0)
+                   ? 0 : uct_daqiri_qp_post(conn->qp, wr, &send_end);
 }
 
 

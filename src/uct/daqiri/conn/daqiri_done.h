@@ -76,13 +76,11 @@ uct_daqiri_done_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_done_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
-    int count = uct_daqiri_event_take_prefetched(&iface->event.tx, wc);
+    int count = uct_daqiri_event_poll(&iface->event.tx, iface->tx.cq,
+                                      iface->config.poll_batch, wc);
     int i;
 
-    if (ucs_likely(count == 0)) {
-        count = ibv_poll_cq(iface->tx.cq, iface->config.poll_batch, wc);
-    }
-    if (count <= 0) {
+    if (count == 0) {
         return 0;
     }
     iface->tx.wake = 1;

@@ -7,6 +7,7 @@
 #include "base/daqiri_pool.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_op.h"
+#include "conn/daqiri_qp.h"
 #include "conn/daqiri_tx.h"
 #include "ep/daqiri_ep.h"
 #include "iface/daqiri_iface.h"
@@ -135,7 +136,7 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
 {
     uct_daqiri_preconnect_t *queue = conn->preconnect;
     uct_daqiri_preconnect_wr_t *held;
-    struct ibv_send_wr *bad_wr;
+    uint32_t send_end;
     int ret = 0;
 
     conn->iface->count->preconnect++;
@@ -143,10 +144,10 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
     held = uct_daqiri_preconnect_wr(queue, queue->count);
     uct_daqiri_preconnect_copy(held, wr, ep, desc);
     if (conn->is_preconnect_posted && (queue->error == 0)) {
-        ret = ibv_post_send(conn->hs.qp, &held->wr, &bad_wr);
+        ret = uct_daqiri_qp_post(conn->hs.qp, &held->wr, &send_end);
         if ((ret != 0) && (conn->replay.slots != NULL)) {
             queue->error    = ret; /* for progress to see once it knows */
-            queue->send_end = wr->wr_id;
+            queue->send_end = send_end;
             ret             = 0;
         }
     } else if (!conn->is_preconnect_posted) {
@@ -162,7 +163,6 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
 static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_preconnect_t *queue = conn->preconnect;
-    struct ibv_send_wr *bad_wr;
     unsigned i;
 
     if (conn->is_preconnect_posted) {
@@ -177,12 +177,9 @@ static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn)
                 &uct_daqiri_preconnect_wr(queue, i + 1)->wr;
     }
     if (queue->count > 0) {
-        queue->error = ibv_post_send(conn->hs.qp,
-                                     &uct_daqiri_preconnect_wr(queue, 0)->wr,
-                                     &bad_wr);
-        if (queue->error != 0) {
-            queue->send_end = bad_wr->wr_id; /* and all that comes after it */
-        }
+        queue->error = uct_daqiri_qp_post(conn->hs.qp,
+                                          &uct_daqiri_preconnect_wr(queue, 0)->wr,
+                                          &queue->send_end);
         queue->count = 0;
     }
 }

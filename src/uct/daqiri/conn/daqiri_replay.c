@@ -5,6 +5,7 @@
 #include "conn/daqiri_replay.h"
 
 #include "conn/daqiri_conn.h"
+#include "conn/daqiri_qp.h"
 #include "conn/daqiri_retry.h"
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_iface.h"
@@ -99,10 +100,10 @@ static void uct_daqiri_replay_fill(const uct_daqiri_replay_t *replay,
 static int uct_daqiri_replay_do_post(uct_daqiri_conn_t *conn,
                                      struct ibv_send_wr *wr)
 {
-    struct ibv_send_wr *bad_wr;
+    uint32_t send_end;
     int ret;
 
-    ret = ibv_post_send(conn->qp, wr, &bad_wr);
+    ret = uct_daqiri_qp_post(conn->qp, wr, &send_end);
     if (ucs_unlikely(ret != 0)) {
         uct_daqiri_tx_count_refused(conn->iface, ret);
     }

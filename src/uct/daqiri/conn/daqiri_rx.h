@@ -62,12 +62,8 @@ static inline uint32_t uct_daqiri_rx_piggyback(const uct_daqiri_conn_t *conn)
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_rx_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
-    int count = uct_daqiri_event_take_prefetched(&iface->event.rx, wc);
-
-    if (ucs_likely(count == 0)) {
-        count = ibv_poll_cq(iface->rx.cq, iface->config.poll_batch, wc);
-    }
-    return ucs_likely(count >= 0) ? count : 0;
+    return uct_daqiri_event_poll(&iface->event.rx, iface->rx.cq,
+                                 iface->config.poll_batch, wc);
 }
 
 /* The buffer is free again. */

@@ -12,6 +12,7 @@
 #include "conn/daqiri_done.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_preconnect.h"
+#include "conn/daqiri_qp.h"
 #include "conn/daqiri_recover.h"
 #include "conn/daqiri_replay.h"
 #include "conn/daqiri_retry.h"
@@ -157,7 +158,7 @@ ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
 int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
                              uct_daqiri_ep_t *ep, uint32_t desc)
 {
-    struct ibv_send_wr *bad_wr;
+    uint32_t send_end;
 
     if ((conn->replay.slots != NULL) && (wr->opcode != IBV_WR_SEND)) {
         /* of a plain SEND there is no more to note */
@@ -171,7 +172,7 @@ int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
     }
     return (conn->iface->tx.batch != NULL)
                    ? uct_daqiri_batch_post(conn, wr)
-                   : ibv_post_send(conn->qp, wr, &bad_wr); /* at close */
+                   : uct_daqiri_qp_post(conn->qp, wr, &send_end); /* at close */
 }
 
 
@@ -231,7 +232,7 @@ static int uct_daqiri_tx_is_awaited(const uct_daqiri_conn_t *conn, uint32_t id)
  * the first of those. */
 void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
 {
-    struct ibv_send_wr *bad_wr;
+    uint32_t send_end;
     struct ibv_send_wr wr = {
         .wr_id      = conn->send_end - 1,
         .opcode     = IBV_WR_RDMA_WRITE,
@@ -243,7 +244,7 @@ void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
         return;
     }
     conn->has_marker = dq_sq_is_signalled(&conn->sq, conn->send_end - 1) ||
-                     (ibv_post_send(conn->qp, &wr, &bad_wr) == 0);
+                     (uct_daqiri_qp_post(conn->qp, &wr, &send_end) == 0);
 }
 
 

@@ -14,6 +14,7 @@
 #define UCT_DAQIRI_TX_H
 
 #include "conn/daqiri_batch.h"
+#include "conn/daqiri_qp.h"
 #include "conn/daqiri_replay.h"
 
 /* The device refused what the ledger let through: full queues are none of its
@@ -152,7 +153,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                    struct ibv_sge *sge, int num_sge)
 {
     struct ibv_send_wr wr; /* only what the opcode reads is filled in */
-    struct ibv_send_wr *bad_wr;
+    uint32_t send_end;
     dq_ticket_t ticket;
     unsigned flags;
     int ret;
@@ -183,7 +184,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         uct_daqiri_replay_note_kind(conn, tx->replay, tx, flags, num_sge);
     }
     if (ucs_likely(uct_daqiri_tx_may_post_direct(conn))) {
-        ret = ibv_post_send(conn->qp, &wr, &bad_wr);
+        ret = uct_daqiri_qp_post(conn->qp, &wr, &send_end);
         /* after the doorbell, so that the peer need not wait for it */
         uct_daqiri_tx_account(conn, tx, flags, &wr, ticket);
     } else {
@@ -219,7 +220,7 @@ uct_daqiri_tx_post_plain(uct_daqiri_conn_t *conn, uct_daqiri_iface_t *iface,
                          uct_daqiri_replay_t *replay)
 {
     struct ibv_send_wr wr; /* as far as a SEND is read */
-    struct ibv_send_wr *bad_wr;
+    uint32_t send_end;
     int ret;
 
     wr.wr_id              = conn->sq.posted;
@@ -229,7 +230,7 @@ uct_daqiri_tx_post_plain(uct_daqiri_conn_t *conn, uct_daqiri_iface_t *iface,
     wr.opcode             = IBV_WR_SEND;
     wr.send_flags         = IBV_SEND_INLINE;
     conn->last_post_epoch = iface->progress_epoch;
-    ret                   = ibv_post_send(conn->qp, &wr, &bad_wr);
+    ret                   = uct_daqiri_qp_post(conn->qp, &wr, &send_end);
 
     dq_sq_debit(&conn->sq, &iface->tx.ledger, DQ_WR_MSG,
                 (dq_ticket_t){.id = conn->sq.posted});

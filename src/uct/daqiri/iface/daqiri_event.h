@@ -18,16 +18,28 @@ ucs_status_t uct_daqiri_event_init(uct_daqiri_iface_t *iface);
 void uct_daqiri_event_cleanup(uct_daqiri_iface_t *iface);
 ucs_status_t uct_daqiri_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p);
 ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events);
-/* What arming has found of a CQ, taken off the prefetched. Returns how many. */
-static inline int uct_daqiri_event_take_prefetched(uct_daqiri_prefetched_t *prefetched,
-                                                   struct ibv_wc *wc)
+/* The only place where completions of RC queue pairs leave a CQ: @a max at most, into
+ * @a wc. A CQ that has failed has none: its event says so. Progress. */
+static UCS_F_ALWAYS_INLINE int
+uct_daqiri_event_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
+{
+    int count = ibv_poll_cq(cq, max, wc);
+
+    return ucs_likely(count >= 0) ? count : 0;
+}
+
+/* The same. What arming has found comes first: @a wc has room for PREFETCH_MAX, too. */
+static UCS_F_ALWAYS_INLINE int
+uct_daqiri_event_poll(uct_daqiri_prefetched_t *prefetched, struct ibv_cq *cq,
+                      int max, struct ibv_wc *wc)
 {
     int count = prefetched->count;
 
-    if (ucs_unlikely(count != 0)) {
-        memcpy(wc, prefetched->wc, count * sizeof(*wc));
-        prefetched->count = 0;
+    if (ucs_likely(count == 0)) {
+        return uct_daqiri_event_poll_cq(cq, max, wc);
     }
+    memcpy(wc, prefetched->wc, count * sizeof(*wc));
+    prefetched->count = 0;
     return count;
 }
 
