@@ -33,6 +33,8 @@ static struct {
     int             is_up[QPS]; /* in RTS                                    */
     int             is_err[QPS];
     unsigned        stopped;    /* moved to ERR by the plugin                */
+    int             is_held;    /* those who connect, for a moment           */
+    int             is_connecting; /* one is; atomic                         */
 } qps = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A device that moves a QP to ERR, but is not done with the messages that it has
@@ -95,10 +97,25 @@ static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 }
 
 
+/* Holds the thread that connects a QP for a moment, and says so. Relaxed: what the two
+ * threads see of each other is the plugin's to order, and not the test's. */
+static void hold_connecting(void)
+{
+    enum { HOLD_US = 2000 };
+
+    __atomic_store_n(&qps.is_connecting, 1, __ATOMIC_RELAXED);
+    usleep(HOLD_US);
+    __atomic_store_n(&qps.is_connecting, 0, __ATOMIC_RELAXED);
+}
+
+
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     int ret;
 
+    if (qps.is_held && (attr->qp_state == IBV_QPS_RTR)) {
+        hold_connecting();
+    }
     pthread_mutex_lock(&qps.lock);
     qps.stopped += attr->qp_state == IBV_QPS_ERR;
     ret = modify(qp, attr, mask);
@@ -670,6 +687,74 @@ START_TEST(test_idle)
 END_TEST
 
 
+/* UCX exports it, and does not install the header that declares it. */
+ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned flags);
+
+/* What a user may do with an endpoint whose connection has no queue pair. */
+enum { INVALIDATE, FLUSH, CLOSE, ACTS };
+
+static void act_on(t_link_t *link, int act)
+{
+    uint64_t closed = t_live_sum("conns_closed");
+
+    switch (act) {
+    case INVALIDATE:
+        ck_assert_int_eq(uct_ep_invalidate(link->ep, 0), UCS_OK);
+        t_link_close(link);
+        T_WAIT(t_live_sum("conns_closed") >= closed + 2); /* each end has its own */
+        break;
+    case FLUSH:
+        ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+        t_link_close(link);
+        break;
+    default:
+        t_link_close(link);
+        break;
+    }
+}
+
+
+/*
+ * An endpoint is used, or ends, at any moment of the time in which another queue pair
+ * is made, told to the peer and taken up: that is the async thread's work, and the
+ * program's goes on. Where it ends nothing, the connection goes on, too.
+ */
+START_TEST(test_used_meanwhile)
+{
+    enum { ROUNDS = 30, TURNS = 10 };
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    uint64_t failures;
+    t_rng_t rng;
+    unsigned round;
+
+    t_rng_init(&rng, 7 + _i);
+    t_expect_log("UCX has given up");
+    link        = idle_open(end, &stream, options);
+    qps.is_held = 1;
+    for (round = 0; round < ROUNDS; round++) {
+        failures = t_live_sum("qp_failures");
+        t_plan_by_command("qp-error qp=rc at=0ms times=1");
+        T_WAIT(t_live_sum("qp_failures") > failures);
+        if (round % 2 == 0) {
+            T_WAIT(__atomic_load_n(&qps.is_connecting, __ATOMIC_RELAXED));
+        }
+        t_progress_turns(t_rng_below(&rng, TURNS));
+        act_on(link, _i);
+        stream.got = 0;
+        link       = t_link_open(end[0], &end[1]->address, 1);
+        t_send(link, T_BCOPY, 10);
+        T_WAIT(stream.got == 1);
+        ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    }
+    ck_assert_uint_eq(end[0]->errors + end[1]->errors, 0);
+    t_end_close_all();
+    ck_assert_uint_ge(t_stats_sum("qp_failures"), ROUNDS);
+}
+END_TEST
+
+
 /* An operation that waits for something else. */
 static ucs_status_t never_go(uct_pending_req_t *req)
 {
@@ -842,6 +927,7 @@ static Suite *suite_recover(void)
     tcase_set_timeout(idle, 3 * T_TIMEOUT);
     tcase_add_test(idle, test_idle);
     tcase_add_test(idle, test_heard);
+    tcase_add_loop_test(idle, test_used_meanwhile, 0, ACTS);
     tcase_add_test(idle, test_hopeless);
     suite_add_tcase(suite, idle);
 

@@ -112,7 +112,7 @@ static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
     if (row->act == UCT_DAQIRI_LOSE) {
         __atomic_store_n(&conn->async.qpn, qpn, __ATOMIC_RELAXED);
         __atomic_store_n(&conn->async.type, type, __ATOMIC_RELAXED);
-        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_ASYNC);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_ASYNC, NULL);
     } else if (row->act == UCT_DAQIRI_READY) {
         uct_daqiri_hs_on_command(conn, UCT_DAQIRI_CMD_READY);
     }

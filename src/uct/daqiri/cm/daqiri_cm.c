@@ -297,7 +297,8 @@ void uct_daqiri_cm_post_command(uct_daqiri_conn_t *conn, uint32_t command)
 }
 
 
-void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event)
+void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event,
+                              const uct_daqiri_news_t *news)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
@@ -311,6 +312,9 @@ void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event)
                           UCT_DAQIRI_EVT_NO_QP);
     }
     conn->events |= event;
+    if (news != NULL) {
+        conn->posted_news = *news;
+    }
     __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&iface->cm.lock);
 
@@ -358,6 +362,7 @@ uct_daqiri_conn_t *uct_daqiri_cm_next_event(uct_daqiri_iface_t *iface,
                                              uct_daqiri_conn_t, evt_link);
         *events_p    = conn->events;
         conn->events = 0;
+        conn->news   = conn->posted_news;
     }
     pthread_mutex_unlock(&iface->cm.lock);
     return conn;

@@ -7,6 +7,7 @@
 #ifndef UCT_DAQIRI_CM_H
 #define UCT_DAQIRI_CM_H
 
+#include "dq/dq_triage.h"
 #include "dq/dq_wire.h"
 #include "iface/daqiri_iface.h"
 
@@ -32,6 +33,31 @@ enum {
     UCT_DAQIRI_EVT_NO_QP    = UCS_BIT(14),  /* another QP could not be had      */
     UCT_DAQIRI_EVT_CLOSED   = UCS_BIT(15) /* the lost QP is no more            */
 };
+
+/* RECVs that were made for a connection's window: of the receive pool, the @a count
+ * buffers from @a first on, of which the device has taken the first @a posted; or
+ * @a reused ones that closed connections have left. */
+typedef struct {
+    uint32_t first, count, posted, reused;
+} uct_daqiri_new_recvs_t;
+
+/*
+ * What the async side says of a connection with an event: copied when it is posted,
+ * and once more, under the same lock, when progress takes it. So progress reads
+ * nothing that the handshake goes on to write.
+ */
+typedef struct {
+    struct ibv_qp          *qp;       /* EVT_QP                              */
+    uct_daqiri_new_recvs_t recvs;     /* the same: of the first one          */
+    uint32_t               window;    /* the same: most RECVs ever promised, */
+    uint32_t               promised;  /* and at first                        */
+    dq_frame_t             peer;      /* EVT_UP: its last REQ or REP, if ... */
+    int                    has_peer;  /* ... it has said one                 */
+    dq_cause_t             cause;     /* EVT_DEAD                            */
+    int                    ah_error;  /* the same: why the peer has no address */
+    int                    refused;   /* the same: errno of a frame that could
+                                         not be posted, or 0                 */
+} uct_daqiri_news_t;
 
 /* What a peer is told of a QP that is lost; see dq_frame_t. */
 typedef struct {
@@ -63,7 +89,9 @@ uct_daqiri_conn_t *uct_daqiri_cm_find(uct_daqiri_iface_t *iface,
 void uct_daqiri_cm_remove(uct_daqiri_conn_t *conn);
 
 void uct_daqiri_cm_post_command(uct_daqiri_conn_t *conn, uint32_t command);
-void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event);
+/* @a news, or NULL if there are none since the last. Async. */
+void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event,
+                              const uct_daqiri_news_t *news);
 /* What one thread did before this, another sees after it. */
 void uct_daqiri_cm_hand_over(uct_daqiri_iface_t *iface);
 /* It is time for progress to look at its conns. */

@@ -387,6 +387,38 @@ static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
 }
 
 
+/* Progress learns it, with all that it may have to know of it. */
+static void uct_daqiri_hs_post_event(uct_daqiri_conn_t *conn, uint32_t event)
+{
+    const uct_daqiri_news_t news = {
+        .qp       = conn->hs.qp,
+        .recvs    = conn->hs.recvs,
+        .window   = conn->hs.window,
+        .promised = conn->hs.promised,
+        .peer     = conn->hs.peer,
+        .has_peer = conn->hs.has_peer,
+        .cause    = conn->hs.cause,
+        .ah_error = conn->hs.ah_error,
+        .refused  = (conn->hs.refusals > 0) ? conn->hs.refused : 0,
+    };
+
+    uct_daqiri_cm_post_event(conn, event, &news);
+}
+
+
+static ucs_status_t uct_daqiri_hs_make_qp(uct_daqiri_conn_t *conn)
+{
+    ucs_status_t status;
+
+    conn->hs.has_no_qp = 0;
+    status             = uct_daqiri_link_open(conn);
+    if (status == UCS_OK) {
+        uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_QP);
+    }
+    return status;
+}
+
+
 /* One action. Only making and connecting a QP can fail. */
 static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
                                       const dq_frame_t *frame)
@@ -396,8 +428,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_link_close_qp(conn);
         break;
     case DQ_ACT_QP_CREATE:
-        conn->hs.has_no_qp = 0;
-        return uct_daqiri_link_open(conn);
+        return uct_daqiri_hs_make_qp(conn);
     case DQ_ACT_QP_CONNECT:
         conn->hs.peer     = *frame;
         conn->hs.has_peer = 1;
@@ -425,15 +456,15 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_hs_prove(conn);
         uct_daqiri_hw_mark(conn);
         /* first: what is held may be answered before we return */
-        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_UP);
-        uct_daqiri_preconnect_post(conn);
+        uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_UP);
+        uct_daqiri_preconnect_post(conn, conn->hs.qp);
         break;
     case DQ_ACT_POST_LOST:
-        uct_daqiri_cm_post_event(conn, conn->hs.has_no_qp ? UCT_DAQIRI_EVT_NO_QP
-                                                    : UCT_DAQIRI_EVT_LOST);
+        uct_daqiri_hs_post_event(conn, conn->hs.has_no_qp ? UCT_DAQIRI_EVT_NO_QP
+                                                        : UCT_DAQIRI_EVT_LOST);
         break;
     case DQ_ACT_POST_DEAD:
-        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_DEAD);
+        uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_DEAD);
         break;
     case DQ_ACT_COUNT_DUP:
         conn->iface->count->frames_dup++;
@@ -572,7 +603,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         uct_daqiri_hs_prove(conn);
         uct_daqiri_hs_timer_stop(conn);
         uct_daqiri_link_close(conn);
-        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_RELEASED);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_RELEASED, NULL);
         return;
     }
     if (commands & UCT_DAQIRI_CMD_OPEN) {
@@ -589,7 +620,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         DQ_ASSERT((conn->hs.machine.state == DQ_CONN_LOST) ||
                   (conn->hs.machine.state == DQ_CONN_DEAD));
         uct_daqiri_link_destroy_qp(conn);
-        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_CLOSED);
+        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_CLOSED, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_DRAINED) {
         uct_daqiri_hs_resume(conn);

@@ -46,7 +46,7 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
     ucs_status_t status;
 
     if (uct_daqiri_rx_take_spare(iface, count)) {
-        conn->hs.rx_reused = count;
+        conn->hs.recvs.reused = count;
         return UCS_OK;
     }
     status = uct_daqiri_rx_make(iface, count, &first);
@@ -64,9 +64,9 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
         }
         posted += uct_daqiri_rx_post(iface, index, n);
     }
-    conn->hs.rx_first  = first;
-    conn->hs.rx_count  = count;
-    conn->hs.rx_posted = posted; /* progress has the rest */
+    conn->hs.recvs.first  = first;
+    conn->hs.recvs.count  = count;
+    conn->hs.recvs.posted = posted; /* progress has the rest */
     return UCS_OK;
 }
 
@@ -268,7 +268,6 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
         }
     }
 
-    uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_QP);
     return UCS_OK;
 }
 

@@ -142,17 +142,18 @@ ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn)
 /* What was made for the window; of that the device may not have taken all. */
 static void uct_daqiri_conn_take_recvs(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    uint32_t posted           = conn->hs.rx_posted;
+    const uct_daqiri_new_recvs_t *recvs = &conn->news.recvs;
+    uct_daqiri_iface_t *iface           = conn->iface;
+    uint32_t posted                     = recvs->posted;
     uint32_t i;
 
     dq_rx_grow_posted(&iface->rx.ledger, posted);
-    if (posted == conn->hs.rx_count) {
+    if (posted == recvs->count) {
         return;
     }
-    dq_rx_grow(&iface->rx.ledger, conn->hs.rx_count - posted);
-    for (i = posted; i < conn->hs.rx_count; i++) {
-        uct_daqiri_pool_put(&iface->rx.pool, conn->hs.rx_first + i);
+    dq_rx_grow(&iface->rx.ledger, recvs->count - posted);
+    for (i = posted; i < recvs->count; i++) {
+        uct_daqiri_pool_put(&iface->rx.pool, recvs->first + i);
     }
     uct_daqiri_rx_refused(iface);
 }
@@ -164,7 +165,7 @@ static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
 {
     dq_rx_t *ledger   = &conn->iface->rx.ledger;
     uint32_t standing = ledger->posted + ledger->owed;
-    uint32_t wanted   = ledger->reserved + conn->hs.promised;
+    uint32_t wanted   = ledger->reserved + conn->news.promised;
 
     if (standing < wanted) {
         uct_daqiri_rx_post_free(conn->iface,
@@ -210,7 +211,7 @@ static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
     }
     uct_daqiri_conn_take_recvs(conn);
     __atomic_add_fetch(&conn->iface->rx.spare,
-                       conn->hs.rx_count + conn->hs.rx_reused,
+                       conn->news.recvs.count + conn->news.recvs.reused,
                        __ATOMIC_ACQ_REL);
 }
 
@@ -228,14 +229,14 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
         uct_daqiri_recover_on_qp(conn);
         return;
     }
-    conn->qp = conn->hs.qp;
+    conn->qp = conn->news.qp;
     conn->is_listed = 1;
     ucs_list_add_tail(&iface->conns, &conn->iface_link);
     uct_daqiri_stats_add_conn(conn);
     uct_daqiri_conn_take_recvs(conn);
     uct_daqiri_conn_back_window(conn);
-    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->hs.promised,
-                    conn->hs.window)) {
+    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->news.promised,
+                    conn->news.window)) {
         uct_daqiri_conn_log_few(iface);
     }
 }
@@ -243,7 +244,7 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
 {
-    const dq_frame_t *peer = &conn->hs.peer;
+    const dq_frame_t *peer = &conn->news.peer;
     dq_facts_t facts;
 
     if (conn->life != UCT_DAQIRI_LIVE) {
@@ -277,23 +278,23 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
     if (conn->sq.gate == DQ_GATE_DEAD) {
         return; /* known here, and its QP may be gone by now */
     }
-    uct_daqiri_tx_facts(conn, conn->hs.cause, &death);
-    if ((conn->hs.cause == DQ_CAUSE_NO_ANSWER) &&
+    uct_daqiri_tx_facts(conn, conn->news.cause, &death);
+    if ((conn->news.cause == DQ_CAUSE_NO_ANSWER) &&
         (conn->sq.gate == DQ_GATE_LOST)) {
         uct_daqiri_recover_expired(conn, &death);
-    } else if (conn->hs.cause == DQ_CAUSE_NO_ANSWER) {
+    } else if (conn->news.cause == DQ_CAUSE_NO_ANSWER) {
         death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);
-        death.error     = conn->hs.ah_error;
+        death.error     = conn->news.ah_error;
     }
-    if ((conn->hs.cause == DQ_CAUSE_VERB) && (conn->hs.refusals > 0)) {
+    if ((conn->news.cause == DQ_CAUSE_VERB) && (conn->news.refused != 0)) {
         death.verb  = "ibv_post_send";
-        death.error = conn->hs.refused;
+        death.error = conn->news.refused;
     }
-    if ((conn->hs.cause == DQ_CAUSE_NO_ANSWER) &&
+    if ((conn->news.cause == DQ_CAUSE_NO_ANSWER) &&
         (uct_daqiri_port_find_gid(conn->iface) == UCS_ERR_UNREACHABLE)) {
         death.cause = DQ_CAUSE_GID_LOST; /* none could have found us */
     }
-    if (!conn->hs.has_peer) {
+    if (!conn->news.has_peer) {
         death.peer_host = NULL;
     }
     uct_daqiri_conn_fail(conn, &death);

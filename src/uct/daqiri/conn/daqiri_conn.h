@@ -123,9 +123,12 @@ struct uct_daqiri_conn {
         int            place;      /* among the peers of stats, + 1; or 0    */
     } watchdog;                       /* daqiri_watchdog.c, daqiri_stats.c      */
     uct_daqiri_preconnect_t *preconnect; /* held until EVT_UP; NULL: nothing is   */
-    pthread_mutex_t    preconnect_lock; /* of *early, and for progress to set it */
+    pthread_mutex_t    preconnect_lock; /* of it, and for progress to set it     */
+    struct ibv_qp      *preconnect_qp; /* where it was posted; the lock          */
     int                is_preconnect_posted; /* nothing is held any more; the lock */
     int                is_preconnect_known; /* progress knows; progress      */
+
+    uct_daqiri_news_t  news;       /* of the async side, as taken last       */
 
     /* who the peer is; set once, before the other thread sees the conn */
     dq_port_addr_t     peer_port;
@@ -161,10 +164,7 @@ struct uct_daqiri_conn {
         uint32_t        psn;
         uint32_t        window;      /* most RECVs ever promised to the peer */
         uint32_t        promised;    /* of them, at first                    */
-        uint32_t        rx_first;    /* their buffers: first index and count */
-        uint32_t        rx_count;
-        uint32_t        rx_posted;   /* of these, the first ones             */
-        uint32_t        rx_reused;   /* or as many that closed conns have left */
+        uct_daqiri_new_recvs_t recvs; /* for these                           */
         uct_daqiri_resume_t resume;  /* as of CMD_DRAINED: a call may go out
                                         while progress writes the next       */
         dq_frame_t      peer;        /* the last REQ or REP taken            */
@@ -180,6 +180,7 @@ struct uct_daqiri_conn {
     /* the mailboxes and the table; cm lock */
     ucs_list_link_t    cmd_link, evt_link;
     uint32_t           commands, events;
+    uct_daqiri_news_t  posted_news; /* with the last event                    */
 };
 
 /* uct_daqiri_iface_conn() in fewer steps: completions come in runs. Only the current

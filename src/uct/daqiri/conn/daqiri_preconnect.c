@@ -144,7 +144,7 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
     held = uct_daqiri_preconnect_wr(queue, queue->count);
     uct_daqiri_preconnect_copy(held, wr, ep, desc);
     if (conn->is_preconnect_posted && (queue->error == 0)) {
-        ret = uct_daqiri_qp_post(conn->hs.qp, &held->wr, &send_end);
+        ret = uct_daqiri_qp_post(conn->preconnect_qp, &held->wr, &send_end);
         if ((ret != 0) && (conn->replay.slots != NULL)) {
             queue->error    = ret; /* for progress to see once it knows */
             queue->send_end = send_end;
@@ -160,7 +160,8 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
 
 /* ---- The conn is up ---- */
 
-static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn)
+static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn,
+                                          struct ibv_qp *qp)
 {
     uct_daqiri_preconnect_t *queue = conn->preconnect;
     unsigned i;
@@ -169,6 +170,7 @@ static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn)
         return;
     }
     conn->is_preconnect_posted = 1;
+    conn->preconnect_qp        = qp;
     if (queue == NULL) {
         return;
     }
@@ -177,7 +179,7 @@ static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn)
                 &uct_daqiri_preconnect_wr(queue, i + 1)->wr;
     }
     if (queue->count > 0) {
-        queue->error = uct_daqiri_qp_post(conn->hs.qp,
+        queue->error = uct_daqiri_qp_post(qp,
                                           &uct_daqiri_preconnect_wr(queue, 0)->wr,
                                           &queue->send_end);
         queue->count = 0;
@@ -185,10 +187,10 @@ static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn)
 }
 
 
-void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn)
+void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn, struct ibv_qp *qp)
 {
     pthread_mutex_lock(&conn->preconnect_lock);
-    uct_daqiri_preconnect_do_post(conn);
+    uct_daqiri_preconnect_do_post(conn, qp);
     pthread_mutex_unlock(&conn->preconnect_lock);
 }
 
@@ -219,7 +221,7 @@ void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn)
     int error;
 
     pthread_mutex_lock(&conn->preconnect_lock);
-    uct_daqiri_preconnect_do_post(conn);
+    uct_daqiri_preconnect_do_post(conn, conn->qp);
     error = uct_daqiri_preconnect_free(conn, &send_end);
     pthread_mutex_unlock(&conn->preconnect_lock);
 

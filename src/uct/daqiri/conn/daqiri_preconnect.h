@@ -32,7 +32,7 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
                               const struct ibv_send_wr *wr, uct_daqiri_ep_t *ep,
                               uint32_t desc);
 /* The QP is in RTS: posts what is held. Async. */
-void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn);
+void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn, struct ibv_qp *qp);
 /* Progress has heard that the conn is up: posts what is still held. Nothing
  * will be held any more. What the device has refused stays in the ledger, for
  * the conn is on its way to death. */

@@ -251,7 +251,7 @@ void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
 {
     /* perhaps before anybody has looked: the old one's time is not its own */
     dq_watchdog_init(&conn->watchdog.state);
-    conn->qp           = conn->hs.qp;
+    conn->qp           = conn->news.qp;
     conn->life         = UCT_DAQIRI_LIVE;
     conn->is_err       = 0;
     conn->is_quiet     = 0;
@@ -264,7 +264,7 @@ void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
 {
-    const dq_frame_t *peer = &conn->hs.peer;
+    const dq_frame_t *peer = &conn->news.peer;
     dq_recovered_t back    = {
         .peer_host = peer->host,
         .peer_pid  = peer->pid,

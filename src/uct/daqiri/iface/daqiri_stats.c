@@ -551,10 +551,10 @@ static void uct_daqiri_stats_sample_conn(uct_daqiri_conn_t *conn)
     if (place == NULL) {
         return;
     }
-    if (conn->was_up) { /* or the async thread may be writing it */
-        peer.pid      = conn->hs.peer.pid;
-        peer.peer_qpn = conn->hs.peer.qpn;
-        ucs_strncpy_zero(peer.host, conn->hs.peer.host, sizeof(peer.host));
+    if (conn->was_up) {
+        peer.pid      = conn->news.peer.pid;
+        peer.peer_qpn = conn->news.peer.qpn;
+        ucs_strncpy_zero(peer.host, conn->news.peer.host, sizeof(peer.host));
     }
     dq_stats_write_peer(place, &peer);
 }
