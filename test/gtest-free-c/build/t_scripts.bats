@@ -206,6 +206,36 @@ setup_vm_with_fakes()
     [ "$output" = 'deb http://mirror.invalid/debian/ bookworm main' ]
 }
 
+@test "setup: the kernel of another Debian, in several packages" {
+    replace apt-cache 'case $* in
+        *"depends linux-image-amd64")
+            printf "  Depends: %s\n" linux-base-amd64 linux-image-9-amd64 ;;
+        *) printf "  Depends: %s\n" dracut linux-base linux-base-9-amd64 \
+            linux-binary-9-amd64 linux-modules-9-amd64 ;;
+    esac'
+    replace apt-get 'case "$*" in
+        *indextargets*)
+            echo "http://mirror.invalid/debian/ bookworm-updates main Debian"
+            echo "http://mirror.invalid/debian/ bookworm main Debian"
+            echo "http://mirror.invalid/security/ bookworm-security main Debian" ;;
+        *update*)
+            for word; do case $word in
+                Dir::Etc::SourceList=*) cp "${word#*=}" "$BATS_TEST_TMPDIR" ;;
+            esac; done ;;
+        *) exit 100 ;;
+    esac'
+    run -1 setup_vm_with_fakes --kernel forky
+    [[ ${lines[-1]} == *'the packages linux-image-9-amd64 linux-base-9-amd64 linux-binary-9-amd64 linux-modules-9-amd64 could not be downloaded'* ]]
+    [ -z "$(ls -A "$XDG_CACHE_HOME/ucx-daqiri")" ]
+    run -0 sed 's/\[[^]]*\] //' "$BATS_TEST_TMPDIR/sources.list"
+    [ "$output" = 'deb http://mirror.invalid/debian/ forky main' ]
+
+    run -2 setup_vm_with_fakes --kernel sid
+    [ "$output" = 'setup: --kernel knows bookworm, trixie and forky, not "sid"' ]
+    run -2 setup_with_fakes --kernel forky
+    [ "$output" = 'setup: --kernel and --no-vm exclude each other' ]
+}
+
 @test "setup: apt knows no kernel, or brings something else" {
     replace apt-get 'case "$*" in
         *indextargets*)
@@ -214,7 +244,7 @@ setup_vm_with_fakes()
     esac'
     replace apt-cache ''
     run -1 setup_vm_with_fakes
-    [[ ${lines[-1]} == *'have no package linux-image-amd64'*'--no-vm)' ]]
+    [[ ${lines[-1]} == *'the archive of Debian bookworm has no package linux-image-amd64'*'--no-vm)' ]]
 
     replace apt-cache 'echo "  Depends: linux-image-9-amd64"'
     run -1 setup_vm_with_fakes

@@ -41,7 +41,7 @@ libc_place='sed -n "s/ .*libc.so.6$//p" /proc/self/maps | head -n 1'
 }
 
 @test "what is missing is told" {
-    programs bash cat dirname basename sha256sum cut find sort tail gcc
+    programs bash cat dirname basename sha256sum cut find sed sort tail gcc
     run -125 --separate-stderr env PATH="$dir/bin" bash "$vm/run" :
     [ "$stderr" = 'run: qemu-system-x86_64 is not installed: run contrib/setup' ]
 
@@ -60,10 +60,104 @@ libc_place='sed -n "s/ .*libc.so.6$//p" /proc/self/maps | head -n 1'
 @test "the package of a kernel that is none" {
     export XDG_CACHE_HOME=$dir/cache
     echo nonsense > "$dir/kernel.deb"
-    run -1 "$vm/image" --kernel "$dir/kernel.deb"
+    run -1 "$vm/image" --keep trixie "$dir/kernel.deb"
     [[ ${lines[-1]} == "image: $dir/kernel.deb is not a Debian package" ]]
     run -1 "$vm/image" --find
     [ -z "$output" ]
+    run -2 "$vm/image" --keep trixie
+    [ "$output" = 'image: --keep wants the packages of the kernel (try image --help)' ]
+    run -2 "$vm/image" --keep sid "$dir/kernel.deb"
+    [ "$output" = 'image: --keep knows bookworm, trixie and forky, not "sid"' ]
+}
+
+# number_into FILE OFFSET NUMBER: 32 bits of a kernel's header
+number_into()
+{
+    printf "$(printf '\\x%02x' $(($3 & 255)) $(($3 >> 8 & 255)) $(($3 >> 16 & 255)) 0)" |
+        dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# pack_kernel FILE PROGRAM...: as the kernel's build does it, 512 bytes that set up,
+# then 100 of another sort, then what PROGRAM packs, and its size
+pack_kernel()
+{
+    "${@:2}" < "$dir/vmlinux" > "$dir/packed"
+    printf 'size' >> "$dir/packed"
+    head -c 1536 /dev/zero > "$1"
+    printf '\001' | dd of="$1" bs=1 seek=$((0x1f1)) conv=notrunc status=none
+    printf HdrS | dd of="$1" bs=1 seek=$((0x202)) conv=notrunc status=none
+    number_into "$1" $((0x248)) 512
+    number_into "$1" $((0x24c)) "$(stat -c %s "$dir/packed")"
+    cat "$dir/packed" "$vm/run" >> "$1"
+}
+
+# package NAME VERSION: of what is in the folder NAME
+package()
+{
+    mkdir "$1/DEBIAN"
+    printf 'Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: nobody\nDescription: none\n' \
+        "$1" "$2" > "$1/DEBIAN/control"
+    dpkg-deb -Znone -b "$1" "$1.deb" > /dev/null
+}
+
+# Up to 6.12 one package has /boot and /lib; later there are several, with all of it
+# below /usr/lib/modules, and packed in another way.
+@test "the packages of kernels are kept, and found by their Debian and their version" {
+    local of=linux-binary/usr/lib/modules/9.2-amd64
+
+    command -v zstd dpkg-deb depmod || skip 'zstd, dpkg-deb or depmod is not installed'
+    command -v busybox || skip 'busybox is not installed'
+    export XDG_CACHE_HOME=$dir/cache DAQIRI_OS_RELEASE=$dir/os-release
+    cd "$dir"
+    echo 'VERSION_CODENAME=bookworm' > os-release
+    seq 100000 > vmlinux
+
+    mkdir -p linux-old/boot linux-old/lib/modules/8.1-1
+    sed -n '/^modules=(/,/^)/p' "$vm/image" | grep -v '[=#)]' | tr ' ' '\n' | grep . |
+        sed 's|?||; s|.*|kernel/&.ko|' > linux-old/lib/modules/8.1-1/modules.builtin
+    touch linux-old/lib/modules/8.1-1/modules.{order,builtin.modinfo}
+    pack_kernel linux-old/boot/vmlinuz-8.1-1 xz -c
+    package linux-old 8.1.7-1
+
+    mkdir -p "$of" linux-image/usr/share
+    cp linux-old/lib/modules/8.1-1/modules.* "$of"
+    pack_kernel "$of/vmlinuz" zstd -qc
+    package linux-binary 9.2.3-1
+    package linux-image 9.2.3-1
+
+    run -125 "$vm/run" --kernel forky :
+    [[ $output == *"there is no kernel of Debian forky in $dir/cache/ucx-daqiri/vm: run contrib/setup --kernel forky" ]] ||
+        [[ $output == *'is not installed'* ]]
+    run -0 "$vm/image" --keep forky linux-image.deb linux-binary.deb
+    [ -z "$output" ]
+    run -1 "$vm/image"
+    [[ $output == "image: there is no kernel in "*': run contrib/setup' ]]
+    run -1 "$vm/image" --kernel 9.20
+    [[ $output == 'image: there is no kernel 9.20 in '*': run contrib/setup --kernel DEBIAN' ]]
+    run -0 "$vm/image" --keep bookworm linux-old.deb
+
+    run -0 "$vm/image" --find
+    cmp "$output/vmlinux" vmlinux
+    [[ $output == */kernel-bookworm-8.1.7-1-* ]]
+    for name in forky 9 9.2 9.2.3-1; do
+        run -0 "$vm/image" --find --kernel "$name"
+        cmp "$output/vmlinux" vmlinux
+        [[ $output == */kernel-forky-9.2.3-1-* ]]
+        [ "$(VM_KERNEL=$name "$vm/image" --find)" = "$output" ]
+    done
+    run -2 "$vm/image" --kernel sid
+    [ "$output" = 'image: the kernel is that of bookworm, trixie or forky, or a version as 6.12, not "sid"' ]
+
+    # what is there is left alone, and a module that is missing is named
+    grep -v rxe linux-old/lib/modules/8.1-1/modules.builtin > modules
+    mv modules "$of/modules.builtin"
+    rm -r linux-binary/DEBIAN
+    package linux-binary 9.2.3-1
+    run -0 "$vm/image" --keep forky linux-image.deb linux-binary.deb
+    run -1 "$vm/image" --keep trixie linux-image.deb linux-binary.deb
+    [[ $output == *'this kernel has no module rdma_rxe'* ]]
+    run -1 "$vm/image" --keep trixie linux-image.deb
+    [ "${lines[-1]}" = 'image: there is no kernel in linux-image.deb' ]
 }
 
 # Two at the same time. One looks at all that should be as it is here, and what
