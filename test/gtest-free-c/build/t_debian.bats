@@ -83,6 +83,18 @@ skips()
     [ "$output" = 'check-debian: --quick, --package and --only exclude each other' ]
     run -2 check_debian --case x
     [ "$output" = 'check-debian: --case needs --only: the test that has the case' ]
+    run -2 check_debian --quick -- true
+    [ "$output" = 'check-debian: a command of its own excludes --quick, --package, --only and --shell' ]
+    run -2 check_debian --
+    [ "$output" = 'check-debian: -- wants a command (try check-debian --help)' ]
+}
+
+@test "a command there instead of the tests" {
+    run -7 check_debian -- bash -c 'echo "it: $*"; exit 7' name 'a  b' --quick
+    [ "${lines[-1]}" = 'it: a  b --quick' ]
+    # shellcheck disable=SC2016
+    run -1 check_debian -- bash -c 'echo 3 > build/debian-trixie/release/src/softverbs/.libs/libsoftverbs.so'
+    [[ ${lines[-1]} == *'the objects that were tested are not those that were built here' ]]
 }
 
 @test "the tests there; --quick has fewer, with two ranks" {
