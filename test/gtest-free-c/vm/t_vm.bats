@@ -259,6 +259,24 @@ package()
     [[ $(head -n 1 "$dir/a.err") == *'host1 gave no sign of life in 20 s: started again' ]]
 }
 
+@test "so is one whose kernel dies when it comes up, and no other" {
+    need_machine
+    mkdir -p "$dir/slow"
+    cat > "$dir/slow/qemu-system-x86_64" <<- END
+	#!/bin/bash
+	for word; do
+	    case \$word in file:*/console) console=\${word#file:} ;; esac
+	done
+	[ ! -e "$dir/died" ] || exec $(command -v qemu-system-x86_64) "\$@"
+	: > "$dir/died"
+	printf '%s\n' '[ 1.7] RIP: 0010:somewhere+0x5/0x50' '[ 1.8] Kernel panic - not syncing: so' > "\$console"
+	END
+    chmod +x "$dir/slow/qemu-system-x86_64"
+    PATH=$dir/slow:$PATH vm a --network none 'echo up; nproc'
+    [ "$(paste -s -d' ' "$dir/a.out")" = 'up 2' ]
+    [ "$(cat "$dir/a.err")" = 'run: host1 died when it came up (RIP: 0010:somewhere+0x5/0x50): started again' ]
+}
+
 # With our clock the same loop takes 2.2 s there, or 3.6, on a machine that does
 # something else as well.
 @test "where instructions are counted, the same takes the same time" {
