@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,10 +24,40 @@ uint64_t t_now_ns(void)
 
 /* ---- beds ---- */
 
+enum {
+    KERNEL_6_1  = 6 * 1000 + 1,
+    KERNEL_6_12 = 6 * 1000 + 12
+};
+
+/* The kernel that runs here, as 1000 times 6 and 12. */
+static unsigned kernel(void)
+{
+    unsigned major, minor;
+    struct utsname name;
+
+    ck_assert_int_eq(uname(&name), 0);
+    ck_assert_int_eq(sscanf(name.release, "%u.%u", &major, &minor), 2);
+    return major * 1000 + minor;
+}
+
 bool t_differs(enum t_difference difference)
 {
+    /* the oldest and the newest of those tried in which it is so; without them it is
+     * so in all */
+    static const struct {
+        unsigned oldest, newest;
+    } tried[T_DIFFERENCES] = {
+        [T_DIFF_ASYNC_ACCESS]   = {.newest = KERNEL_6_12},
+        [T_DIFF_ASYNC_LAST_WQE] = {.newest = KERNEL_6_1},
+        [T_DIFF_RTS_ATTRIBUTES] = {.oldest = KERNEL_6_12},
+        [T_DIFF_LOCAL_FLUSHED]  = {.oldest = KERNEL_6_12},
+    };
+    unsigned newest;
+
     ck_assert_int_lt(difference, T_DIFFERENCES);
-    return t_is_softroce();
+    newest = tried[difference].newest;
+    return t_is_softroce() && (kernel() >= tried[difference].oldest) &&
+           ((newest == 0) || (kernel() <= newest));
 }
 
 void t_softverbs_only(const char *why)
@@ -559,6 +590,14 @@ struct ibv_wc t_poll_fails(struct ibv_cq *cq, uint64_t wr_id,
                   (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status),
                   (unsigned long)wr_id, ibv_wc_status_str(status));
     return wc;
+}
+
+struct ibv_wc t_poll_refused(struct ibv_cq *cq, uint64_t wr_id)
+{
+    if (t_differs(T_DIFF_LOCAL_FLUSHED)) {
+        return t_poll_is(cq, wr_id, IBV_WC_WR_FLUSH_ERR);
+    }
+    return t_poll_fails(cq, wr_id, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR);
 }
 
 void t_poll_none(struct ibv_cq *cq)

@@ -88,11 +88,14 @@ struct t_link {
 
 /*
  * What Soft-RoCE does otherwise than softverbs and the hardware that softverbs
- * stands for; docs/softroce.md says of each why. A test that asks for one goes
- * on to assert the other answer: an entry that is no longer true makes it fail.
+ * stands for; docs/softroce.md says of each why, and of which kernel. A test
+ * that asks for one goes on to assert the other answer: an entry that is no
+ * longer true makes it fail.
  */
 enum t_difference {
     T_DIFF_ASYNC_EVENTS,
+    T_DIFF_ASYNC_ACCESS,
+    T_DIFF_ASYNC_LAST_WQE,
     T_DIFF_ERROR_SILENT,
     T_DIFF_ERROR_SOLICITED,
     T_DIFF_RANGES,
@@ -105,10 +108,13 @@ enum t_difference {
     T_DIFF_RNR_TIMER,
     T_DIFF_JIFFIES,
     T_DIFF_UC,
+    T_DIFF_RTS_ATTRIBUTES,
+    T_DIFF_LOCAL_FLUSHED,
     T_DIFFERENCES
 };
 
-/* True where the device under test is Soft-RoCE (t_is_softroce). */
+/* True where the device under test is Soft-RoCE (t_is_softroce), of a kernel in
+ * which that is so. */
 bool t_differs(enum t_difference difference);
 
 /* Skips the test where the device is Soft-RoCE. Of what softverbs says to
@@ -189,6 +195,10 @@ struct ibv_wc t_poll_is(struct ibv_cq *cq, uint64_t wr_id,
 struct ibv_wc t_poll_fails(struct ibv_cq *cq, uint64_t wr_id,
                            enum ibv_wc_status status,
                            enum ibv_wc_status elsewhere);
+
+/* The same of a request to send that this end finds wrong by itself: of its memory
+ * it may not have what is to be sent. */
+struct ibv_wc t_poll_refused(struct ibv_cq *cq, uint64_t wr_id);
 /* Asserts that none is there now. */
 void t_poll_none(struct ibv_cq *cq);
 /* Sends one message from one end to another and checks what arrives. */

@@ -582,8 +582,7 @@ START_TEST(test_bad_lkey)
     ck_assert_int_eq(t_post_recv(&ends[1], 5, 4096, 64), 0);
     ck_assert_int_eq(ibv_post_send(ends[0].qp, &wr, &bad), 0);
     ck_assert_int_eq(t_post_send(&ends[0], 2, 0, 8, 0), 0);
-    t_poll_fails(ends[0].send_cq, 1, IBV_WC_LOC_PROT_ERR,
-                 IBV_WC_LOC_QP_OP_ERR);
+    t_poll_refused(ends[0].send_cq, 1);
     t_poll_is(ends[0].send_cq, 2, IBV_WC_WR_FLUSH_ERR);
     ck_assert_int_eq(t_end_state(&ends[0]), IBV_QPS_ERR);
     ck_assert_int_eq(t_end_state(&ends[1]), IBV_QPS_RTS);
@@ -648,8 +647,7 @@ START_TEST(test_lkey_gone_meanwhile)
     ck_assert_int_eq(ibv_dereg_mr(gone.mr), 0);
     ck_assert_int_eq(munmap(gone.buf, 4096), 0);
     ck_assert_int_eq(t_post_recv(&ends[1], 2, 0, 64), 0);
-    t_poll_fails(ends[0].send_cq, 1, IBV_WC_LOC_PROT_ERR,
-                 IBV_WC_LOC_QP_OP_ERR);
+    t_poll_refused(ends[0].send_cq, 1);
     t_pair_close(ends);
 }
 END_TEST
