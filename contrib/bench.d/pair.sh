@@ -3,6 +3,7 @@
 # Read by contrib/bench transports: ucx_perftest between two processes.
 # shellcheck shell=bash
 
+. "$bench_d/perftest.sh"
 server=
 
 # A run that takes longer hangs, seconds.
@@ -132,7 +133,7 @@ start_server()
     shift
     # shellcheck disable=SC2046
     perftest "$side" server timeout "$pair_limit" $(pin 0) \
-        ucx_perftest "$@" >"$work/server" 2>&1 </dev/null &
+        "${ucx_perftest[@]}" "$@" >"$work/server" 2>&1 </dev/null &
     server=$!
     until is_listening "$port"; do
         waited=$((waited + 1))
@@ -176,7 +177,7 @@ run_both()
     start_server "$side" "${options[@]}"
     # shellcheck disable=SC2046
     perftest "$side" client timeout "$pair_limit" $(pin 1) \
-        ucx_perftest 127.0.0.1 "${options[@]}" "$@" -f -v >"$work/client" 2>&1 \
+        "${ucx_perftest[@]}" 127.0.0.1 "${options[@]}" "$@" -f -v >"$work/client" 2>&1 \
         </dev/null || give_up "$side" "$work/client" "$work/server"
     wait "$server" || give_up "$side" "$work/server"
     server=
@@ -189,7 +190,7 @@ run_alone()
     local side=$1
 
     shift
-    perftest "$side" client timeout "$pair_limit" ucx_perftest -l "$@" \
+    perftest "$side" client timeout "$pair_limit" "${ucx_perftest[@]}" -l "$@" \
         -t "$perf" -D "$layout" -s "$size" -n "$count" -w "$warmup" -f -v \
         >"$work/client" 2>&1 </dev/null || give_up "$side" "$work/client"
     take_csv "$side"
