@@ -18,3 +18,11 @@ double dq_cost_latency(double own_read)
     }
     return (2 * DQ_COST_MESSAGE + read) / 4;
 }
+
+
+double dq_cost_rdma(double latency)
+{
+    double read = 4 * latency - 2 * DQ_COST_MESSAGE;
+
+    return (read > 0) ? read : 0; /* NaN, too */
+}

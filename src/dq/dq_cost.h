@@ -36,4 +36,9 @@
  * less): nobody knows. */
 double dq_cost_latency(double own_read);
 
+/* Seconds of a processor that a READ or a WRITE takes who begins it, where the
+ * latency L was told: the READ of the line above. Newer UCP asks for it, and weighs
+ * a stream by it, in which what is on its way costs nothing. */
+double dq_cost_rdma(double latency);
+
 #endif

@@ -6,6 +6,7 @@
  */
 #include "t_uct.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -644,10 +645,62 @@ START_TEST(test_only_read)
 END_TEST
 
 
+/* ---- what it costs ---- */
+
+enum { AM_SHORT, OP_PUT_SHORT = 3, GET_ZCOPY = 8, OP_LAST }; /* of UCX       */
+
+/* What UCX asks of an operation, up to the overhead. */
+typedef struct {
+    uint64_t field_mask; /* OPERATION and SEND_PRE_OVERHEAD                  */
+    int      operation;
+    int      memory_types[2];
+    uint8_t  sys_devices[2];
+    double   overhead;
+    uint64_t more[32];
+} perf_attr_t;
+
+typedef ucs_status_t (*estimate_t)(uct_iface_h iface, perf_attr_t *attr);
+
+/* A message is a post. On softverbs a READ or a WRITE is a system call besides, and what
+ * the transport says of its latency says what that takes. */
+START_TEST(test_cost)
+{
+    double call = 0;
+    estimate_t estimate;
+    perf_attr_t attr;
+    t_end_t *end;
+    int op;
+
+    t_only_daqiri("is known to say so");
+    *(void**)&estimate = dlsym(RTLD_DEFAULT, "uct_iface_estimate_perf");
+    ck_assert(estimate != NULL);
+    end = t_end_open("LATENCY=300ns");
+    if (!t_is_softroce()) {
+        ck_assert_double_eq_tol(end->attr.latency.c, 300e-9, 1e-9);
+        call = 4 * end->attr.latency.c - 2 * 140e-9;
+    }
+    for (op = AM_SHORT; op < OP_LAST; op++) {
+        attr = (perf_attr_t){.field_mask = 1 | (1 << 5), .operation = op};
+        ck_assert_int_eq(estimate(end->iface, &attr), UCS_OK);
+        ck_assert_double_eq_tol(attr.overhead, end->attr.overhead +
+                                ((op >= OP_PUT_SHORT) ? call : 0), 1e-12);
+    }
+    /* of no operation in particular */
+    attr = (perf_attr_t){.field_mask = 1 << 5, .operation = GET_ZCOPY};
+    ck_assert_int_eq(estimate(end->iface, &attr), UCS_OK);
+    ck_assert_double_eq_tol(attr.overhead, end->attr.overhead, 1e-12);
+    attr = (perf_attr_t){.field_mask = 1, .operation = GET_ZCOPY};
+    ck_assert_int_eq(estimate(end->iface, &attr), UCS_OK);
+    ck_assert_double_eq_tol(attr.overhead, 0, 1e-12);
+}
+END_TEST
+
+
 static Suite *suite_rma(void)
 {
     Suite *suite   = suite_create("rma");
     TCase *copied  = t_uct_case("copied");
+    TCase *cost    = t_uct_case("cost");
     TCase *fenced  = t_uct_case("fenced");
     TCase *lost    = t_uct_case("lost");
     TCase *refused = t_uct_case("refused");
@@ -659,6 +712,8 @@ static Suite *suite_rma(void)
     tcase_add_loop_test(copied, test_buffers_are_few, 0, 2);
     tcase_add_loop_test(copied, test_stream, 0, 3);
     suite_add_tcase(suite, copied);
+    tcase_add_test(cost, test_cost);
+    suite_add_tcase(suite, cost);
     tcase_add_test(fenced, test_put_then_get);
     suite_add_tcase(suite, fenced);
 

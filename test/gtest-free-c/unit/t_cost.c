@@ -62,9 +62,26 @@ START_TEST(test_any)
 END_TEST
 
 
+/* What RDMA takes is the READ that the latency was made of, and never less than
+ * nothing. */
+START_TEST(test_rdma)
+{
+    ck_assert_double_eq_tol(dq_cost_rdma(dq_cost_latency(1050e-9)), 1.4e-6,
+                            1e-15);
+    ck_assert_double_eq_tol(dq_cost_rdma(dq_cost_latency(1)), DQ_COST_READ_MAX,
+                            1e-15);
+    ck_assert_double_eq_tol(dq_cost_rdma(dq_cost_latency(1e-12)),
+                            DQ_COST_READ_MIN, 1e-15);
+    ck_assert_double_eq_tol(dq_cost_rdma(70e-9), 0, 1e-15);
+    ck_assert(dq_cost_rdma(0) == 0);
+    ck_assert(dq_cost_rdma(NAN) == 0);
+}
+END_TEST
+
+
 static Suite *suite_cost(void)
 {
-    Suite *suite = t_suite("cost", "any", test_any, NULL);
+    Suite *suite = t_suite("cost", "any", test_any, "any", test_rdma, NULL);
     TCase *tcase = tcase_create("cases");
 
     tcase_add_loop_test(tcase, test_case, 0, CASES);

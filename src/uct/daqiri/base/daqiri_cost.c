@@ -73,3 +73,9 @@ double uct_daqiri_cost_latency(void)
     (void)pthread_once(&once, uct_daqiri_cost_once);
     return dq_cost_latency(uct_daqiri_cost_own_read);
 }
+
+
+double uct_daqiri_cost_rdma(const struct ibv_device *device, double latency)
+{
+    return uct_daqiri_port_is_in_user_space(device) ? dq_cost_rdma(latency) : 0;
+}

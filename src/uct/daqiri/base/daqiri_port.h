@@ -57,5 +57,7 @@ double uct_daqiri_port_latency(uct_daqiri_iface_t *iface);
 
 /* The same for any device in user space. */
 double uct_daqiri_cost_latency(void);
+/* What a READ or a WRITE takes of a processor there, by that latency. */
+double uct_daqiri_cost_rdma(const struct ibv_device *device, double latency);
 
 #endif

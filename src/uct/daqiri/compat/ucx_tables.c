@@ -317,13 +317,32 @@ static ucs_status_t uct_daqiri_ucx_ep_invalidate(uct_ep_h ep, uintptr_t unused)
 }
 
 
+/* UCX takes all operations for alike. In user space RDMA is not: it is a system call. */
+static ucs_status_t uct_daqiri_ucx_estimate_perf(uct_iface_h iface,
+                                                 uct_perf_attr_t *attr)
+{
+    ucs_status_t (*base)(uct_iface_h, uct_perf_attr_t*);
+    ucs_status_t status;
+
+    *(void**)&base = uct_daqiri_ucx.uct_base_iface_estimate_perf;
+    status         = base(iface, attr);
+    if ((status == UCS_OK) &&
+        uct_daqiri_ucx_field(attr->field_mask, UCT_DAQIRI_PERF_PRE) &&
+        uct_daqiri_ucx_field(attr->field_mask, UCT_DAQIRI_PERF_OPERATION) &&
+        (attr->operation >= UCT_DAQIRI_OP_PUT_SHORT) &&
+        (attr->operation <= UCT_DAQIRI_OP_GET_ZCOPY)) {
+        attr->send_pre_overhead += uct_daqiri_iface_rdma_overhead(iface);
+    }
+    return status;
+}
+
+
 static void uct_daqiri_ucx_fill_internal_ops(void)
 {
     void **ops = uct_daqiri_iface_internal_ops;
 
     uct_daqiri_ucx_clear_slots(ops);
-    UCT_DAQIRI_UCX_SLOT(ops, ESTIMATE,
-                        uct_daqiri_ucx.uct_base_iface_estimate_perf);
+    UCT_DAQIRI_UCX_SLOT(ops, ESTIMATE, uct_daqiri_ucx_estimate_perf);
     UCT_DAQIRI_UCX_SLOT(ops, VFS, uct_daqiri_iface_vfs_refresh);
     UCT_DAQIRI_UCX_SLOT(ops, INVALIDATE, uct_daqiri_ucx_ep_invalidate);
     UCT_DAQIRI_UCX_SLOT(ops, CONNECT_V2, uct_daqiri_ep_connect_to_ep_14);

@@ -90,6 +90,15 @@ typedef struct {
     uct_completion_t *comp;
 } uct_md_mem_dereg_params_t;
 
+/* What an operation costs; more follows, other in each version. */
+typedef struct {
+    uint64_t field_mask;
+    int      operation;
+    int      memory_types[2]; /* here and there                              */
+    uint8_t  sys_devices[2];
+    double   send_pre_overhead;
+} uct_perf_attr_t;
+
 /* Since 1.14; more may follow. */
 typedef struct {
     uint64_t field_mask;
@@ -119,6 +128,10 @@ typedef struct {
 } uct_ep_is_connected_params_t;
 
 enum {
+    UCT_DAQIRI_PERF_OPERATION   = UCS_BIT(0),
+    UCT_DAQIRI_PERF_PRE         = UCS_BIT(5),
+    UCT_DAQIRI_OP_PUT_SHORT     = 3, /* RDMA is from here ...                */
+    UCT_DAQIRI_OP_GET_ZCOPY     = 8, /* ... to here                          */
     UCT_DAQIRI_DEREG_MEMH       = UCS_BIT(0), /* bits of field_mask          */
     UCT_DAQIRI_DEREG_FLAGS      = UCS_BIT(1),
     UCT_DAQIRI_DEREG_COMP       = UCS_BIT(2),

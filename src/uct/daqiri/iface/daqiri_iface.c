@@ -465,6 +465,8 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
     iface->config.latency = (config->latency == UCS_TIME_AUTO)
                                     ? uct_daqiri_port_latency(iface)
                                     : ucs_time_to_sec(config->latency);
+    iface->config.rdma_overhead = uct_daqiri_cost_rdma(
+            uct_daqiri_iface_md(iface)->context->device, iface->config.latency);
     status = uct_daqiri_event_init(iface);
     if (status != UCS_OK) {
         return status;

@@ -153,6 +153,8 @@ struct uct_daqiri_iface {
         uint8_t         rd_atomic;     /* READs that a QP has in flight      */
         ucs_time_t      conn_timeout, conn_retry, recovery_timeout;
         double          latency;       /* seconds, one way                   */
+        double          rdma_overhead; /* seconds of a processor, beside a
+                                          post's                             */
         int             recovery;
         struct ibv_port_attr port;
         enum ibv_mtu    mtu;

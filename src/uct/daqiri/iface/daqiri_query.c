@@ -110,6 +110,12 @@ ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
 }
 
 
+double uct_daqiri_iface_rdma_overhead(const uct_iface_h tl_iface)
+{
+    return ucs_derived_of(tl_iface, uct_daqiri_iface_t)->config.rdma_overhead;
+}
+
+
 ucs_status_t uct_daqiri_iface_get_device_address(uct_iface_h tl_iface,
                                                  uct_device_addr_t *addr)
 {

@@ -21,6 +21,8 @@ int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
 /* Can it talk to an interface with this address, or endpoint's address? Says why
  * not, once. */
 int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr);
+/* Seconds that RDMA takes of the processor that begins it, beside the post. */
+double uct_daqiri_iface_rdma_overhead(const uct_iface_h tl_iface);
 /* Is the peer at the port that the interface has? */
 int uct_daqiri_iface_is_same_device(const uct_iface_h tl_iface,
                                     const uct_device_addr_t *dev_addr);
