@@ -56,6 +56,7 @@ own_host()
 {
     local place=(unshare -mn) enter=(nsenter -m -n)
 
+    command -v ip >/dev/null || skip 'ip (iproute2) is not installed'
     if [ "$(id -u)" -ne 0 ]; then
         place=(unshare -rmn) enter=(nsenter -U --preserve-credentials -m -n)
     fi
