@@ -11,7 +11,7 @@ instructions()
     clear_stats
     perftest "$1" client timeout 300 valgrind --fair-sched=yes \
         --tool=callgrind --callgrind-out-file="$work/callgrind" \
-        "${ucx_perftest[@]}" -l -x "$(transport_of "$1")" -d "$device" -t "$2" \
+        $T_PERFTEST -l -x "$(transport_of "$1")" -d "$device" -t "$2" \
         -D short -s 8 -w 100 -n "$3" -f -v >"$work/valgrind" 2>&1 </dev/null ||
         give_up "$1" "$work/valgrind"
     collected=$(sed -n 's/.*Collected : \([0-9]*\).*/\1/p' "$work/valgrind")

@@ -3,7 +3,6 @@
 # Read by contrib/bench transports: ucx_perftest between two processes.
 # shellcheck shell=bash
 
-. "$bench_d/perftest.sh"
 server=
 
 # A run that takes longer hangs, seconds.
@@ -131,9 +130,9 @@ start_server()
     local waited=0
 
     shift
-    # shellcheck disable=SC2046
+    # shellcheck disable=SC2046,SC2086
     perftest "$side" server timeout "$pair_limit" $(pin 0) \
-        "${ucx_perftest[@]}" "$@" >"$work/server" 2>&1 </dev/null &
+        $T_PERFTEST "$@" >"$work/server" 2>&1 </dev/null &
     server=$!
     until is_listening "$port"; do
         waited=$((waited + 1))
@@ -175,9 +174,9 @@ run_both()
 
     shift
     start_server "$side" "${options[@]}"
-    # shellcheck disable=SC2046
+    # shellcheck disable=SC2046,SC2086
     perftest "$side" client timeout "$pair_limit" $(pin 1) \
-        "${ucx_perftest[@]}" 127.0.0.1 "${options[@]}" "$@" -f -v >"$work/client" 2>&1 \
+        $T_PERFTEST 127.0.0.1 "${options[@]}" "$@" -f -v >"$work/client" 2>&1 \
         </dev/null || give_up "$side" "$work/client" "$work/server"
     wait "$server" || give_up "$side" "$work/server"
     server=
@@ -190,7 +189,7 @@ run_alone()
     local side=$1
 
     shift
-    perftest "$side" client timeout "$pair_limit" "${ucx_perftest[@]}" -l "$@" \
+    perftest "$side" client timeout "$pair_limit" $T_PERFTEST -l "$@" \
         -t "$perf" -D "$layout" -s "$size" -n "$count" -w "$warmup" -f -v \
         >"$work/client" 2>&1 </dev/null || give_up "$side" "$work/client"
     take_csv "$side"

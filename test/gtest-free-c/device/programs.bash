@@ -100,29 +100,20 @@ ib_perftest()
         grep -A 1 '^ #bytes' <<<"$output" | grep -qE '^ [0-9]+ +[0-9]+ +[0-9.]+ '
 }
 
-# ucx_alone: the options of a ucx_perftest that was built with an MPI: without a
-# terminal it takes itself for one of its jobs, unless it is told.
-ucx_alone()
-{
-    ! ucx_perftest -h 2>&1 </dev/null | grep -q -- '-P <0|1>' || echo -P 0
-}
-
 # perftest TRANSPORT TEST [OPTION]...: ucx_perftest over one transport
 perftest()
 {
     local transport=$1 test=$2
 
     shift 2
-    # shellcheck disable=SC2046
-    two_sides -p ucx_perftest $(ucx_alone) -d softverbs0:1 -x "$transport" -t "$test" \
+    two_sides -p $T_PERFTEST -d softverbs0:1 -x "$transport" -t "$test" \
         -n 2000 -w 100 "$@" && [[ $output == *"Final:"* ]]
 }
 
 # ucp_perftest TEST [OPTION]...: over those in UCX_TLS
 ucp_perftest()
 {
-    # shellcheck disable=SC2046
-    two_sides -p ucx_perftest $(ucx_alone) -t "$1" -n 500 -w 20 "${@:2}" &&
+    two_sides -p $T_PERFTEST -t "$1" -n 500 -w 20 "${@:2}" &&
         [[ $output == *"Final:"* ]]
 }
 

@@ -166,18 +166,18 @@ copy_for_nobody()
     command -v ucx_perftest >/dev/null || skip "ucx_perftest is not installed"
     apart "${own_shm[@]}"
     for transport in rc_verbs ud_verbs; do
-        run two_sides -p "$apart" ucx_perftest -d softverbs0:1 -x $transport -t am_lat -n 100
+        run two_sides -p "$apart" $T_PERFTEST -d softverbs0:1 -x $transport -t am_lat -n 100
         [ "$status" -ne 0 ]
         [ "$status" -lt 124 ]
         [ "$(grep -c 'libperf.*Destination is unreachable' <<<"$output")" -ge 2 ]
         export UCX_TLS=$transport
-        run two_sides -p "$apart" ucx_perftest -t tag_lat -n 100
+        run two_sides -p "$apart" $T_PERFTEST -t tag_lat -n 100
         [ "$status" -ne 0 ]
         [ "$status" -lt 124 ]
         [[ $output == *"no active messages transport to "*" $transport/softverbs0:1 - Destination is unreachable"* ]]
         # with another one beside it, that
         export UCX_TLS=$transport,tcp
-        two_sides -p "$apart" ucx_perftest -t tag_lat -n 100
+        two_sides -p "$apart" $T_PERFTEST -t tag_lat -n 100
         [[ $output == *"Final:"* ]]
     done
 }
