@@ -99,7 +99,7 @@ alone()
     ranks_keep_what_they_say
     two_hosts "$mpi" daqiri 2 blocking || status=$?
     said_why 1
-    [ "$status" -ne 0 ]
+    job_failed "$mpi" "$status" "$job/out" "$job/err" said.*
     [ "$status" -lt 124 ]
     what_was_said | grep -q 'Destination is unreachable'
 }

@@ -208,7 +208,7 @@ nonsense()
         run job_run "nonsense-$option" daqiri "$1" 2 "$(program "$1")" $quick
         unset "${option%%=*}" UCX_LOG_FILE
         cat "$job/out" "$job/err" $(compgen -G "ucx.${option%%=*}.*") | tee said
-        [ "$status" -ne 0 ]
+        job_failed "$1" "$status" said
         [ "$status" -ne 124 ]
         [ "$status" -ne 137 ]
         option=${option%%=*}
