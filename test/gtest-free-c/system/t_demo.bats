@@ -241,3 +241,15 @@ EOS
     [ "$status" -eq 1 ]
     [[ $output == *"there is no device 'nonsense0'; there are: "* ]]
 }
+
+@test "a run that does not end is told from one that fails" {
+    need_both
+    ln -s "$T_TOP_BUILDDIR" root/release
+    mkdir bin
+    printf '#!/bin/sh\n# as if its time were over\nexit 124\n' > bin/timeout
+    chmod +x bin/timeout
+    PATH=$PWD/bin:$PATH run "$contrib/demo" --no-setup --rounds 1 --seconds 1 --device soft
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [ "${lines[-1]}" = 'demo: the sweep had not ended after 123 s under Open MPI with UCX_TLS=daqiri' ]
+}
