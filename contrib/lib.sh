@@ -80,3 +80,29 @@ run_logged()
     say "failed: $* (all of its output: $log)"
     return 1
 }
+
+# list_sources: what git knows or could know; in an unpacked archive, all that no build
+# has written.
+list_sources()
+{
+    if [ "$(git -C "$top" rev-parse --show-toplevel 2>/dev/null)" = "$(cd "$top" && pwd -P)" ]; then
+        git -C "$top" ls-files -z --cached --others --exclude-standard
+    else
+        (cd "$top" && find . \( -path ./build -o -path ./.git -o -name .libs \
+            -o -name .deps -o -name autom4te.cache \) -prune -o \
+            -type f ! -name '*.o' ! -name '*.l[ao]' ! -name Makefile \
+            ! -name config.status -print0)
+    fi
+}
+
+# copy_sources FOLDER: into a new one.
+copy_sources()
+{
+    local log=$build_root/log/copy.log
+
+    rm -rf "$1" && mkdir -p "$1" "${log%/*}" || die 1 "cannot write $1"
+    list_sources |
+        tar -C "$top" --null -T - --ignore-failed-read -cf - 2>"$log" |
+        tar -C "$1" -xf -
+    [ -x "$1/debian/rules" ] || die 1 "the sources could not be copied to $1 (all that tar said: $log)"
+}

@@ -210,11 +210,10 @@ take_part()
 in_debian()
 {
     case $1 in
-        debian-*-all) set -- "${1%-all}" ;;
-        debian-*) ;;
+        debian-*-all) echo "$top/build/$1/ucx-daqiri/build/log" ;;
+        debian-*) echo "$top/build/$1/log" ;;
         *) return 1 ;;
     esac
-    echo "$top/build/$1/log"
 }
 
 # note_part_skips JOB LOG: why it was skipped as a whole, or what in it.

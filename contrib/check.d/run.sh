@@ -100,7 +100,7 @@ part_debian_trixie()
 
 part_debian_trixie_all()
 {
-    run_debian trixie
+    run_debian trixie --commands
 }
 
 # run_debian NAME OPTION...: no more tests at a time than it takes slots.

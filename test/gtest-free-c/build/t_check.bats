@@ -117,7 +117,7 @@ refuses()
 @test "--all is everything else, too" {
     run -0 check --all
     [ "$(ran | tr '\n' ' ')" = 'asan/build/t asan/device/t asan/fuzz/t asan/transport/t asan/unit/t debug/mpi/t release/build/t release/device/t release/fuzz/t release/mpi/t release/softroce/t release/storm/t release/system/t release/transport/t release/unit/t release/unit/t_mutants release/vm/t release/walls/t tsan/build/t tsan/device/t tsan/transport/t tsan/unit/t ' ]
-    for part in ucx-ci fuzz-short debian-trixie cppcheck aarch64 distcheck; do
+    for part in ucx-ci fuzz-short debian-trixie debian-trixie-all cppcheck aarch64 distcheck; do
         [[ $output == *"check: $part: "* ]]
     done
 }
@@ -323,7 +323,7 @@ check:     again: contrib/check --long ucx --filter 'daqiri/test_x'"* ]]
 
     run -0 check --only 'debian-*'
     grep -qx 'check-debian trixie --quick --or-skip with [12] slots' "$DAQIRI_BUILD_ROOT/log/debian-trixie.log"
-    grep -qx 'check-debian trixie --or-skip with [12] slots' "$DAQIRI_BUILD_ROOT/log/debian-trixie-all.log"
+    grep -qx 'check-debian trixie --commands --or-skip with [12] slots' "$DAQIRI_BUILD_ROOT/log/debian-trixie-all.log"
 
     export debian_result='echo "check-debian: skipped: there is no mirror"
         echo "0 passed, 0 failed, 1 skipped"; exit'
@@ -357,6 +357,12 @@ check:     log:   there
     # it has no tests of its own that failed: the whole is run again
     debian_result= run -0 check --again
     [[ $output == *'debian-trixie: 2 passed'* ]]
+    # the other part has a checkout of its own
+    log=$tree/build/debian-trixie-all/ucx-daqiri/build/log
+    mkdir -p "$log"
+    echo 'release/mpi: no such ship' > "$log/skips"
+    run -1 check --only debian-trixie-all
+    [[ $output == *'check:       1 debian-trixie-all: release/mpi: no such ship'* ]]
 
     # that it did not get so far
     export debian_result='echo "check-debian: the tests did not end in 20 minutes"; exit 1'

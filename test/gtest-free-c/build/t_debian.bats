@@ -12,12 +12,13 @@ setup()
     tree=$BATS_TEST_TMPDIR/tree
     fake=$BATS_TEST_TMPDIR/bin
     cache=$BATS_TEST_TMPDIR/cache
-    mkdir -p "$fake" "$tree/contrib/check.d"
+    mkdir -p "$fake" "$tree/contrib/check.d" "$tree/debian"
     export DAQIRI_BUILD_ROOT=$tree/build XDG_CACHE_HOME=$cache
     export DAQIRI_OS_RELEASE=$BATS_TEST_TMPDIR/os-release
     printf 'ID=debian\nVERSION_CODENAME=bookworm\n' > "$DAQIRI_OS_RELEASE"
     cp "$T_TOP_SRCDIR/contrib/check-debian" "$T_TOP_SRCDIR/contrib/lib.sh" "$tree/contrib"
     cp "$T_TOP_SRCDIR/contrib/check.d/other-ucx.sh" "$tree/contrib/check.d"
+    cp "$T_TOP_SRCDIR/debian/rules" "$tree/debian"
     # here, and in the other Debian: nothing to install, and two objects
     replace ../tree/contrib/setup 'cd "$(dirname "$0")/.." && mkdir -p build/log build/debian-trixie/log
         eval "$setup_there"
@@ -34,7 +35,7 @@ setup()
     # inside: the command alone, with the checkout as its folder
     replace unshare 'case $* in
         *" inside "*) while [ "$1" != inside ]; do shift; done
-            cd "$3" && shift 3 && exec "$@" ;;
+            cd "$4" && shift 4 && exec env "$@" ;;
         esac'
     export ucx=1.18.1
     replace ucx_info 'echo "# Library version: $ucx"'
@@ -79,8 +80,10 @@ skips()
 @test "what is wrong gets a sentence and status 2" {
     run -2 check_debian --nonsense
     [ "$output" = 'check-debian: unknown option "--nonsense" (try check-debian --help)' ]
-    run -2 check_debian --quick --only release/mpi
-    [ "$output" = 'check-debian: --quick, --package and --only exclude each other' ]
+    for also in --only=release/mpi --commands --package; do
+        run -2 check_debian --quick ${also/=/ }
+        [ "$output" = 'check-debian: --quick, --commands, --package and --only exclude each other' ]
+    done
     run -2 check_debian --case x
     [ "$output" = 'check-debian: --case needs --only: the test that has the case' ]
     run -2 check_debian --quick -- true
@@ -105,6 +108,46 @@ skips()
     [[ $output == *'check --only release/transport/t_'*' with 2 ranks'* ]]
     [ "${lines[-1]}" = '5 passed, 0 failed, 0 skipped' ]
     check_status=1 run -1 check_debian --or-skip
+}
+
+@test "the output, which contrib/check keeps in build/log/debian-trixie.log, is not overwritten" {
+    mkdir -p "$tree/build/log"
+    replace mmdebstrap 'echo made; mkdir -p "${*: -2:1}"'
+    check_debian --quick > "$tree/build/log/debian-trixie.log"
+    run -0 cat "$tree/build/log/debian-trixie.log"
+    [[ ${lines[0]} == 'check-debian: making Debian trixie '* ]]
+    [ "${lines[-1]}" = '5 passed, 0 failed, 0 skipped' ]
+}
+
+@test "--commands: the two of README.md, in copies of that Debian and of the checkout" {
+    local dir=$tree/build/debian-trixie-all/ucx-daqiri commands
+
+    replace ../tree/contrib/demo 'echo "demo $* in $PWD"; exit "${demo_status:-0}"'
+    replace ../tree/contrib/check 'echo "check $* in $PWD, ${DAQIRI_BUILD_ROOT:-a build of its own}"
+        git status --porcelain; echo "5 passed, 0 failed, 0 skipped"; exit "${check_status:-0}"'
+    printf '/build/\n' > "$tree/.gitignore"
+    run -0 check_debian --commands --or-skip
+    echo "$output"
+    # as they stand there, and the second with what the first has left
+    commands=$(sed -n '/^## Two commands/,/^## Inst/s/^    \(contrib\/[^ ]*\) .*/\1/p' "$T_TOP_SRCDIR/README.md")
+    [ "$commands" = $'contrib/demo\ncontrib/check' ]
+    [[ $output == *"Debian trixie: UCX 1.18.1, "*"
+demo  in $dir
+check  in $dir, a build of its own
+5 passed, 0 failed, 0 skipped" ]]
+    [ ! -e "$tree/build/debian-trixie-all/root" ]
+    [ -e "$cache/ucx-daqiri/debian-trixie-bare" ]
+    check_status=1 run -1 check_debian --commands --or-skip
+    [ "${lines[-1]}" = '5 passed, 0 failed, 0 skipped' ]
+    demo_status=1 run -1 check_debian --commands --or-skip
+    [ "${lines[-1]}" = 'check-debian: contrib/demo failed in Debian trixie; what it said is above' ]
+    export setup_there='case $PWD/$* in *-all/ucx-daqiri/*--no-build*)
+        echo "E: Failed to fetch x" > build/log/apt-install.log; exit 1 ;; esac'
+    skips 'the packages could not be installed in Debian trixie; the reason is above' --commands
+    setup_there=${setup_there/Failed to fetch x/Unable to locate package gcz}
+    setup_there=${setup_there/echo/: > build\/log\/apt-update.log; echo}
+    run -1 check_debian --commands --or-skip
+    [ "${lines[-1]}" = 'check-debian: Debian trixie has no such package; the reason is above' ]
 }
 
 @test "who is not root, and where nothing can be mounted" {
