@@ -119,6 +119,21 @@ skips()
     [ "${lines[-1]}" = '5 passed, 0 failed, 0 skipped' ]
 }
 
+@test "it is bounded: 4 minutes to make the folder and 20 for the tests, or 7 and 60" {
+    # limits OPTION: those that commands get, the longest last
+    limits()
+    {
+        rm -rf limits "$cache"
+        check_debian "$@" > said
+        sort -n limits
+    }
+    cd "$BATS_TEST_TMPDIR"
+    replace timeout 'while [[ $1 == -* ]]; do shift 2; done
+        echo "$1" >> "$BATS_TEST_TMPDIR/limits"; shift; exec "$@"'
+    limits --quick | awk '$1 > 0 && $1 <= 240 { n++ } END { exit n != 2 || NR != 3 || $1 != 1200 }'
+    limits | awk '$1 > 0 && $1 <= 420 { n++ } END { exit n != 2 || NR != 3 || $1 != 3600 }'
+}
+
 @test "--commands: the two of README.md, in copies of that Debian and of the checkout" {
     local dir=$tree/build/debian-trixie-all/ucx-daqiri commands
 
