@@ -446,6 +446,21 @@ static void flow_on_child(int number)
     }
 }
 
+/* UCX starts a thread for its VFS when it is loaded, where it has FUSE (Debian 13). If
+ * that thread holds a lock of UCX's while we fork, the receiver waits for the lock for
+ * ever. What UCX is told when it is loaded it must find in the environment. */
+static void flow_leave_out_vfs(char **argv)
+{
+    const char *enabled = getenv("UCX_VFS_ENABLE");
+
+    if ((enabled != NULL) && (strcmp(enabled, "n") == 0)) {
+        return;
+    }
+    setenv("UCX_VFS_ENABLE", "n", 1);
+    execv("/proc/self/exe", argv);
+    flow_die("/proc/self/exe: %s", strerror(errno));
+}
+
 static int flow_fork_receiver(const flow_opts_t *opts, flow_line_t *line)
 {
     struct sigaction action = {.sa_handler = flow_on_child,
@@ -525,6 +540,9 @@ int main(int argc, char **argv)
     daqiri_args_parse(&flow_argp, argc, argv, &arguments);
     if (arguments.is_list) {
         return flow_list();
+    }
+    if (arguments.opts.fd < 0) {
+        flow_leave_out_vfs(argv);
     }
     daqiri_stop_catch();
     daqiri_stop_own(); /* a message that is under way is finished */

@@ -120,6 +120,24 @@ find_receiver()
     return 1
 }
 
+@test "it forks when UCX has no thread that may hold a lock" {
+    local pid receiver given
+
+    for given in '' UCX_VFS_ENABLE=y; do
+        # shellcheck disable=SC2086 # nothing, or a word
+        TEST_MARK=$BATS_TEST_TMPDIR timeout 60 env $given "$T_DAQIRI" run --device soft \
+            "$flow" -time 50s >out 2>err &
+        pid=$!
+        until receiver=$(find_receiver); do
+            kill -0 "$pid" || { cat out err; false; }
+            sleep 0.05
+        done
+        grep -q -z -x UCX_VFS_ENABLE=n "/proc/$receiver/environ"
+        kill -KILL "$receiver"
+        wait "$pid" || true
+    done
+}
+
 @test "a receiver that is killed ends the sender" {
     local pid receiver
 
