@@ -158,6 +158,8 @@ const char *t_tl(void);
 unsigned t_some(unsigned count);
 /* Of a clock that nobody sets. */
 double t_seconds(void);
+/* Of the clock by which UCX and the transport measure time. */
+double t_ucx_seconds(void);
 /* Skips the test on another transport; @a why completes "only daqiri ...". */
 void t_only_daqiri(const char *why);
 
