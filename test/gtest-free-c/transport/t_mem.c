@@ -443,10 +443,113 @@ START_TEST(test_off)
 END_TEST
 
 
+/* ---- Keys that are taken back ---- */
+
+enum {
+    DEREG_MEMH = 1 << 0, DEREG_FLAGS = 1 << 1, DEREG_COMP = 1 << 2,
+    INVALIDATE = 1 << 0, PACK_FLAGS  = 1 << 0
+};
+
+typedef struct {
+    uint64_t         mask;
+    unsigned         flags;
+    uct_mem_h        memh;
+    uct_completion_t *comp;
+} dereg_t;
+
+typedef struct {
+    uint64_t mask;
+    unsigned flags;
+} pack_t;
+
+
+static void *symbol(const char *name)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, name);
+
+    ck_assert_ptr_nonnull(symbol);
+    return symbol;
+}
+
+
+static ucs_status_t invalidate(const t_region_t *region, uct_completion_t *comp)
+{
+    const dereg_t dereg = {
+        .mask  = DEREG_MEMH | DEREG_FLAGS | DEREG_COMP,
+        .flags = INVALIDATE,
+        .memh  = region->memh,
+        .comp  = comp,
+    };
+    ucs_status_t (*ask)(uct_md_h md, const dereg_t *dereg);
+
+    *(void**)&ask = symbol("uct_md_mem_dereg_v2");
+    return ask(region->end->md, &dereg);
+}
+
+
+/* The same in all versions, but that from 1.16 on a part of the memory is named. */
+static void pack(const t_region_t *region, unsigned flags)
+{
+    const pack_t pack = {.mask = PACK_FLAGS, .flags = flags};
+    uint8_t key[T_KEY_MAX];
+    ucs_status_t (*since_16)(uct_md_h md, uct_mem_h memh, void *address,
+                             size_t length, const pack_t *pack, void *key);
+    ucs_status_t (*before)(uct_md_h md, uct_mem_h memh, const pack_t *pack,
+                           void *key);
+
+    if (dlsym(RTLD_DEFAULT, "uct_base_rkey_compare") != NULL) {
+        *(void**)&since_16 = symbol("uct_md_mkey_pack_v2");
+        ck_assert_int_eq(since_16(region->end->md, region->memh, region->mem,
+                                  LENGTH, &pack, key), UCS_OK);
+    } else {
+        *(void**)&before = symbol("uct_md_mkey_pack_v2");
+        ck_assert_int_eq(before(region->end->md, region->memh, &pack, key),
+                         UCS_OK);
+    }
+}
+
+
+/* Only of what was packed for it, since UCX asks for that. */
+START_TEST(test_invalidate)
+{
+    const int has_rule = dlsym(RTLD_DEFAULT, "uct_md_query_v2") != NULL;
+    t_region_t region;
+    t_comp_t comp;
+    pair_t pair;
+
+    pair_open(&pair);
+    t_region_open(&region, pair.a, pair.mem, LENGTH);
+    t_comp_init(&comp);
+    ck_assert_int_eq(invalidate(&region, NULL), UCS_ERR_INVALID_PARAM);
+    pack(&region, 0);
+    if (has_rule) {
+        ck_assert_int_eq(invalidate(&region, &comp.super),
+                         UCS_ERR_INVALID_PARAM);
+        ck_assert_int_eq(comp.calls, 0);
+        pack(&region, INVALIDATE);
+    }
+    ck_assert_int_eq(uct_rkey_release(pair.a->component, &region.key), UCS_OK);
+    ck_assert_int_eq(invalidate(&region, &comp.super), UCS_OK);
+    ck_assert_int_eq(comp.calls, 1);
+    ck_assert_int_eq(comp.super.status, UCS_OK);
+
+    /* the memory comes again, its permission does not */
+    t_region_open(&region, pair.a, pair.mem, LENGTH);
+    if (has_rule) {
+        ck_assert_int_eq(invalidate(&region, &comp.super),
+                         UCS_ERR_INVALID_PARAM);
+    }
+    t_region_close(&region);
+    pair_close(&pair);
+}
+END_TEST
+
+
 static Suite *suite_mem(void)
 {
     Suite *suite  = suite_create("mem");
     TCase *kept   = t_uct_case("kept");
+    TCase *back   = t_uct_case("back");
     TCase *dmabuf = t_uct_case("dmabuf");
 
     if (strcmp(getenv("UCX_MEM_EVENTS"), "n") != 0) {
@@ -458,6 +561,8 @@ static Suite *suite_mem(void)
     }
     tcase_add_test(kept, test_off);
     suite_add_tcase(suite, kept);
+    tcase_add_test(back, test_invalidate);
+    suite_add_tcase(suite, back);
     tcase_add_test(dmabuf, test_dmabuf);
     tcase_add_test(dmabuf, test_no_dmabuf);
     suite_add_tcase(suite, dmabuf);

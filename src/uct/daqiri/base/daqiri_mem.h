@@ -14,6 +14,7 @@ typedef struct {
     struct ibv_mr *mr;
     uint32_t      lkey, rkey;
     int           is_dmabuf; /* of another device: not in the cache          */
+    int           may_invalidate; /* a key was packed that can be taken back */
 } uct_daqiri_mem_t;
 
 ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,

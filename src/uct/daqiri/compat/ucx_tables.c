@@ -154,6 +154,15 @@ uct_daqiri_md_mem_reg_14(uct_md_h tl_md, void *address, size_t length,
 }
 
 
+/* From 1.14 on only a key that was packed for it can be invalidated. */
+static int uct_daqiri_ucx_may_invalidate(uct_mem_h memh)
+{
+    return !uct_daqiri_ucx_is_since(14) ||
+           __atomic_load_n(&((const uct_daqiri_mem_t*)memh)->may_invalidate,
+                           __ATOMIC_RELAXED);
+}
+
+
 static ucs_status_t
 uct_daqiri_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
 {
@@ -170,29 +179,40 @@ uct_daqiri_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     if (!(params->field_mask & UCT_DAQIRI_DEREG_MEMH)) {
         return UCS_ERR_INVALID_PARAM;
     }
+    if ((comp != NULL) && !uct_daqiri_ucx_may_invalidate(params->memh)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
     return uct_daqiri_mem_dereg(ucs_derived_of(tl_md, uct_daqiri_md_t),
                                 params->memh, comp);
 }
 
 
-static ucs_status_t uct_daqiri_md_mkey_pack_13(uct_md_h tl_md, uct_mem_h memh,
-                                               const void *params,
-                                               void *rkey_buffer)
+static ucs_status_t
+uct_daqiri_md_mkey_pack_13(uct_md_h tl_md, uct_mem_h memh,
+                           const uct_md_mkey_pack_params_t *params,
+                           void *rkey_buffer)
 {
-    const uct_daqiri_mem_t *mem = memh;
+    const unsigned invalidate = UCT_DAQIRI_PACK_INVALIDATE |
+                                (uct_daqiri_ucx_is_since(15)
+                                         ? UCT_DAQIRI_PACK_INVALIDATE_AMO : 0);
+    uct_daqiri_mem_t *mem     = memh;
 
     (void)tl_md;
-    (void)params;
+    if ((params->field_mask & UCT_DAQIRI_PACK_FLAGS) &&
+        (params->flags & invalidate)) {
+        __atomic_store_n(&mem->may_invalidate, 1, __ATOMIC_RELAXED);
+    }
     memcpy(rkey_buffer, &mem->rkey, sizeof(mem->rkey));
     return UCS_OK;
 }
 
 
 /* From 1.16 on a part of the memory is named. Its key is that of the whole. */
-static ucs_status_t uct_daqiri_md_mkey_pack_16(uct_md_h tl_md, uct_mem_h memh,
-                                               void *address, size_t length,
-                                               const void *params,
-                                               void *rkey_buffer)
+static ucs_status_t
+uct_daqiri_md_mkey_pack_16(uct_md_h tl_md, uct_mem_h memh, void *address,
+                           size_t length,
+                           const uct_md_mkey_pack_params_t *params,
+                           void *rkey_buffer)
 {
     (void)address;
     (void)length;

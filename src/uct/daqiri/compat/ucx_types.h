@@ -99,6 +99,11 @@ typedef struct {
     double   send_pre_overhead;
 } uct_perf_attr_t;
 
+typedef struct {
+    uint64_t field_mask;
+    unsigned flags;
+} uct_md_mkey_pack_params_t;
+
 /* Since 1.14; more may follow. */
 typedef struct {
     uint64_t field_mask;
@@ -136,6 +141,9 @@ enum {
     UCT_DAQIRI_DEREG_FLAGS      = UCS_BIT(1),
     UCT_DAQIRI_DEREG_COMP       = UCS_BIT(2),
     UCT_DAQIRI_DEREG_INVALIDATE = UCS_BIT(0), /* of flags                    */
+    UCT_DAQIRI_PACK_FLAGS       = UCS_BIT(0),
+    UCT_DAQIRI_PACK_INVALIDATE  = UCS_BIT(0), /* of flags; from 1.15: RMA    */
+    UCT_DAQIRI_PACK_INVALIDATE_AMO = UCS_BIT(1), /* since 1.15               */
     UCT_DAQIRI_REG_FLAGS        = UCS_BIT(0),
     UCT_DAQIRI_REG_DMABUF_FD    = UCS_BIT(1),
     UCT_DAQIRI_REG_DMABUF_OFFSET = UCS_BIT(2),
