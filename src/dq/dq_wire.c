@@ -4,12 +4,6 @@
 /* Reads "dqri" in a packet dump. */
 #define DQ_FRAME_MAGIC 0x69727164u
 
-enum {
-    DQ_WIRE_QPN_MAX = 0xffffff, /* QPN and PSN are 24 bits (IBA 9.2)         */
-    DQ_WIRE_MTU_MIN = 1,        /* IBV_MTU_256                               */
-    DQ_WIRE_MTU_MAX = 5         /* IBV_MTU_4096                              */
-};
-
 /* What frames of all versions begin with: enough to tell whose they are. */
 typedef struct {
     uint32_t magic;
@@ -159,8 +153,7 @@ static int dq_frame_is_sane(const dq_wire_frame_t *wire)
 {
     if ((wire->epoch == 0) ||
         (wire->src.ud_qpn > DQ_WIRE_QPN_MAX) ||
-        (wire->port.is_eth > 1) || (wire->port.mtu < DQ_WIRE_MTU_MIN) ||
-        (wire->port.mtu > DQ_WIRE_MTU_MAX) ||
+        !dq_port_addr_is_one(&wire->port) ||
         (dq_frame_has_mark(wire->head.kind) && (wire->mark == 0)) ||
         !dq_host_is_sane(wire->host)) {
         return 0;

@@ -126,7 +126,10 @@ typedef struct {
 
 enum {
     DQ_WIRE_SEG_BITS = 24,
-    DQ_WIRE_SEG_MAX  = (1 << DQ_WIRE_SEG_BITS) - 1
+    DQ_WIRE_SEG_MAX  = (1 << DQ_WIRE_SEG_BITS) - 1,
+    DQ_WIRE_QPN_MAX  = 0xffffff, /* QPN and PSN are 24 bits (IBA 9.2)        */
+    DQ_WIRE_MTU_MIN  = 1,        /* IBV_MTU_256                              */
+    DQ_WIRE_MTU_MAX  = 5         /* IBV_MTU_4096                             */
 };
 
 static inline dq_iface_info_t dq_iface_info_make(const dq_iface_addr_t *who,
@@ -147,6 +150,18 @@ static inline uint32_t dq_iface_info_seg_size(const dq_iface_info_t *info)
 static inline unsigned dq_iface_info_version(const dq_iface_info_t *info)
 {
     return info->seg >> DQ_WIRE_SEG_BITS;
+}
+
+/* Can this be one, of any version? What chance has made hardly ever is. */
+static inline int dq_port_addr_is_one(const dq_port_addr_t *port)
+{
+    return (port->is_eth <= 1) && (port->mtu >= DQ_WIRE_MTU_MIN) &&
+           (port->mtu <= DQ_WIRE_MTU_MAX);
+}
+
+static inline int dq_iface_info_is_one(const dq_iface_info_t *info)
+{
+    return info->who.ud_qpn <= DQ_WIRE_QPN_MAX;
 }
 
 /* UCP packs port and info into the address that peers exchange, in few bytes:

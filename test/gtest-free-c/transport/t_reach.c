@@ -9,6 +9,8 @@
 #include "dq/dq_wire.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- The questions ---- */
@@ -51,10 +53,12 @@ static void *need(const char *name, const char *why)
 }
 
 
+static char reason[128]; /* why it is not reached */
+
 static int ask_reach(const t_end_t *from, const void *device,
                      const void *address, int scope)
 {
-    char info[128] = "x";
+    char info[128] = "";
     reach_t reach  = {
         .mask        = REACH_INFO | REACH_INFO_LENGTH,
         .info        = info,
@@ -70,7 +74,12 @@ static int ask_reach(const t_end_t *from, const void *device,
     reach.mask |= (scope >= 0) ? REACH_SCOPE : 0;
     *(void**)&ask = need("uct_iface_is_reachable_v2",
                          "this UCX has one question about reaching, the old one");
-    return ask(from->iface, &reach);
+    if (ask(from->iface, &reach)) {
+        ck_assert_str_eq(info, "");
+        return 1;
+    }
+    snprintf(reason, sizeof(reason), "%s", info);
+    return 0;
 }
 
 
@@ -140,7 +149,9 @@ START_TEST(test_scope)
     ck_assert(ask_reach(end, device, peer->address.iface, -1));
     ck_assert(ask_reach(end, device, peer->address.iface, SCOPE_NETWORK));
     ck_assert(!ask_reach(end, device, peer->address.iface, SCOPE_DEVICE));
+    ck_assert_str_eq(reason, "the peer is at another device");
     ck_assert(!ask_reach(end, network, peer->address.iface, -1));
+    ck_assert_str_eq(reason, "no network of this port leads to the peer's");
     ck_assert(!ask_reach(end, network, peer->address.iface, SCOPE_NETWORK));
     ck_assert(!ask_reach(end, network, peer->address.iface, SCOPE_DEVICE));
 }
@@ -165,11 +176,50 @@ START_TEST(test_half_an_address)
     ck_assert(ask_reach(end, end->address.dev, NULL, SCOPE_DEVICE));
     ck_assert(!ask_reach(end, network, NULL, SCOPE_NETWORK));
     ck_assert(!ask_reach(end, NULL, end->address.iface, -1));
+    ck_assert_str_eq(reason, "the address of the device is missing");
     ck_assert(!ask_reach(end, NULL, NULL, SCOPE_NETWORK));
     /* the other half is looked at where it is there */
     t_expect_log("UCX_DAQIRI_SEG_SIZE to the same on both sides");
     ck_assert(!ask_reach(end, other->address.dev, other->address.iface,
                          SCOPE_NETWORK));
+    ck_assert_str_eq(reason, "the peer has another SEG_SIZE, or another "
+                             "version of daqiri");
+}
+END_TEST
+
+
+/* Bytes that are no address are not a peer whom anybody has to be told of. */
+START_TEST(test_no_address)
+{
+    uint8_t device[T_ADDRESS_MAX], address[T_ADDRESS_MAX];
+    dq_iface_info_t info;
+    dq_port_addr_t port;
+    t_end_t *end;
+
+    t_only_daqiri("has these addresses");
+    need("ucs_config_sscanf_uint_enum",
+         "UCX before 1.15 does not ask why a peer is not reached");
+    end = t_end_open("");
+
+    memcpy(&port, end->address.dev, sizeof(port));
+    port.gid[0] ^= 0xff;
+    port.mtu     = 6;
+    memcpy(device, &port, sizeof(port));
+    ck_assert(!ask_reach(end, device, end->address.iface, -1));
+    ck_assert_str_eq(reason, "this is no address of daqiri");
+
+    port.mtu    = 1;
+    port.is_eth = 2;
+    memcpy(device, &port, sizeof(port));
+    ck_assert(!ask_reach(end, device, end->address.iface, -1));
+    ck_assert_str_eq(reason, "this is no address of daqiri");
+
+    memcpy(&info, end->address.iface, sizeof(info));
+    info.who.ud_qpn = 1 << 24;
+    info.seg       ^= 1;
+    memcpy(address, &info, sizeof(info));
+    ck_assert(!ask_reach(end, end->address.dev, address, -1));
+    ck_assert_str_eq(reason, "this is no address of daqiri");
 }
 END_TEST
 
@@ -260,6 +310,7 @@ static Suite *suite_reach(void)
 
     tcase_add_test(reach, test_scope);
     tcase_add_test(reach, test_half_an_address);
+    tcase_add_test(reach, test_no_address);
     tcase_add_test(reach, test_connected);
     tcase_add_test(reach, test_not_connected);
     tcase_add_test(reach, test_inter_node);

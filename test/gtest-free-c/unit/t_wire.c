@@ -532,6 +532,32 @@ START_TEST(test_iface_info)
 END_TEST
 
 
+/* Of all bytes that may stand there, those that can be an address. */
+START_TEST(test_is_one)
+{
+    dq_port_addr_t port  = sample_frame(DQ_FRAME_REQ).port;
+    dq_iface_addr_t who  = sample_frame(DQ_FRAME_REQ).src;
+    dq_iface_info_t info = dq_iface_info_make(&who, 256);
+    unsigned is_eth, mtu;
+
+    for (is_eth = 0; is_eth <= UINT8_MAX; is_eth++) {
+        for (mtu = 0; mtu <= UINT8_MAX; mtu++) {
+            port.is_eth = is_eth;
+            port.mtu    = mtu;
+            ck_assert_int_eq(dq_port_addr_is_one(&port),
+                             (is_eth <= 1) && (mtu >= 1) && (mtu <= 5));
+        }
+    }
+    info.who.ud_qpn = (1 << 24) - 1;
+    ck_assert(dq_iface_info_is_one(&info));
+    info.who.ud_qpn = 1 << 24;
+    ck_assert(!dq_iface_info_is_one(&info));
+    info.who.ud_qpn = UINT32_MAX;
+    ck_assert(!dq_iface_info_is_one(&info));
+}
+END_TEST
+
+
 /* ---- Messages ---- */
 
 static dq_wire_status_t parse_msg(const void *bytes, size_t length)
@@ -652,6 +678,7 @@ static Suite *suite_wire(void)
     suite_add_tcase(suite, frames);
 
     tcase_add_test(address, test_iface_info);
+    tcase_add_test(address, test_is_one);
     suite_add_tcase(suite, address);
 
     tcase_set_timeout(messages, T_TIMEOUT);

@@ -274,26 +274,44 @@ static int uct_daqiri_ucx_field(uint64_t mask, uint64_t bit)
 }
 
 
-/* From 1.15 on it may be asked whether the peer is at the same device. */
-static int
-uct_daqiri_iface_is_reachable_15(const uct_iface_h iface,
-                                 const uct_iface_is_reachable_params_t *params)
+/* NULL: it is reachable. From 1.15 on it may be asked whether the peer is at the same
+ * device. */
+static const char *
+uct_daqiri_ucx_unreachable(const uct_iface_h iface,
+                           const uct_iface_is_reachable_params_t *params)
 {
     uint64_t mask = params->field_mask;
 
     if (!uct_daqiri_ucx_field(mask, UCT_DAQIRI_REACH_DEVICE) ||
         (params->device_addr == NULL)) {
-        return 0;
+        return "the address of the device is missing";
     }
     if (uct_daqiri_ucx_field(mask, UCT_DAQIRI_REACH_SCOPE) &&
         (params->scope == UCT_DAQIRI_SCOPE_DEVICE) &&
         !uct_daqiri_iface_is_same_device(iface, params->device_addr)) {
-        return 0;
+        return "the peer is at another device";
     }
-    return uct_daqiri_iface_is_reachable(
+    return uct_daqiri_iface_unreachable(
             iface, params->device_addr,
             uct_daqiri_ucx_field(mask, UCT_DAQIRI_REACH_IFACE)
                     ? params->iface_addr : NULL);
+}
+
+
+/* UCP's own message ends with the reason. */
+static int
+uct_daqiri_iface_is_reachable_15(const uct_iface_h iface,
+                                 const uct_iface_is_reachable_params_t *params)
+{
+    const char *reason = uct_daqiri_ucx_unreachable(iface, params);
+    uint64_t mask      = params->field_mask;
+
+    if ((reason != NULL) &&
+        uct_daqiri_ucx_field(mask, UCT_DAQIRI_REACH_INFO) &&
+        uct_daqiri_ucx_field(mask, UCT_DAQIRI_REACH_INFO_LEN)) {
+        snprintf(params->info_string, params->info_string_length, "%s", reason);
+    }
+    return reason == NULL;
 }
 
 

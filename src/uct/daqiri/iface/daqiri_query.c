@@ -185,15 +185,45 @@ int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr)
 }
 
 
+static int uct_daqiri_iface_is_address(const void *dev_addr,
+                                       const void *iface_addr)
+{
+    dq_port_addr_t port;
+    dq_iface_info_t info;
+
+    memcpy(&port, dev_addr, sizeof(port));
+    if (iface_addr == NULL) {
+        return dq_port_addr_is_one(&port);
+    }
+    memcpy(&info, iface_addr, sizeof(info));
+    return dq_port_addr_is_one(&port) && dq_iface_info_is_one(&info);
+}
+
+
+const char *uct_daqiri_iface_unreachable(const uct_iface_h tl_iface,
+                                         const uct_device_addr_t *dev_addr,
+                                         const uct_iface_addr_t *iface_addr)
+{
+    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+
+    if (!uct_daqiri_iface_is_address(dev_addr, iface_addr)) {
+        return "this is no address of daqiri";
+    }
+    if (!uct_daqiri_port_reaches(iface, (const dq_port_addr_t*)dev_addr)) {
+        return "no network of this port leads to the peer's";
+    }
+    if ((iface_addr != NULL) && !uct_daqiri_iface_is_alike(iface, iface_addr)) {
+        return "the peer has another SEG_SIZE, or another version of daqiri";
+    }
+    return NULL;
+}
+
+
 int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
                                   const uct_device_addr_t *dev_addr,
                                   const uct_iface_addr_t *iface_addr)
 {
-    uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-
-    return uct_daqiri_port_reaches(iface, (const dq_port_addr_t*)dev_addr) &&
-           ((iface_addr == NULL) ||
-            uct_daqiri_iface_is_alike(iface, iface_addr));
+    return uct_daqiri_iface_unreachable(tl_iface, dev_addr, iface_addr) == NULL;
 }
 
 

@@ -18,6 +18,10 @@ ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
 int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
                                   const uct_device_addr_t *dev_addr,
                                   const uct_iface_addr_t *iface_addr);
+/* The same, with the reason; NULL if it is reachable. */
+const char *uct_daqiri_iface_unreachable(const uct_iface_h tl_iface,
+                                         const uct_device_addr_t *dev_addr,
+                                         const uct_iface_addr_t *iface_addr);
 /* Can it talk to an interface with this address, or endpoint's address? Says why
  * not, once. */
 int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr);
