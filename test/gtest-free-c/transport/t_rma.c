@@ -437,7 +437,7 @@ START_TEST(test_wrong_key)
 
     t_expect_loss();
     t_expect_log("wrong or expired key");
-    pair_open(&pair, "", 0);
+    pair_open(&pair, "FAILURE=error", 0);
     t_send(pair.link, T_BCOPY, 10);
     T_WAIT(pair.stream.got == 1);
     for (i = 0; i < 10; i++) {
@@ -447,6 +447,7 @@ START_TEST(test_wrong_key)
     }
     T_WAIT((pair.a->errors == 1) && (pair.over == pair.started));
     ck_assert_int_ne(pair.status, UCS_OK);
+    ck_assert_int_eq(pair.a->error, UCS_ERR_ENDPOINT_TIMEOUT);
     ck_assert_uint_eq(t_log_count("wrong or expired key"), 1);
     ck_assert_ptr_eq(pair.a->error_ep, pair.link->ep);
     ck_assert_int_eq(pair.b->errors, 0);

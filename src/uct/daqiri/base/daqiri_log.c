@@ -141,6 +141,7 @@ ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
     case DQ_CAUSE_RNR_RETRY_EXC:
     case DQ_CAUSE_NO_ANSWER:
     case DQ_CAUSE_REM_OP: /* of a process that dies, memory may go first */
+    case DQ_CAUSE_REM_ACCESS: /* so may that of a peer who closes by force */
     case DQ_CAUSE_REFUSED:
     case DQ_CAUSE_PEER_GONE:
     case DQ_CAUSE_PEER_FAILED:
