@@ -49,6 +49,12 @@ static int few_live;   /* registrations of this process                      */
 static __thread int few_depth; /* libibverbs has one of the two call the other */
 
 
+/* A registration that begins there, and is there now. Others come and go with
+ * connections. */
+static const void *watched;
+static struct ibv_mr *watched_mr;
+
+
 static int few_enter(void)
 {
     if ((few_depth == 0) && (few_max_mr != 0) &&
@@ -65,6 +71,9 @@ static struct ibv_mr *few_leave(struct ibv_mr *mr)
 {
     if (--few_depth == 0) {
         __atomic_fetch_add(&few_live, mr != NULL, __ATOMIC_RELAXED);
+    }
+    if ((mr != NULL) && (watched != NULL) && (mr->addr == watched)) {
+        watched_mr = mr;
     }
     return mr;
 }
@@ -117,7 +126,10 @@ int ibv_dereg_mr(struct ibv_mr *mr)
     int ret;
 
     *(void**)&real = dlsym(RTLD_NEXT, "ibv_dereg_mr");
-    ret            = real(mr);
+    if ((mr == watched_mr) && (mr != NULL)) {
+        watched_mr = NULL;
+    }
+    ret = real(mr);
     __atomic_fetch_sub(&few_live, ret == 0, __ATOMIC_RELAXED);
     return ret;
 }
@@ -472,6 +484,12 @@ static void *symbol(const char *name)
 }
 
 
+static int has(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name) != NULL;
+}
+
+
 static ucs_status_t invalidate(const t_region_t *region, uct_completion_t *comp)
 {
     const dereg_t dereg = {
@@ -497,7 +515,7 @@ static void pack(const t_region_t *region, unsigned flags)
     ucs_status_t (*before)(uct_md_h md, uct_mem_h memh, const pack_t *pack,
                            void *key);
 
-    if (dlsym(RTLD_DEFAULT, "uct_base_rkey_compare") != NULL) {
+    if (has("uct_base_rkey_compare")) {
         *(void**)&since_16 = symbol("uct_md_mkey_pack_v2");
         ck_assert_int_eq(since_16(region->end->md, region->memh, region->mem,
                                   LENGTH, &pack, key), UCS_OK);
@@ -512,7 +530,7 @@ static void pack(const t_region_t *region, unsigned flags)
 /* Only of what was packed for it, since UCX asks for that. */
 START_TEST(test_invalidate)
 {
-    const int has_rule = dlsym(RTLD_DEFAULT, "uct_md_query_v2") != NULL;
+    const int has_rule = has("uct_md_query_v2"); /* 1.14 */
     t_region_t region;
     t_comp_t comp;
     pair_t pair;
@@ -545,6 +563,27 @@ START_TEST(test_invalidate)
 END_TEST
 
 
+/* What was packed for it is not kept, in a UCX whose UCP does that. */
+START_TEST(test_not_kept)
+{
+    t_region_t region;
+    pair_t pair;
+
+    pair_open(&pair);
+    watched = pair.mem;
+    t_region_open(&region, pair.a, pair.mem, LENGTH);
+    ck_assert_ptr_nonnull(watched_mr);
+    pack(&region, INVALIDATE);
+    t_region_close(&region);
+    ck_assert_int_eq(watched_mr == NULL, has("uct_base_rkey_compare")); /* 1.16 */
+    t_region_open(&region, pair.a, pair.mem, LENGTH);
+    t_region_close(&region);
+    ck_assert_ptr_nonnull(watched_mr);
+    pair_close(&pair);
+}
+END_TEST
+
+
 static Suite *suite_mem(void)
 {
     Suite *suite  = suite_create("mem");
@@ -558,6 +597,7 @@ static Suite *suite_mem(void)
         tcase_add_test(kept, test_neighbours);
         tcase_add_loop_test(kept, test_replaced, 0, 3);
         tcase_add_test(kept, test_heap_replaced);
+        tcase_add_test(back, test_not_kept);
     }
     tcase_add_test(kept, test_off);
     suite_add_tcase(suite, kept);

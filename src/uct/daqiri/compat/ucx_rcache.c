@@ -214,7 +214,19 @@ ucs_status_t uct_daqiri_rcache_get(uct_daqiri_md_t *md, void *address,
 
 static void uct_daqiri_rcache_invalidated(void *arg)
 {
-    uct_invoke_completion((uct_completion_t*)arg, UCS_OK);
+    if (arg != NULL) {
+        uct_invoke_completion((uct_completion_t*)arg, UCS_OK);
+    }
+}
+
+
+/* From 1.16 on UCX's own transports keep nothing, for UCP does. If the user has
+ * switched that off, a key that may be taken back must be over when UCP has closed an
+ * endpoint by force and dropped the memory. */
+static int uct_daqiri_rcache_is_over(const uct_daqiri_mem_t *mem)
+{
+    return uct_daqiri_ucx_is_since(16) &&
+           __atomic_load_n(&mem->may_invalidate, __ATOMIC_RELAXED);
 }
 
 
@@ -224,7 +236,8 @@ void uct_daqiri_rcache_put(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
     uct_daqiri_region_t *region = ucs_container_of(mem, uct_daqiri_region_t,
                                                    mem);
 
-    if (comp != NULL) { /* nobody finds it any more; its keys go with it */
+    if ((comp != NULL) || uct_daqiri_rcache_is_over(mem)) {
+        /* nobody finds it any more; its keys go with it */
         ucs_rcache_region_invalidate(md->rcache, &region->super,
                                      uct_daqiri_rcache_invalidated, comp);
     }
