@@ -295,8 +295,6 @@ way()
     fi
 }
 
-libuct=$(ldconfig -p | sed -n 's|.*libuct\.so\.0 .*=> ||p' | head -n 1)
-
 @test "which UCX, and by which way the plugin gets in: the loader's, a program's, an MPI's" {
     daqiri probe -device soft -no-mpi -json
     [ "$status" -eq 0 ]

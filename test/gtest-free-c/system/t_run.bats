@@ -351,8 +351,6 @@ other_ucx()
     with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_VERSION_IS="$1" "${@:2}")
 }
 
-libuct=$(ldconfig -p | sed -n 's|.*libuct\.so\.0 .*=> ||p' | head -n 1)
-
 # by_preload, by_plugin_path: so the plugin gets in, and not the other way
 by_preload()
 {

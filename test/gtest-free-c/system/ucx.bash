@@ -3,6 +3,11 @@
 # What tests share that meet more than one UCX, or another libibverbs; they load it.
 # shellcheck shell=bash
 
+# The one that programs are given: the system's, or that of contrib/check-ucx
+# shellcheck disable=SC2034
+libuct=${T_UCX_LIB:+$T_UCX_LIB/libuct.so.0}
+[ -n "$libuct" ] || libuct=$(ldconfig -p | sed -n 's|.*libuct\.so\.0 .*=> ||p' | head -n 1)
+
 # is_since VERSION: this UCX is that or newer
 is_since()
 {
