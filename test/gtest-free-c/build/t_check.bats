@@ -104,7 +104,7 @@ refuses()
     refuses '--case needs --only: the test that has the case' --case edges
     refuses 'there is no part "fast/unit" (try check --list)' --only fast/unit
     refuses 'no test has that name: release/unit/none' --only release/unit/none
-    refuses 'there is no long run "nap": they are kills sleeps valgrind programs grid faults fuzz ucx forky' --long nap
+    refuses 'there is no long run "nap": they are kills sleeps valgrind programs grid faults fuzz ucx forky kernels' --long nap
 }
 
 @test "what a change most often breaks" {

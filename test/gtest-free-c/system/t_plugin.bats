@@ -115,6 +115,13 @@ refused()
     says 'locked memory is limited to 64 KiB (ulimit -l)'
 }
 
+@test "active messages of UCP with the longest header that it allows" {
+    UCX_TLS=daqiri with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
+        "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_header"
+    [ "$status" -eq 0 ]
+    [[ $output == *'32 messages have come'* ]]
+}
+
 @test "a peer that this process has no room for: the device says why, and the endpoint fails at once" {
     case $T_FLAVOUR in
         asan|tsan) skip "flavour $T_FLAVOUR: its programs cannot run with such a limit" ;;

@@ -36,6 +36,9 @@ int uct_daqiri_config_read_gid(const char *buf, void *dest, const void *arg);
 int uct_daqiri_config_write_gid(char *buf, size_t max, const void *src,
                                 const void *arg);
 
+/* How long a bcopy message may be, at most @a max bytes. */
+size_t uct_daqiri_compat_max_bcopy(size_t max);
+
 /* False in a process that was forked while UCX's async thread ran: UCX believes
  * that it runs here, too. Of forks after the first call of the other one. */
 int uct_daqiri_compat_async_runs(void);

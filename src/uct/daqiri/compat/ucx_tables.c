@@ -542,3 +542,16 @@ int uct_daqiri_ucx_register(void)
     uct_tl_register(component, uct_daqiri_ucx_tl);
     return 1;
 }
+
+
+/*
+ * UCP lets a user's header of an active message be as long as a bcopy. Since 1.16 it
+ * copies that, without a look, into a buffer of UCX_SEG_SIZE bytes, which are 8 KiB:
+ * a longer one ends the process. With this length, which is that of rc_verbs, none is.
+ */
+size_t uct_daqiri_compat_max_bcopy(size_t max)
+{
+    enum { SAFE = 8192 + 48 };
+
+    return uct_daqiri_ucx_is_since(16) ? ucs_min(max, (size_t)SAFE) : max;
+}

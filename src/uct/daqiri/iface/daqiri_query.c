@@ -28,7 +28,7 @@ static void uct_daqiri_iface_query_am(uct_daqiri_iface_t *iface,
                       UCT_DAQIRI_IFACE_INTER_NODE;
 
     attr->cap.am.max_short       = iface->config.max_short;
-    attr->cap.am.max_bcopy       = max;
+    attr->cap.am.max_bcopy       = uct_daqiri_compat_max_bcopy(max);
     attr->cap.am.min_zcopy       = 0;
     attr->cap.am.max_zcopy       = max;
     attr->cap.am.max_hdr         = iface->config.max_hdr;
