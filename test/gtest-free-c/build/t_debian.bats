@@ -87,7 +87,7 @@ skips()
     run -2 check_debian --case x
     [ "$output" = 'check-debian: --case needs --only: the test that has the case' ]
     run -2 check_debian --quick -- true
-    [ "$output" = 'check-debian: a command of its own excludes --quick, --package, --only and --shell' ]
+    [ "$output" = 'check-debian: a command of its own excludes --quick, --commands, --package, --only and --shell' ]
     run -2 check_debian --
     [ "$output" = 'check-debian: -- wants a command (try check-debian --help)' ]
 }
