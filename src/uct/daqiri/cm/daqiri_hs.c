@@ -284,7 +284,9 @@ static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
     if (ah == NULL) {
         return;
     }
-    frame.epoch      = uct_daqiri_hs_epoch(iface);
+    /* as the attempt that it names, which it would not take another's word for */
+    frame.epoch      = (request->peer_epoch != 0) ? request->peer_epoch
+                                                  : uct_daqiri_hs_epoch(iface);
     frame.first      = frame.epoch;
     frame.mark       = (kind == DQ_FRAME_AGAIN) ? iface->config.ticket : 0;
     frame.peer_epoch = request->epoch;
@@ -600,6 +602,10 @@ static int uct_daqiri_hs_heeds_data(const uct_daqiri_conn_t *conn)
 void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
 {
     if (commands & UCT_DAQIRI_CMD_RELEASE) {
+        if (commands & UCT_DAQIRI_CMD_FAIL) {
+            /* both came while this thread was busy: the peer has heard nothing */
+            uct_daqiri_hs_notify_end(conn, conn->death.cause);
+        }
         uct_daqiri_hs_prove(conn);
         uct_daqiri_hs_timer_stop(conn);
         uct_daqiri_link_close(conn);
@@ -734,12 +740,14 @@ static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
 }
 
 
-/* Does somebody ask who is not known here, and not ourselves? */
+/* Does somebody who is not known here, and not ourselves, wait for an answer? The
+ * REP of one is to a connection that has ended here since it asked. */
 static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
                                        const uct_daqiri_conn_t *conn,
                                        const dq_frame_t *frame)
 {
-    return (conn == NULL) && (frame->kind == DQ_FRAME_REQ) &&
+    return (conn == NULL) &&
+           ((frame->kind == DQ_FRAME_REQ) || (frame->kind == DQ_FRAME_REP)) &&
            (frame->src.uuid != iface->config.addr.uuid);
 }
 
