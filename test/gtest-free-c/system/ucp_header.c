@@ -5,11 +5,12 @@
  * longest user header that UCP says it may have, and looks at every byte of both.
  */
 
+#include "ucp_util.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucp/api/ucp.h>
 
 enum { MESSAGES = 32, LENGTH = 64 << 10, ID = 7 };
 
@@ -19,10 +20,7 @@ static size_t       longest; /* header */
 
 static void must(ucs_status_t status, const char *what)
 {
-    if (status != UCS_OK) {
-        fprintf(stderr, "ucp_header: %s: %s\n", what, ucs_status_string(status));
-        exit(1);
-    }
+    ucp_util_must("ucp_header", status, what);
 }
 
 static uint8_t byte_of(unsigned message, size_t i)
@@ -111,15 +109,7 @@ static ucp_ep_h connect_self(void)
 
 static void finish(ucs_status_ptr_t request, const char *what)
 {
-    if (!UCS_PTR_IS_PTR(request)) {
-        must(UCS_PTR_STATUS(request), what);
-        return;
-    }
-    while (ucp_request_check_status(request) == UCS_INPROGRESS) {
-        ucp_worker_progress(worker);
-    }
-    must(ucp_request_check_status(request), what);
-    ucp_request_free(request);
+    ucp_util_wait("ucp_header", worker, request, what);
 }
 
 int main(void)

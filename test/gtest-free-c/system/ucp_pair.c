@@ -7,6 +7,8 @@
  * byte is looked at.
  */
 
+#include "ucp_util.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -17,7 +19,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <ucp/api/ucp.h>
 #include <unistd.h>
 
 #define PAIR_TAG 0x7a9
@@ -28,7 +29,7 @@ static const size_t pair_sizes[] = {1, 4096, 65536, 4u << 20};
 #define PAIR_SIZE_MAX  (4u << 20)
 
 typedef struct pair {
-    const char        *who;
+    const char        *who; /* for its messages */
     ucp_context_h     context;
     ucp_worker_h      worker;
     ucp_conn_request_h asked; /* by the client */
@@ -41,26 +42,12 @@ static pair_t pair;
 
 static void pair_check(ucs_status_t status, const char *what)
 {
-    if (status != UCS_OK) {
-        fprintf(stderr, "ucp_pair: %s: %s: %s\n", pair.who, what,
-                ucs_status_string(status));
-        exit(1);
-    }
+    ucp_util_must(pair.who, status, what);
 }
 
 static void pair_wait(ucs_status_ptr_t request, const char *what)
 {
-    ucs_status_t status;
-
-    if (!UCS_PTR_IS_PTR(request)) {
-        pair_check(UCS_PTR_STATUS(request), what);
-        return;
-    }
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        ucp_worker_progress(pair.worker);
-    }
-    ucp_request_free(request);
-    pair_check(status, what);
+    ucp_util_wait(pair.who, pair.worker, request, what);
 }
 
 /* Once both have all, who closes first fails the other's endpoint. */
@@ -148,7 +135,7 @@ static void pair_recv(size_t size, uint8_t twist)
                                UINT64_MAX, &param), "a message is received");
     for (i = 0; i < size; ++i) {
         if (pair.data[i] != (pair_byte(size, i) ^ twist)) {
-            fprintf(stderr, "ucp_pair: %s: byte %zu of %zu is wrong\n",
+            fprintf(stderr, "%s: byte %zu of %zu is wrong\n",
                     pair.who, i, size);
             exit(1);
         }
@@ -198,7 +185,7 @@ static void pair_server(struct sockaddr_in *address, int fd)
     ucp_listener_h listener;
     size_t i;
 
-    pair_open("server");
+    pair_open("ucp_pair: server");
     listener = pair_listen(address, fd);
     while (pair.asked == NULL) {
         ucp_worker_progress(pair.worker);
@@ -229,7 +216,7 @@ static void pair_client(const struct sockaddr_in *address, int fd)
     };
     size_t i;
 
-    pair_open("client");
+    pair_open("ucp_pair: client");
     pair_check(ucp_ep_create(pair.worker, &params, &pair.ep), "ucp_ep_create");
     for (i = 0; i < PAIR_NUM_SIZES; ++i) {
         pair_send(pair_sizes[i], 0);
