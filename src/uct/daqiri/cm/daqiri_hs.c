@@ -284,7 +284,7 @@ static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
     if (ah == NULL) {
         return;
     }
-    /* as the attempt that it names, which it would not take another's word for */
+    /* the peer takes an answer only from the attempt that its frame names */
     frame.epoch      = (request->peer_epoch != 0) ? request->peer_epoch
                                                   : uct_daqiri_hs_epoch(iface);
     frame.first      = frame.epoch;

@@ -140,7 +140,7 @@ static int uct_daqiri_batch_has_room(const struct ibv_send_wr *wr,
 
 
 /* Only what is short is worth waiting for: the device could be busy with the first
- * of several long ones while the next is made ready, and what answers a chain of
+ * of several long ones while the next is made ready, and what answers a batch of
  * long READs comes in a flood that a wire loses (docs/bench.md). Outside of
  * progress it is messages alone. */
 static int uct_daqiri_batch_may_wait(const uct_daqiri_batch_t *batch,
@@ -196,8 +196,8 @@ static void uct_daqiri_batch_wind(const uct_daqiri_batch_t *batch)
 }
 
 
-/* To set a timer costs as much as a doorbell, so it is left alone while chains
- * come and go: a chain waits for one to two times TX_BATCH_TIMEOUT, counted from when the
+/* To set a timer costs as much as a doorbell, so it is left alone while batches
+ * come and go: a batch waits for one to two times TX_BATCH_TIMEOUT, counted from when the
  * program was last seen to post. */
 static void uct_daqiri_batch_set_timer(uct_daqiri_batch_t *batch)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The chain: work requests of one QP that share a doorbell.
+ * The batch: work requests of one QP that share a doorbell.
  *
  * Where the doorbell is a system call (a device that the kernel emulates), it
  * is a good part of what a short request costs. So those that are made ready
  * inside one progress call are posted together at its end; a long one goes at
  * once, and takes along those before it. Outside of progress the first request
  * of a conn goes out at once, and the messages that follow it before the next
- * progress call wait for that call, or for a full chain, or until twice TX_BATCH_TIMEOUT
+ * progress call wait for that call, or for a full batch, or until twice TX_BATCH_TIMEOUT
  * after the last of them at most: then the async thread rings, for a program
  * that has gone to compute, and nothing of that program is held for some time.
  * After that call the first one waits, too: the conn streams, until it has no
@@ -20,7 +20,7 @@
  * Threads: progress; the timer on async. The lock guards the held requests,
  * and is kept over their ibv_post_send(), so that they stay in order. The timer
  * does not wait for it: whoever has it is posting, and nothing is late. Without
- * a chain none of this is on the data path but one branch.
+ * a batch none of this is on the data path but one branch.
  */
 #ifndef UCT_DAQIRI_BATCH_H
 #define UCT_DAQIRI_BATCH_H
@@ -62,7 +62,7 @@ struct uct_daqiri_batch {
     uint8_t              is_locked; /* the lock: of all below; atomic        */
     uct_daqiri_conn_t    *conn;     /* whose requests are held               */
     unsigned             count;     /* of them                               */
-    uint64_t             serial;    /* of the chain that is held             */
+    uint64_t             serial;    /* of the batch that is held             */
     uint64_t             timed;     /* serial when the timer was set         */
     int                  is_timed;  /* the timer is set                      */
     unsigned             misses;    /* how often it had to ring              */

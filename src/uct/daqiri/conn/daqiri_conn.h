@@ -44,8 +44,8 @@ struct uct_daqiri_conn {
     uct_daqiri_iface_t *iface;
     const uint64_t     *direct_epoch; /* a request goes out by itself if the conn
                                     * has posted none since this turn: that of
-                                    * the chain, or 0 (never: it is early, or
-                                    * behind a hole), or UINT64_MAX          */
+                                    * the batch, or 0 (never: before it is up,
+                                    * behind send_end), or UINT64_MAX        */
     dq_replay_log_t    replay;     /* daqiri_replay.h; no slots: no recovery */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
     uint64_t           last_post_epoch; /* in which it has posted last, or counts
@@ -88,15 +88,15 @@ struct uct_daqiri_conn {
     int                is_posting_marker; /* the last request of the QP is posted */
     struct {
         dq_retry_t      state;
-        int             is_on;     /* on iface->tx.retry: from the hole on,  */
+        int             is_on;     /* on iface->tx.retry: from send_end on,  */
         uint32_t        ahead;     /* what is refused is offered again       */
         uint32_t        fresh;
         ucs_list_link_t link;
     } retry;                       /* daqiri_retry.h                         */
-    struct uct_daqiri_conn *batch_failed; /* the next one whose chain was
-                                      refused; the chain's lock              */
-    int                batch_error; /* why, or 0; the chain's lock           */
-    uint32_t           batch_send_end; /* from which id on; the chain's lock */
+    struct uct_daqiri_conn *batch_failed; /* the next one whose batch was
+                                      refused; the batch's lock              */
+    int                batch_error; /* why, or 0; the batch's lock           */
+    uint32_t           batch_send_end; /* from which id on; the batch's lock */
     uint32_t           flushed;    /* and up to before this id, flushes      */
     int                life;       /* UCT_DAQIRI_LIVE ...                    */
     struct {

@@ -233,7 +233,7 @@ void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn)
 
 /* ---- It will not be, or not for everybody ---- */
 
-/* What the device has refused of it is known to be a hole from here on. */
+/* Where the device has refused some of it, the conn has a send_end from here on. */
 void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn)
 {
     uint32_t send_end;

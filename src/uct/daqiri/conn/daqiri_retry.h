@@ -3,7 +3,7 @@
  * A request that the device refuses although it fits the queue is no reason to
  * give up a healthy QP:
  *
- *        retired             hole              posted
+ *        retired             send_end          posted
  *        | owned by the NIC  | refused, behind it |
  *   -----[###################|....................]-----> ids
  *

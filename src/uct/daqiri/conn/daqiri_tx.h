@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting on the RC QPs: each request by itself, in a chain, or to be held as
+ * Posting on the RC QPs: each request by itself, in a batch, or to be held as
  * long as the conn is not up. Whether a request may be posted was asked before
  * (dq_sq_admit); from here on the ledger has it, and what is needed to post it
  * again is remembered (daqiri_replay.h).
@@ -122,7 +122,7 @@ uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
 }
 
 
-/* Goes out now, by itself: not held back, not behind a hole, not in a chain. */
+/* Goes out now, by itself: not held back, not behind send_end, not in a batch. */
 static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_may_post_direct(uct_daqiri_conn_t *conn)
 {
     if (ucs_unlikely(conn->last_post_epoch >= *conn->direct_epoch)) {

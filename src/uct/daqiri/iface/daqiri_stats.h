@@ -30,7 +30,7 @@ typedef struct {
     uint64_t recvs_refused;    /* calls                                      */
     uint64_t stray_completions, posts_refused, posts_enomem;
     uint64_t retries_kept, retries_posted; /* daqiri_retry.h                     */
-    uint64_t batches, batched, batches_late; /* under the chain's lock        */
+    uint64_t batches, batched, batches_late; /* under the batch's lock        */
     uint64_t qp_failures, recoveries, replayed, replay_delivered;
     uint64_t stalls, stuck, markers, probes, liveness_probes, unresponsive, events;
     uint64_t frames_tx, frames_rx, frames_dup, frames_unknown, frames_crowded,
