@@ -126,6 +126,7 @@ struct flow_link {
     char        device[FLOW_DEVICE_MAX]; /* that it goes over; "": a socket */
     size_t      most;       /* bytes of a fragment, its serial included */
     uint64_t    window_max; /* messages that it can have on their way */
+    int         is_driven;  /* its transport goes on in poll() alone */
     /* These two return 1, or 0: again after poll(). */
     int (*send)(flow_link_t *link, uint64_t serial, size_t length);
     int (*ack)(flow_link_t *link, uint64_t count);

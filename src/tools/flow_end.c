@@ -9,6 +9,7 @@
 #include "flow.h"
 
 #include "bucket.h"
+#include "net.h"
 #include "stop.h"
 #include "ticks.h"
 #include "verdict.h"
@@ -307,6 +308,13 @@ static void end_take_witness(flow_end_t *end, flow_witness_t *witness)
     }
 }
 
+static int end_go_on(void *arg)
+{
+    flow_link_t *link = arg;
+
+    return link->poll(link);
+}
+
 void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line)
 {
     const int is_here = end->opts->fd < 0;
@@ -325,6 +333,11 @@ void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line)
     end->side.cpu_ns     = end_cpu_ns(&after) - end_cpu_ns(&before);
     end->side.preempted  = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
     end_take_witness(end, &witness);
+    /* the other end may not be through, and this one's queue pair may be the
+     * one that it waits for */
+    if (end->link->is_driven) {
+        daqiri_net_meanwhile(end_go_on, end->link);
+    }
 }
 
 static flow_link_t *end_open_link(const flow_opts_t *opts, int fd,

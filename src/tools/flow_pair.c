@@ -79,6 +79,7 @@ static void pair_end(daqiri_failure_t *failure) __attribute__((noreturn));
 
 static void pair_end(daqiri_failure_t *failure)
 {
+    daqiri_net_meanwhile(NULL, NULL);
     fprintf(stderr, "daqiri-flow: %s\n", failure->text);
     if (pair.is_second) {
         pair_report(failure);
@@ -97,6 +98,7 @@ static void pair_name(daqiri_failure_t *failure, daqiri_class_t class_id,
 static void pair_name(daqiri_failure_t *failure, daqiri_class_t class_id,
                       const char *format, va_list args)
 {
+    daqiri_net_meanwhile(NULL, NULL); /* it may be within that */
     failure->stage    = pair.failure.stage;
     failure->class_id = class_id;
     vsnprintf(failure->text, sizeof(failure->text), format, args);

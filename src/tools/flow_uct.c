@@ -8,6 +8,7 @@
 
 #include "devices.h"
 #include "flow.h"
+#include "net.h"
 #include "report.h"
 
 #include "dq/dq_triage.h"
@@ -35,6 +36,7 @@ typedef struct flow_uct {
     ucs_status_t        (*send)(struct flow_uct *uct, uint64_t serial,
                                 size_t length);
     uct_completion_t    unused; /* a fragment's memory never changes */
+    int                 is_closing; /* the other end may close before this one */
 } flow_uct_t;
 
 static void link_need(ucs_status_t status, const char *what)
@@ -199,9 +201,13 @@ static void link_find_md(flow_uct_t *uct, const flow_opts_t *opts, int fd)
 
 static ucs_status_t link_on_error(void *arg, uct_ep_h ep, ucs_status_t status)
 {
-    (void)arg;
+    const flow_uct_t *uct = arg;
+
     (void)ep;
-    flow_die("the connection has failed: %s", ucs_status_string(status));
+    if (!uct->is_closing) {
+        flow_die("the connection has failed: %s", ucs_status_string(status));
+    }
+    return UCS_OK;
 }
 
 static void link_open_iface(flow_uct_t *uct, const flow_opts_t *opts)
@@ -210,11 +216,13 @@ static void link_open_iface(flow_uct_t *uct, const flow_opts_t *opts)
         .field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
                                 UCT_IFACE_PARAM_FIELD_DEVICE |
                                 UCT_IFACE_PARAM_FIELD_RX_HEADROOM |
-                                UCT_IFACE_PARAM_FIELD_ERR_HANDLER,
+                                UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                                UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG,
         .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
         .mode.device.tl_name  = opts->tl,
         .mode.device.dev_name = uct->link.device,
-        .err_handler          = link_on_error
+        .err_handler          = link_on_error,
+        .err_handler_arg      = uct
     };
     uct_iface_config_t *config;
 
@@ -505,7 +513,9 @@ static void link_close(flow_link_t *link, int fd)
     while (uct_iface_flush(uct->iface, 0, NULL) != UCS_OK) {
         link_poll(link);
     }
+    uct->is_closing = 1;
     flow_meet(fd);
+    daqiri_net_meanwhile(NULL, NULL);
     uct_ep_destroy(uct->ep);
     if (uct->memh != UCT_MEM_HANDLE_NULL) {
         uct_md_mem_dereg(uct->md, uct->memh);
@@ -530,6 +540,7 @@ flow_link_t *flow_uct_open(const flow_opts_t *opts, int fd,
     uct->link = (flow_link_t){
         .sink       = *sink,
         .window_max = UINT64_MAX,
+        .is_driven  = 1,
         .send       = link_send,
         .ack        = link_ack,
         .poll       = link_poll,

@@ -199,13 +199,29 @@ int daqiri_net_listens_on(int listener, char (*names)[DAQIRI_NET_NAME_MAX])
 
 static daqiri_progress_t *net_progress;
 
+/* What goes on while the peer is waited for. */
+static struct {
+    daqiri_net_work_t work;
+    void              *arg;
+} net_meanwhile;
+
+/* How long poll() may wait, in milliseconds: with work to do, no longer than that
+ * can be left alone. */
+static int net_wait_ms(uint64_t left_ns)
+{
+    if (net_meanwhile.work != NULL) {
+        return net_meanwhile.work(net_meanwhile.arg) ? 0 : 1;
+    }
+    /* Not for long: a signal just before poll() does not end it. */
+    return (left_ns > 100000000) ? 100 : (int)(left_ns / 1000000) + 1;
+}
+
 /* Until then, or a signal. Returns 0 when `events` may be tried. */
 static int net_wait(int fd, short events, uint64_t deadline_ns,
                     const char *what, daqiri_failure_t *failure)
 {
     struct pollfd event = {.fd = fd, .events = events};
     uint64_t now_ns;
-    int wait_ms;
 
     for (;;) {
         if (daqiri_stop_asked() && !daqiri_stop_is_owned()) {
@@ -221,13 +237,16 @@ static int net_wait(int fd, short events, uint64_t deadline_ns,
             daqiri_progress_is_due(net_progress, now_ns)) {
             daqiri_progress_show(net_progress, now_ns, "%s", what);
         }
-        /* Not for long: a signal just before poll() does not end it. */
-        wait_ms = ((deadline_ns - now_ns) > 100000000) ? 100 :
-                  (int)((deadline_ns - now_ns) / 1000000) + 1;
-        if (poll(&event, 1, wait_ms) > 0) {
+        if (poll(&event, 1, net_wait_ms(deadline_ns - now_ns)) > 0) {
             return 0;
         }
     }
+}
+
+void daqiri_net_meanwhile(daqiri_net_work_t work, void *arg)
+{
+    net_meanwhile.work = work;
+    net_meanwhile.arg  = arg;
 }
 
 void daqiri_net_show(daqiri_progress_t *progress)

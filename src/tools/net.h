@@ -75,6 +75,13 @@ int daqiri_net_hello_any(int fd, daqiri_peer_service_t *service, char *version,
 /* Tells the peer of our failure, if it listens; never fails itself. */
 void daqiri_net_abort(int fd, const daqiri_failure_t *failure);
 
+/* Returns whether something happened. */
+typedef int (*daqiri_net_work_t)(void *arg);
+
+/* From now on this is called while the other side is waited for, until it is
+ * called with NULL. */
+void daqiri_net_meanwhile(daqiri_net_work_t work, void *arg);
+
 /* From now on what waits for the other side shows that, until it is called with
  * NULL. */
 void daqiri_net_show(daqiri_progress_t *progress);
