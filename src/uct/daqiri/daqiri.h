@@ -79,6 +79,7 @@ enum {
 typedef struct uct_daqiri_iface uct_daqiri_iface_t;
 typedef struct uct_daqiri_conn  uct_daqiri_conn_t;
 typedef struct uct_daqiri_ep    uct_daqiri_ep_t;
+typedef struct uct_daqiri_hs    uct_daqiri_hs_t; /* daqiri_hs.h */
 typedef struct uct_daqiri_batch uct_daqiri_batch_t; /* daqiri_batch.h */
 typedef struct uct_daqiri_replay  uct_daqiri_replay_t; /* daqiri_replay.h */
 typedef struct uct_daqiri_preconnect uct_daqiri_preconnect_t; /* daqiri_preconnect.h */

@@ -10,13 +10,13 @@
 #include "base/daqiri_hw.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
+#include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
 #include "cm/daqiri_cm.h"
 #include "cm/daqiri_link.h"
 #include "cm/daqiri_ud.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_preconnect.h"
-#include "conn/daqiri_qp.h"
 #include "iface/daqiri_iface.h"
 
 #include <sys/timerfd.h>
@@ -33,6 +33,25 @@ enum {
                                      and its slots, for CONN_TIMEOUT. More take
                                      a round trip before that                 */
 };
+
+
+uct_daqiri_hs_t *uct_daqiri_hs_create(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_hs_t *hs = ucs_calloc(1, sizeof(*hs), "daqiri_hs");
+
+    if (hs != NULL) {
+        hs->conn = conn;
+        dq_conn_init(&hs->machine, conn->iface->config.addr.uuid,
+                     conn->peer_iface.uuid);
+    }
+    return hs;
+}
+
+
+void uct_daqiri_hs_free(uct_daqiri_hs_t *hs)
+{
+    ucs_free(hs);
+}
 
 
 static uint32_t uct_daqiri_hs_epoch(uct_daqiri_iface_t *iface)
@@ -75,27 +94,27 @@ static void uct_daqiri_hs_timer_arm(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
     ucs_time_t now            = ucs_get_time();
 
-    if (conn->hs.is_timed) {
-        conn->hs.interval = ucs_min(conn->hs.interval * 2,
+    if (conn->hs->is_timed) {
+        conn->hs->interval = ucs_min(conn->hs->interval * 2,
                                     ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX));
     } else {
-        ucs_list_add_tail(&iface->cm.timed, &conn->hs.timer_link);
+        ucs_list_add_tail(&iface->cm.timed, &conn->hs->timer_link);
         uct_daqiri_hs_tick_set(iface);
-        conn->hs.is_timed = 1;
-        conn->hs.started  = now;
-        conn->hs.interval = iface->config.conn_retry;
+        conn->hs->is_timed = 1;
+        conn->hs->started  = now;
+        conn->hs->interval = iface->config.conn_retry;
     }
-    conn->hs.next_try = now + conn->hs.interval;
+    conn->hs->next_try = now + conn->hs->interval;
 }
 
 
 static void uct_daqiri_hs_timer_stop(uct_daqiri_conn_t *conn)
 {
-    if (!conn->hs.is_timed) {
+    if (!conn->hs->is_timed) {
         return;
     }
-    ucs_list_del(&conn->hs.timer_link);
-    conn->hs.is_timed = 0;
+    ucs_list_del(&conn->hs->timer_link);
+    conn->hs->is_timed = 0;
     uct_daqiri_hs_tick_set(conn->iface);
 }
 
@@ -126,26 +145,26 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
     dq_frame_t frame = uct_daqiri_hs_frame_to(conn->iface, kind,
                                               conn->peer_iface.cookie);
 
-    frame.epoch      = conn->hs.machine.epoch;
-    frame.first      = conn->hs.machine.first;
-    frame.mark       = conn->hs.machine.mark;
-    frame.peer_epoch = conn->hs.machine.peer_epoch;
-    frame.peer_mark  = conn->hs.machine.peer_mark;
-    frame.psn        = conn->hs.psn;
-    frame.credits    = conn->hs.window;
-    frame.delivered  = conn->hs.resume.delivered;
-    frame.acked      = conn->hs.resume.acked;
-    frame.done       = conn->hs.resume.done;
-    frame.promised   = conn->hs.resume.promised;
+    frame.epoch      = conn->hs->machine.epoch;
+    frame.first      = conn->hs->machine.first;
+    frame.mark       = conn->hs->machine.mark;
+    frame.peer_epoch = conn->hs->machine.peer_epoch;
+    frame.peer_mark  = conn->hs->machine.peer_mark;
+    frame.psn        = conn->hs->psn;
+    frame.credits    = conn->hs->window;
+    frame.delivered  = conn->hs->resume.delivered;
+    frame.acked      = conn->hs->resume.acked;
+    frame.done       = conn->hs->resume.done;
+    frame.promised   = conn->hs->resume.promised;
     if (kind == DQ_FRAME_REQ) {
         /* not an answer: the attempt that was lost, if there was one */
-        frame.peer_epoch = conn->hs.machine.peer_last;
+        frame.peer_epoch = conn->hs->machine.peer_last;
     }
     if (frame.epoch == 0) {
         frame.epoch = uct_daqiri_hs_epoch(conn->iface);
     }
-    if (conn->hs.qp != NULL) {
-        frame.qpn = conn->hs.qp->qp_num;
+    if (conn->hs->qp != NULL) {
+        frame.qpn = conn->hs->qp->qp_num;
     }
     return frame;
 }
@@ -156,11 +175,11 @@ static void uct_daqiri_hs_note_refusal(uct_daqiri_conn_t *conn,
                                        ucs_status_t status, int error)
 {
     if (status == UCS_OK) {
-        conn->hs.refusals = 0;
+        conn->hs->refusals = 0;
     } else if (status == UCS_ERR_IO_ERROR) {
-        conn->hs.refused = error;
-        if (conn->hs.refusals++ == 0) {
-            conn->hs.refused_at = ucs_get_time();
+        conn->hs->refused = error;
+        if (conn->hs->refusals++ == 0) {
+            conn->hs->refused_at = ucs_get_time();
         }
     }
 }
@@ -171,8 +190,8 @@ static void uct_daqiri_hs_note_refusal(uct_daqiri_conn_t *conn,
 static int uct_daqiri_hs_is_refused(const uct_daqiri_conn_t *conn,
                                     ucs_time_t now)
 {
-    return (conn->hs.refusals >= UCT_DAQIRI_HS_REFUSALS) &&
-           (now - conn->hs.refused_at >=
+    return (conn->hs->refusals >= UCT_DAQIRI_HS_REFUSALS) &&
+           (now - conn->hs->refused_at >=
             ucs_time_from_msec(UCT_DAQIRI_HS_REFUSED_MS));
 }
 
@@ -189,7 +208,7 @@ static int uct_daqiri_hs_is_addressed(uct_daqiri_conn_t *conn)
 static ucs_status_t uct_daqiri_hs_post(uct_daqiri_conn_t *conn,
                                        const dq_frame_t *frame)
 {
-    ucs_status_t status = uct_daqiri_ud_send(conn->iface, conn->hs.ah,
+    ucs_status_t status = uct_daqiri_ud_send(conn->iface, conn->hs->ah,
                                              conn->peer_iface.ud_qpn, frame);
 
     uct_daqiri_hs_note_refusal(conn, status, errno);
@@ -226,7 +245,7 @@ static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
     }
     frame        = uct_daqiri_hs_frame(conn, DQ_FRAME_GONE);
     frame.reason = dq_triage_is_parting(cause) ? DQ_CAUSE_NONE : cause;
-    dq_conn_name_ended(&conn->hs.machine, &frame);
+    dq_conn_name_ended(&conn->hs->machine, &frame);
     (void)uct_daqiri_hs_post(conn, &frame);
 }
 
@@ -298,13 +317,13 @@ static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
 /* Of a conn that has died here, the peer may know nothing yet. */
 void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn)
 {
-    if ((conn->hs.machine.state == DQ_CONN_IDLE) || (conn->hs.ah == NULL) ||
-        conn->is_self || conn->hs.is_heard) {
+    if ((conn->hs->machine.state == DQ_CONN_IDLE) || (conn->hs->ah == NULL) ||
+        conn->is_self || conn->hs->is_heard) {
         return;
     }
-    if (conn->hs.has_peer && !conn->hs.is_told &&
+    if (conn->hs->has_peer && !conn->hs->is_told &&
         !conn->iface->cm.ud.is_failed) {
-        conn->hs.is_told = 1;
+        conn->hs->is_told = 1;
         conn->iface->cm.silent++;
     }
     uct_daqiri_hs_send_gone(conn, conn->death.cause);
@@ -317,8 +336,8 @@ void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn)
  * shown by the mark of our REP, which the RTU must have. */
 static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
 {
-    conn->iface->cm.unproven -= conn->hs.is_unproven;
-    conn->hs.is_unproven      = 0;
+    conn->iface->cm.unproven -= conn->hs->is_unproven;
+    conn->hs->is_unproven      = 0;
 }
 
 
@@ -352,7 +371,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
     }
     uct_daqiri_link_give_ah(conn, ah, gid_index);
     /* or an endpoint was faster: then its CMD_OPEN is still to come */
-    conn->hs.is_unproven = is_unproven;
+    conn->hs->is_unproven = is_unproven;
     iface->cm.unproven  += is_unproven;
     return conn;
 }
@@ -393,15 +412,15 @@ static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
 static void uct_daqiri_hs_post_event(uct_daqiri_conn_t *conn, uint32_t event)
 {
     const uct_daqiri_news_t news = {
-        .qp       = conn->hs.qp,
-        .recvs    = conn->hs.recvs,
-        .window   = conn->hs.window,
-        .promised = conn->hs.promised,
-        .peer     = conn->hs.peer,
-        .has_peer = conn->hs.has_peer,
-        .cause    = conn->hs.cause,
-        .ah_error = conn->hs.ah_error,
-        .refused  = (conn->hs.refusals > 0) ? conn->hs.refused : 0,
+        .qp       = conn->hs->qp,
+        .recvs    = conn->hs->recvs,
+        .window   = conn->hs->window,
+        .promised = conn->hs->promised,
+        .peer     = conn->hs->peer,
+        .has_peer = conn->hs->has_peer,
+        .cause    = conn->hs->cause,
+        .ah_error = conn->hs->ah_error,
+        .refused  = (conn->hs->refusals > 0) ? conn->hs->refused : 0,
     };
 
     uct_daqiri_cm_post_event(conn, event, &news);
@@ -412,7 +431,7 @@ static ucs_status_t uct_daqiri_hs_make_qp(uct_daqiri_conn_t *conn)
 {
     ucs_status_t status;
 
-    conn->hs.has_no_qp = 0;
+    conn->hs->has_no_qp = 0;
     status             = uct_daqiri_link_open(conn);
     if (status == UCS_OK) {
         uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_QP);
@@ -432,9 +451,9 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
     case DQ_ACT_QP_CREATE:
         return uct_daqiri_hs_make_qp(conn);
     case DQ_ACT_QP_CONNECT:
-        conn->hs.peer     = *frame;
-        conn->hs.has_peer = 1;
-        return uct_daqiri_qp_connect(conn->iface, conn->hs.qp, conn->hs.psn,
+        conn->hs->peer     = *frame;
+        conn->hs->has_peer = 1;
+        return uct_daqiri_rc_connect(conn->iface, conn->hs->qp, conn->hs->psn,
                                      frame);
     case DQ_ACT_SEND_REQ:
         uct_daqiri_hs_send(conn, DQ_FRAME_REQ);
@@ -459,10 +478,10 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         uct_daqiri_hw_mark(conn);
         /* first: what is held may be answered before we return */
         uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_UP);
-        uct_daqiri_preconnect_post(conn, conn->hs.qp);
+        uct_daqiri_preconnect_post(conn, conn->hs->qp);
         break;
     case DQ_ACT_POST_LOST:
-        uct_daqiri_hs_post_event(conn, conn->hs.has_no_qp ? UCT_DAQIRI_EVT_NO_QP
+        uct_daqiri_hs_post_event(conn, conn->hs->has_no_qp ? UCT_DAQIRI_EVT_NO_QP
                                                         : UCT_DAQIRI_EVT_LOST);
         break;
     case DQ_ACT_POST_DEAD:
@@ -479,17 +498,17 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
 static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
                                const dq_frame_t *frame)
 {
-    dq_conn_state_t before = conn->hs.machine.state;
+    dq_conn_state_t before = conn->hs->machine.state;
     uint32_t actions, action;
     ucs_status_t status;
 
     if (before != DQ_CONN_DEAD) {
-        conn->hs.cause = uct_daqiri_hs_cause(conn, event, frame);
+        conn->hs->cause = uct_daqiri_hs_cause(conn, event, frame);
     }
-    actions = dq_conn_step(&conn->hs.machine, event, frame,
+    actions = dq_conn_step(&conn->hs->machine, event, frame,
                            uct_daqiri_hs_epoch(conn->iface));
     ucs_debug("conn %p: %s -> %s (%s)", conn, dq_conn_state_name(before),
-              dq_conn_state_name(conn->hs.machine.state),
+              dq_conn_state_name(conn->hs->machine.state),
               dq_conn_event_name(event));
 
     for (action = 1; action < DQ_ACT_LAST_BIT; action <<= 1) {
@@ -498,8 +517,8 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
         }
         status = uct_daqiri_hs_act(conn, action, frame);
         if (status != UCS_OK) {
-            conn->hs.has_no_qp = status == UCS_ERR_NO_RESOURCE;
-            uct_daqiri_hs_step(conn, conn->hs.has_no_qp ? DQ_EV_NO_QP
+            conn->hs->has_no_qp = status == UCS_ERR_NO_RESOURCE;
+            uct_daqiri_hs_step(conn, conn->hs->has_no_qp ? DQ_EV_NO_QP
                                                         : DQ_EV_VERB_FAIL,
                                NULL);
             return;
@@ -515,7 +534,7 @@ static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
     dq_frame_t frame;
 
     uct_daqiri_hs_step(conn, event, NULL);
-    if (conn->hs.machine.state == DQ_CONN_REQ_SENT) {
+    if (conn->hs->machine.state == DQ_CONN_REQ_SENT) {
         frame = uct_daqiri_hs_frame(conn, DQ_FRAME_REP);
         uct_daqiri_hs_step(conn, DQ_EV_REP, &frame);
     }
@@ -526,8 +545,8 @@ static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
  * all its time limits; so once is enough. */
 static void uct_daqiri_hs_notify_end(uct_daqiri_conn_t *conn, dq_cause_t cause)
 {
-    if ((conn->hs.machine.state != DQ_CONN_IDLE) &&
-        (conn->hs.machine.state != DQ_CONN_DEAD) && (conn->hs.ah != NULL)) {
+    if ((conn->hs->machine.state != DQ_CONN_IDLE) &&
+        (conn->hs->machine.state != DQ_CONN_DEAD) && (conn->hs->ah != NULL)) {
         uct_daqiri_hs_send_gone(conn, cause);
     }
 }
@@ -544,7 +563,7 @@ static void uct_daqiri_hs_give_up(uct_daqiri_conn_t *conn)
 static int uct_daqiri_hs_is_attempt(const uct_daqiri_conn_t *conn,
                                     dq_conn_event_t event)
 {
-    return dq_conn_cell(conn->hs.machine.state, event).actions &
+    return dq_conn_cell(conn->hs->machine.state, event).actions &
            DQ_ACT_QP_CREATE;
 }
 
@@ -567,7 +586,7 @@ static void uct_daqiri_hs_open(uct_daqiri_conn_t *conn, dq_conn_event_t event)
 static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
 {
     if (uct_daqiri_async_is_sound(conn->iface)) {
-        conn->hs.resume = conn->resume;
+        conn->hs->resume = conn->resume;
         uct_daqiri_hs_open(conn, DQ_EV_DRAINED);
     }
 }
@@ -577,7 +596,7 @@ static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
  * whatever its program does. So no frame of its own is needed. */
 static void uct_daqiri_hs_probe_peer(uct_daqiri_conn_t *conn)
 {
-    if ((conn->hs.machine.state == DQ_CONN_UP) &&
+    if ((conn->hs->machine.state == DQ_CONN_UP) &&
         !uct_daqiri_hs_has_carrier_failed(conn) &&
         (uct_daqiri_hs_try_send(conn, DQ_FRAME_REP) == UCS_OK)) {
         conn->iface->count->liveness_probes++;
@@ -594,8 +613,8 @@ static void uct_daqiri_hs_probe_peer(uct_daqiri_conn_t *conn)
  */
 static int uct_daqiri_hs_heeds_data(const uct_daqiri_conn_t *conn)
 {
-    return (conn->hs.machine.state == DQ_CONN_REP_SENT) &&
-           !conn->hs.is_unproven;
+    return (conn->hs->machine.state == DQ_CONN_REP_SENT) &&
+           !conn->hs->is_unproven;
 }
 
 
@@ -623,8 +642,8 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         uct_daqiri_hs_step(conn, DQ_EV_LOSE, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_CLOSE) {
-        DQ_ASSERT((conn->hs.machine.state == DQ_CONN_LOST) ||
-                  (conn->hs.machine.state == DQ_CONN_DEAD));
+        DQ_ASSERT((conn->hs->machine.state == DQ_CONN_LOST) ||
+                  (conn->hs->machine.state == DQ_CONN_DEAD));
         uct_daqiri_link_destroy_qp(conn);
         uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_CLOSED, NULL);
     }
@@ -689,7 +708,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
         iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
         return NULL;
     }
-    if (dq_conn_is_forged(&conn->hs.machine, frame)) {
+    if (dq_conn_is_forged(&conn->hs->machine, frame)) {
         iface->count->frames_dropped[DQ_WIRE_BAD_MARK]++;
         return NULL;
     }
@@ -702,7 +721,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
 static int uct_daqiri_hs_is_farewell(const uct_daqiri_conn_t *conn,
                                      const dq_frame_t *frame)
 {
-    const dq_conn_t *machine = &conn->hs.machine;
+    const dq_conn_t *machine = &conn->hs->machine;
 
     return ((frame->kind == DQ_FRAME_GONE) &&
             dq_conn_is_ended_by(machine, frame)) ||
@@ -719,9 +738,9 @@ static void uct_daqiri_hs_on_farewell(uct_daqiri_conn_t *conn,
     if (frame->kind == DQ_FRAME_GONE) {
         uct_daqiri_hs_answer(conn, DQ_FRAME_HEARD, frame);
     }
-    if (!conn->hs.is_heard && uct_daqiri_hs_is_farewell(conn, frame)) {
-        conn->hs.is_heard       = 1;
-        conn->iface->cm.silent -= conn->hs.is_told;
+    if (!conn->hs->is_heard && uct_daqiri_hs_is_farewell(conn, frame)) {
+        conn->hs->is_heard       = 1;
+        conn->iface->cm.silent -= conn->hs->is_told;
     }
 }
 
@@ -734,7 +753,7 @@ static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
 
     if (conn != NULL) {
         uct_daqiri_hs_on_farewell(conn, frame);
-        uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs.machine, frame),
+        uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs->machine, frame),
                            frame);
     }
 }
@@ -832,11 +851,11 @@ void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
 void uct_daqiri_hs_retry_now(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_hs_t *hs;
 
-    ucs_list_for_each(conn, &iface->cm.timed, hs.timer_link) {
-        conn->hs.next_try = now;
-        conn->hs.interval = iface->config.conn_retry / 2; /* doubled then */
+    ucs_list_for_each(hs, &iface->cm.timed, timer_link) {
+        hs->next_try = now;
+        hs->interval = iface->config.conn_retry / 2; /* doubled then */
     }
 }
 
@@ -863,7 +882,7 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
                                          ucs_time_t now)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-    const dq_conn_t *machine  = &conn->hs.machine;
+    const dq_conn_t *machine  = &conn->hs->machine;
     int is_first              = (machine->peer_last == 0) ||
                                 (machine->epoch == machine->first);
     ucs_time_t limit          = is_first ? iface->config.conn_timeout
@@ -872,7 +891,7 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
     if (uct_daqiri_hs_has_carrier_failed(conn) || uct_daqiri_hs_is_refused(conn, now)) {
         return DQ_EV_VERB_FAIL;
     }
-    if (now - conn->hs.started > limit) {
+    if (now - conn->hs->started > limit) {
         return DQ_EV_EXPIRE;
     }
     /* an address that is gone may come back; a device hardly */
@@ -901,19 +920,19 @@ void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface)
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
-    uct_daqiri_conn_t *conn, *next;
+    uct_daqiri_hs_t *hs, *next;
     dq_conn_event_t event;
 
     uct_daqiri_hs_reset_carrier(iface);
-    ucs_list_for_each_safe(conn, next, &iface->cm.timed, hs.timer_link) {
-        if (now < conn->hs.next_try) {
+    ucs_list_for_each_safe(hs, next, &iface->cm.timed, timer_link) {
+        if (now < hs->next_try) {
             continue;
         }
-        event = uct_daqiri_hs_due(conn, now);
+        event = uct_daqiri_hs_due(hs->conn, now);
         if (event == DQ_EV_VERB_FAIL) {
-            uct_daqiri_hs_give_up(conn);
+            uct_daqiri_hs_give_up(hs->conn);
         } else {
-            uct_daqiri_hs_step(conn, event, NULL);
+            uct_daqiri_hs_step(hs->conn, event, NULL);
         }
     }
 }

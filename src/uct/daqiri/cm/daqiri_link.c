@@ -8,9 +8,10 @@
 
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
+#include "base/daqiri_rc.h"
 #include "cm/daqiri_cm.h"
+#include "cm/daqiri_hs.h"
 #include "conn/daqiri_conn.h"
-#include "conn/daqiri_qp.h"
 #include "conn/daqiri_rx.h"
 #include "iface/daqiri_iface.h"
 
@@ -40,13 +41,13 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uint32_t index[UCT_DAQIRI_POLL_MAX];
-    uint32_t count  = conn->hs.promised;
+    uint32_t count  = conn->hs->promised;
     uint32_t posted = 0;
     uint32_t first, done, n, i;
     ucs_status_t status;
 
     if (uct_daqiri_rx_take_spare(iface, count)) {
-        conn->hs.recvs.reused = count;
+        conn->hs->recvs.reused = count;
         return UCS_OK;
     }
     status = uct_daqiri_rx_make(iface, count, &first);
@@ -64,9 +65,9 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
         }
         posted += uct_daqiri_rx_post(iface, index, n);
     }
-    conn->hs.recvs.first  = first;
-    conn->hs.recvs.count  = count;
-    conn->hs.recvs.posted = posted; /* progress has the rest */
+    conn->hs->recvs.first  = first;
+    conn->hs->recvs.count  = count;
+    conn->hs->recvs.posted = posted; /* progress has the rest */
     return UCS_OK;
 }
 
@@ -76,7 +77,7 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
 static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-    uint32_t qpn              = conn->hs.qp->qp_num;
+    uint32_t qpn              = conn->hs->qp->qp_num;
     uct_daqiri_conn_t ***root = &iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW];
     uct_daqiri_conn_t **leaf  = *root;
 
@@ -87,7 +88,7 @@ static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_conn_t *conn)
         }
         __atomic_store_n(root, leaf, __ATOMIC_RELEASE);
     }
-    conn->hs.qpn = qpn;
+    conn->hs->qpn = qpn;
     __atomic_store_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)], conn,
                      __ATOMIC_RELEASE);
     return UCS_OK;
@@ -98,14 +99,14 @@ static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_conn_t *conn)
 static void uct_daqiri_link_remove_qpn(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-    uct_daqiri_conn_t **leaf  = iface->qpns[conn->hs.qpn >> UCT_DAQIRI_QPN_LOW];
+    uct_daqiri_conn_t **leaf  = iface->qpns[conn->hs->qpn >> UCT_DAQIRI_QPN_LOW];
     uct_daqiri_conn_t **entry;
 
-    if (conn->hs.qpn == 0) {
+    if (conn->hs->qpn == 0) {
         return;
     }
-    entry        = &leaf[conn->hs.qpn & (UCT_DAQIRI_QPN_LEAF - 1)];
-    conn->hs.qpn = 0;
+    entry        = &leaf[conn->hs->qpn & (UCT_DAQIRI_QPN_LEAF - 1)];
+    conn->hs->qpn = 0;
     if (__atomic_load_n(entry, __ATOMIC_RELAXED) == conn) {
         __atomic_store_n(entry, NULL, __ATOMIC_RELEASE);
     }
@@ -114,9 +115,9 @@ static void uct_daqiri_link_remove_qpn(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_link_destroy_ah(uct_daqiri_conn_t *conn)
 {
-    if (conn->hs.ah != NULL) {
-        ibv_destroy_ah(conn->hs.ah);
-        conn->hs.ah = NULL;
+    if (conn->hs->ah != NULL) {
+        ibv_destroy_ah(conn->hs->ah);
+        conn->hs->ah = NULL;
     }
 }
 
@@ -150,16 +151,16 @@ static int uct_daqiri_link_ah_may_come(uct_daqiri_iface_t *iface,
 
 static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
 {
-    conn->hs.ah = uct_daqiri_link_make_ah(conn->iface, &conn->peer_port,
-                                          &conn->hs.ah_gid_index);
-    if (conn->hs.ah != NULL) {
-        conn->hs.ah_error = 0;
+    conn->hs->ah = uct_daqiri_link_make_ah(conn->iface, &conn->peer_port,
+                                          &conn->hs->ah_gid_index);
+    if (conn->hs->ah != NULL) {
+        conn->hs->ah_error = 0;
         return UCS_OK;
     }
 
-    conn->hs.ah_error = errno;
-    return uct_daqiri_link_ah_may_come(conn->iface, conn->hs.ah_gid_index,
-                                       conn->hs.ah_error)
+    conn->hs->ah_error = errno;
+    return uct_daqiri_link_ah_may_come(conn->iface, conn->hs->ah_gid_index,
+                                       conn->hs->ah_error)
                    ? UCS_ERR_UNREACHABLE : UCS_ERR_IO_ERROR;
 }
 
@@ -179,11 +180,11 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
     if (conn->is_self) {
         return UCS_OK;
     }
-    if ((conn->hs.ah_gid_index != uct_daqiri_iface_gid_index(iface)) &&
+    if ((conn->hs->ah_gid_index != uct_daqiri_iface_gid_index(iface)) &&
         (iface->cm.ud.send_busy == 0)) {
         uct_daqiri_link_destroy_ah(conn);
     }
-    return (conn->hs.ah != NULL) ? UCS_OK : uct_daqiri_link_create_ah(conn);
+    return (conn->hs->ah != NULL) ? UCS_OK : uct_daqiri_link_create_ah(conn);
 }
 
 
@@ -208,8 +209,8 @@ void uct_daqiri_link_give_ah(uct_daqiri_conn_t *conn, struct ibv_ah *ah,
                              uint8_t gid_index)
 {
     uct_daqiri_link_destroy_ah(conn);
-    conn->hs.ah           = ah;
-    conn->hs.ah_gid_index = gid_index;
+    conn->hs->ah           = ah;
+    conn->hs->ah_gid_index = gid_index;
 }
 
 
@@ -225,8 +226,8 @@ static ucs_status_t uct_daqiri_link_draw(uct_daqiri_conn_t *conn)
     if (status != UCS_OK) {
         return status;
     }
-    conn->hs.machine.mark = (drawn.mark != 0) ? drawn.mark : 1;
-    conn->hs.psn          = drawn.psn & UCS_MASK(24);
+    conn->hs->machine.mark = (drawn.mark != 0) ? drawn.mark : 1;
+    conn->hs->psn          = drawn.psn & UCS_MASK(24);
     return UCS_OK;
 }
 
@@ -234,7 +235,7 @@ static ucs_status_t uct_daqiri_link_draw(uct_daqiri_conn_t *conn)
 ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-    int is_another            = conn->hs.window != 0;
+    int is_another            = conn->hs->window != 0;
     ucs_status_t status;
 
     status = uct_daqiri_link_address(conn);
@@ -246,9 +247,9 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
         return status;
     }
 
-    status = uct_daqiri_qp_create(iface, is_another ? UCS_LOG_LEVEL_DEBUG
+    status = uct_daqiri_rc_create(iface, is_another ? UCS_LOG_LEVEL_DEBUG
                                                     : UCS_LOG_LEVEL_ERROR,
-                                  &conn->hs.qp, NULL);
+                                  &conn->hs->qp, NULL);
     if (status != UCS_OK) {
         return is_another ? status : UCS_ERR_IO_ERROR;
     }
@@ -257,11 +258,11 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
         return status;
     }
     if (!is_another) {
-        conn->hs.window           = uct_daqiri_link_window(iface);
-        conn->hs.promised         = ucs_min(iface->config.rx_window_start,
-                                            conn->hs.window);
-        conn->hs.resume.promised  = conn->hs.promised;
-        iface->cm.reserved       += conn->hs.window;
+        conn->hs->window           = uct_daqiri_link_window(iface);
+        conn->hs->promised         = ucs_min(iface->config.rx_window_start,
+                                            conn->hs->window);
+        conn->hs->resume.promised  = conn->hs->promised;
+        iface->cm.reserved       += conn->hs->window;
         status                    = uct_daqiri_link_back_window(conn);
         if (status != UCS_OK) {
             return status;
@@ -277,15 +278,15 @@ void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn)
     char more[UCT_DAQIRI_MORE_MAX];
     int ret;
 
-    if (conn->hs.qp == NULL) {
+    if (conn->hs->qp == NULL) {
         return;
     }
-    ret = ibv_destroy_qp(conn->hs.qp);
+    ret = ibv_destroy_qp(conn->hs->qp);
     if ((ret != 0) && uct_daqiri_may_log(&conn->iface->log_limit.destroy, more)) {
-        ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s%s", conn->hs.qpn,
+        ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s%s", conn->hs->qpn,
                  strerror(ret), more);
     }
-    conn->hs.qp = NULL;
+    conn->hs->qp = NULL;
 }
 
 
@@ -299,7 +300,7 @@ void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn)
 void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_link_close_qp(conn);
-    conn->iface->cm.reserved -= conn->hs.window;
-    conn->hs.window           = 0;
+    conn->iface->cm.reserved -= conn->hs->window;
+    conn->hs->window           = 0;
     uct_daqiri_link_destroy_ah(conn);
 }

@@ -16,8 +16,10 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_pool.h"
 #include "base/daqiri_port.h"
+#include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
 #include "cm/daqiri_cm.h"
+#include "cm/daqiri_hs.h"
 #include "conn/daqiri_batch.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_preconnect.h"
@@ -76,8 +78,8 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                0, ledger);
     dq_sq_expect(&conn->sq);
     uct_daqiri_tx_set_direct(conn);
-    dq_conn_init(&conn->hs.machine, iface->config.addr.uuid, addr->uuid);
-    if (uct_daqiri_replay_init(conn) != UCS_OK) {
+    conn->hs = uct_daqiri_hs_create(conn);
+    if ((conn->hs == NULL) || (uct_daqiri_replay_init(conn) != UCS_OK)) {
         uct_daqiri_conn_free(conn);
         return NULL;
     }
@@ -90,6 +92,7 @@ void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
     uct_daqiri_preconnect_drop(conn);
     pthread_mutex_destroy(&conn->preconnect_lock);
     uct_daqiri_replay_cleanup(conn);
+    uct_daqiri_hs_free(conn->hs);
     ucs_free(conn->sq.slot);
     ucs_free(conn->ops);
     ucs_free(conn);
@@ -516,7 +519,7 @@ void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
         uct_daqiri_tx_post_marker(conn);
         uct_daqiri_batch_flush(conn->iface); /* what is not posted never ends */
     }
-    is_done        = (conn->qp == NULL) || (uct_daqiri_qp_to_err(conn->qp) == 0);
+    is_done        = (conn->qp == NULL) || (uct_daqiri_rc_to_err(conn->qp) == 0);
     conn->is_err   = 1;
     /* a QP that takes messages is not drained: we ask again, for a while */
     conn->is_quiet = is_done || (ucs_get_time() >= conn->drain_until);

@@ -9,7 +9,6 @@
 
 #include "cm/daqiri_cm.h"
 #include "conn/daqiri_op.h"
-#include "dq/dq_conn.h"
 #include "dq/dq_liveness.h"
 #include "dq/dq_recovery.h"
 #include "dq/dq_replay.h"
@@ -145,35 +144,7 @@ struct uct_daqiri_conn {
         uint32_t probes;           /* that have gone out                    */
     } liveness;
 
-    /* the handshake; async */
-    struct {
-        dq_conn_t       machine;
-        struct ibv_qp   *qp;
-        uint32_t        qpn;         /* in the table: the QP's, also of the
-                                        one that was destroyed last; or 0    */
-        struct ibv_ah   *ah;
-        int             ah_error;    /* why there is none                    */
-        uint8_t         ah_gid_index; /* at which the GID was                */
-        int             is_unproven; /* only a REQ has asked for it          */
-        int             has_no_qp;   /* there is no QP that can be connected */
-        int             refused;     /* errno: no frame of it may be posted  */
-        unsigned        refusals;    /* so many times, one after the other   */
-        ucs_time_t      refused_at;  /* ... since then                       */
-        int             is_told;     /* that we close; it may have been lost */
-        int             is_heard;    /* the peer knows, or is gone itself    */
-        uint32_t        psn;
-        uint32_t        window;      /* most RECVs ever promised to the peer */
-        uint32_t        promised;    /* of them, at first                    */
-        uct_daqiri_new_recvs_t recvs; /* for these                           */
-        uct_daqiri_resume_t resume;  /* as of CMD_DRAINED: a call may go out
-                                        while progress writes the next       */
-        dq_frame_t      peer;        /* the last REQ or REP taken            */
-        int             has_peer;
-        ucs_time_t      started, next_try, interval;
-        ucs_list_link_t timer_link;
-        int             is_timed;
-        dq_cause_t      cause;       /* of death                             */
-    } hs;
+    uct_daqiri_hs_t    *hs;        /* the handshake; async                     */
 
     uct_daqiri_hw_t    hw;         /* when it was up: async; has_hw: progress */
 

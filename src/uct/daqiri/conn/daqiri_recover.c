@@ -24,11 +24,11 @@
 #include "conn/daqiri_recover.h"
 
 #include "base/daqiri_log.h"
+#include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
 #include "cm/daqiri_cm.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_preconnect.h"
-#include "conn/daqiri_qp.h"
 #include "conn/daqiri_replay.h"
 #include "conn/daqiri_retry.h"
 #include "conn/daqiri_rx.h"
@@ -61,7 +61,7 @@ uct_daqiri_recover_limits(const uct_daqiri_iface_t *iface)
         .least = ucs_time_from_msec(UCT_DAQIRI_RECOVER_FIRST),
         .most  = ucs_time_from_msec(UCT_DAQIRI_RECOVER_LAST),
         .bound = bound,
-        .trial = ucs_max(uct_daqiri_qp_max_retry_time(iface), bound),
+        .trial = ucs_max(uct_daqiri_rc_max_retry_time(iface), bound),
         .rest  = ucs_min(ucs_time_from_msec(UCT_DAQIRI_RECOVER_REST), bound),
     };
 }

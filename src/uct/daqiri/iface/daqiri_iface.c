@@ -9,6 +9,7 @@
 #include "base/daqiri_md.h"
 #include "base/daqiri_pool.h"
 #include "base/daqiri_port.h"
+#include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
 #include "cm/daqiri_cm.h"
 #include "cm/daqiri_hs.h"
@@ -17,7 +18,6 @@
 #include "conn/daqiri_batch.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_preconnect.h"
-#include "conn/daqiri_qp.h"
 #include "conn/daqiri_rx.h"
 #include "conn/daqiri_tx.h"
 #include "dq/dq_time.h"
@@ -355,7 +355,7 @@ static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
     struct ibv_qp *qp;
     uint32_t max_inline;
 
-    status = uct_daqiri_qp_create(iface, UCS_LOG_LEVEL_ERROR, &qp,
+    status = uct_daqiri_rc_create(iface, UCS_LOG_LEVEL_ERROR, &qp,
                                   &max_inline);
     if (status != UCS_OK) {
         return status;

@@ -15,10 +15,10 @@
 #include "base/daqiri_config.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
+#include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
 #include "cm/daqiri_cm.h"
 #include "conn/daqiri_conn.h"
-#include "conn/daqiri_qp.h"
 #include "conn/daqiri_recover.h"
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_event.h"
@@ -132,7 +132,7 @@ static void uct_daqiri_watchdog_warn(uct_daqiri_conn_t *conn)
         .oldest_id  = conn->sq.retired,
         .credits    = conn->sq.credits,
         .window     = conn->sq.window,
-        .qp_state   = uct_daqiri_qp_state_name(conn->qp),
+        .qp_state   = uct_daqiri_rc_state_name(conn->qp),
     };
     char message[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
@@ -226,7 +226,7 @@ static dq_watchdog_bounds_t uct_daqiri_watchdog_bounds(uct_daqiri_iface_t *iface
     }
     bounds.give_up = ucs_min(bounds.give_up,
                              ucs_max(iface->watchdog.back,
-                                     uct_daqiri_qp_max_retry_time(iface)));
+                                     uct_daqiri_rc_max_retry_time(iface)));
     return bounds;
 }
 

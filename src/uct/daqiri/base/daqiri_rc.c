@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RC queue pairs: making one, and taking it from RESET to RTS. A conn may go
- * through several; none of them knows which conn it serves.
+ * RC queue pairs of the device: made, connected, moved to ERR. What one is for,
+ * nothing here knows.
  */
-#include "conn/daqiri_qp.h"
+#include "base/daqiri_rc.h"
 
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
@@ -17,7 +17,7 @@ enum {
 };
 
 
-static int uct_daqiri_qp_to_init(uct_daqiri_iface_t *iface, struct ibv_qp *qp)
+static int uct_daqiri_rc_to_init(uct_daqiri_iface_t *iface, struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {
         .qp_state        = IBV_QPS_INIT,
@@ -37,14 +37,14 @@ static int uct_daqiri_qp_to_init(uct_daqiri_iface_t *iface, struct ibv_qp *qp)
 
 
 /* NO_RESOURCE: at another time it may do. */
-static ucs_status_t uct_daqiri_qp_status(int error)
+static ucs_status_t uct_daqiri_rc_status(int error)
 {
     return ((error == ENOMEM) || uct_daqiri_port_may_come_back(error))
                    ? UCS_ERR_NO_RESOURCE : UCS_ERR_IO_ERROR;
 }
 
 
-ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
+ucs_status_t uct_daqiri_rc_create(uct_daqiri_iface_t *iface,
                                   ucs_log_level_t level,
                                   struct ibv_qp **qp_p, uint32_t *inline_p)
 {
@@ -76,15 +76,15 @@ ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
         ret = errno;
         uct_daqiri_log_verb_rarely(&iface->log_limit.qp, level, name,
                                    "ibv_create_qp", ret);
-        return uct_daqiri_qp_status(ret);
+        return uct_daqiri_rc_status(ret);
     }
 
-    ret = uct_daqiri_qp_to_init(iface, qp);
+    ret = uct_daqiri_rc_to_init(iface, qp);
     if (ret != 0) {
         uct_daqiri_log_verb_rarely(&iface->log_limit.qp, level, name,
                                    "ibv_modify_qp to INIT", ret);
         ibv_destroy_qp(qp);
-        return uct_daqiri_qp_status(ret);
+        return uct_daqiri_rc_status(ret);
     }
 
     *qp_p = qp;
@@ -95,7 +95,7 @@ ucs_status_t uct_daqiri_qp_create(uct_daqiri_iface_t *iface,
 }
 
 
-static int uct_daqiri_qp_to_rtr(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
+static int uct_daqiri_rc_to_rtr(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
                                 const dq_frame_t *peer)
 {
     struct ibv_qp_attr attr = {
@@ -115,7 +115,7 @@ static int uct_daqiri_qp_to_rtr(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
 }
 
 
-static int uct_daqiri_qp_to_rts(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
+static int uct_daqiri_rc_to_rts(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
                                 uint32_t psn, const dq_frame_t *peer)
 {
     struct ibv_qp_attr attr = {
@@ -135,7 +135,7 @@ static int uct_daqiri_qp_to_rts(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
 
 /* Settings that were written are worth nothing until read back: an RNR timer
  * of 0 means 655 ms of silence for each message that finds no RECV. */
-static void uct_daqiri_qp_read_back(uct_daqiri_iface_t *iface,
+static void uct_daqiri_rc_read_back(uct_daqiri_iface_t *iface,
                                     struct ibv_qp *qp)
 {
     char more[UCT_DAQIRI_MORE_MAX];
@@ -164,7 +164,7 @@ static void uct_daqiri_qp_read_back(uct_daqiri_iface_t *iface,
 
 
 /* Something has killed it since it was made; so it is no wonder. */
-static int uct_daqiri_qp_is_dead(struct ibv_qp *qp)
+static int uct_daqiri_rc_is_dead(struct ibv_qp *qp)
 {
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
@@ -174,7 +174,7 @@ static int uct_daqiri_qp_is_dead(struct ibv_qp *qp)
 }
 
 
-ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
+ucs_status_t uct_daqiri_rc_connect(uct_daqiri_iface_t *iface,
                                    struct ibv_qp *qp, uint32_t psn,
                                    const dq_frame_t *peer)
 {
@@ -182,13 +182,13 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
     uint8_t index    = uct_daqiri_iface_gid_index(iface);
     int ret;
 
-    ret = uct_daqiri_qp_to_rtr(iface, qp, peer);
+    ret = uct_daqiri_rc_to_rtr(iface, qp, peer);
     if (ret == 0) {
         verb = "ibv_modify_qp to RTS";
-        ret  = uct_daqiri_qp_to_rts(iface, qp, psn, peer);
+        ret  = uct_daqiri_rc_to_rts(iface, qp, psn, peer);
     }
-    if ((ret != 0) && (uct_daqiri_qp_is_dead(qp) ||
-                       (uct_daqiri_qp_status(ret) == UCS_ERR_NO_RESOURCE) ||
+    if ((ret != 0) && (uct_daqiri_rc_is_dead(qp) ||
+                       (uct_daqiri_rc_status(ret) == UCS_ERR_NO_RESOURCE) ||
                        uct_daqiri_port_has_gid_left(iface, index))) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, peer->host, verb, ret);
         return UCS_ERR_NO_RESOURCE;
@@ -198,12 +198,12 @@ ucs_status_t uct_daqiri_qp_connect(uct_daqiri_iface_t *iface,
                                    peer->host, verb, ret);
         return UCS_ERR_IO_ERROR;
     }
-    uct_daqiri_qp_read_back(iface, qp);
+    uct_daqiri_rc_read_back(iface, qp);
     return UCS_OK;
 }
 
 
-ucs_time_t uct_daqiri_qp_max_retry_time(const uct_daqiri_iface_t *iface)
+ucs_time_t uct_daqiri_rc_max_retry_time(const uct_daqiri_iface_t *iface)
 {
     enum { SLACK = 4 }; /* of ACK timeouts (IBA 9.7.6.1.3) */
     double timeout = dq_ack_timeout_seconds(iface->config.ack_timeout);
@@ -213,7 +213,7 @@ ucs_time_t uct_daqiri_qp_max_retry_time(const uct_daqiri_iface_t *iface)
 }
 
 
-const char *uct_daqiri_qp_state_name(struct ibv_qp *qp)
+const char *uct_daqiri_rc_state_name(struct ibv_qp *qp)
 {
     static const char *const names[] = {
         [IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT",
@@ -232,7 +232,7 @@ const char *uct_daqiri_qp_state_name(struct ibv_qp *qp)
 }
 
 
-int uct_daqiri_qp_to_err(struct ibv_qp *qp)
+int uct_daqiri_rc_to_err(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     int ret;
