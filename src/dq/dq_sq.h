@@ -202,12 +202,10 @@ static inline int dq_sq_is_plain(const dq_sq_t *sq, const dq_cq_t *cq)
            !dq_cq_is_pressed(cq, 1);
 }
 
-/* Debit one admitted request with its ticket. The device may have it by now, but
- * nothing else has happened to the ledger since the ticket. */
-static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
-                               dq_wr_class_t wr_class, dq_ticket_t ticket)
+/* What a debit does; dq_sq_debit() and dq_sq_mark() say when it may. */
+static inline void dq_sq_enter(dq_sq_t *sq, dq_cq_t *cq, dq_wr_class_t wr_class,
+                               dq_ticket_t ticket)
 {
-    DQ_ASSERT(dq_sq_admit_preconnect(sq, cq, wr_class) == DQ_ADMIT_OK);
     DQ_ASSERT(ticket.id == sq->posted);
     sq->posted++;
     cq->used++;
@@ -221,6 +219,15 @@ static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
         sq->unsignalled++;
     }
     sq->slot[ticket.id & sq->mask] = sq->signals;
+}
+
+/* Debit one admitted request with its ticket. The device may have it by now, but
+ * nothing else has happened to the ledger since the ticket. */
+static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
+                               dq_wr_class_t wr_class, dq_ticket_t ticket)
+{
+    DQ_ASSERT(dq_sq_admit_preconnect(sq, cq, wr_class) == DQ_ADMIT_OK);
+    dq_sq_enter(sq, cq, wr_class, ticket);
 }
 
 /* Both at once. */
@@ -289,6 +296,22 @@ int dq_sq_credit(dq_sq_t *sq, uint32_t count);
 static inline int dq_sq_tail_is_silent(const dq_sq_t *sq)
 {
     return sq->unsignalled > 0;
+}
+
+/* Is there room for a marker: a signalled request that needs no credit, behind the
+ * last request of a queue pair that is lost? The gate is closed to all others. */
+static inline int dq_sq_may_mark(const dq_sq_t *sq, const dq_cq_t *cq)
+{
+    return (dq_sq_in_use(sq) + DQ_SQ_RESERVE < sq->depth) &&
+           (cq->used + DQ_SQ_RESERVE < cq->depth);
+}
+
+/* Debit one, if there is room. */
+static inline void dq_sq_mark(dq_sq_t *sq, dq_cq_t *cq)
+{
+    DQ_ASSERT(dq_sq_may_mark(sq, cq));
+    dq_sq_enter(sq, cq, DQ_WR_RMA,
+                (dq_ticket_t){.id = sq->posted, .signal = 1});
 }
 
 /* True if the invariants hold for this SQ, and its CQ as far as one SQ tells. */

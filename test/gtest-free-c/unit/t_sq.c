@@ -629,6 +629,53 @@ START_TEST(test_flush_names_each)
 END_TEST
 
 
+/*
+ * 1  a marker is posted whatever the gate says, and is signalled
+ * 2  it takes no credit, and leaves the reserve of SQ and CQ
+ * 3  it speaks for all before it: the ledger is empty when it is over
+ */
+START_TEST(test_mark)
+{
+    static const dq_gate_t gates[] = {DQ_GATE_LOST, DQ_GATE_DEAD};
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t id;
+
+    world_init(&world, 64, 1);
+    lane_init(lane, 16, 4, (uint32_t)-3);
+    dq_sq_expect(&lane->sq);
+    T_NEED_EQ(dq_sq_open(&lane->sq, 20, 20), 0);
+    dq_sq_post(&lane->sq, &world.cq, DQ_WR_MSG, 1);
+    dq_sq_post(&lane->sq, &world.cq, DQ_WR_MSG, 0);
+    T_NEED(dq_sq_tail_is_silent(&lane->sq));
+    lane->sq.gate = gates[_i];
+    /* 1 */ T_NEED(dq_sq_may_mark(&lane->sq, &world.cq));
+    id = lane->sq.posted;
+    dq_sq_mark(&lane->sq, &world.cq);
+    T_NEED_EQ(lane->sq.posted, id + 1);
+    T_NEED(dq_sq_is_signalled(&lane->sq, id));
+    T_NEED(!dq_sq_tail_is_silent(&lane->sq));
+    T_NEED_EQ(world.cq.signals, 2);
+    /* 2 */ T_NEED_EQ(lane->sq.credits, 18);
+    T_NEED(dq_sq_check(&lane->sq, &world.cq));
+    /* 3 */ T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, id), 3);
+    T_NEED_EQ(world.cq.used, 0);
+    T_NEED_EQ(world.cq.signals, 0);
+    for (id = 0; id < 15; id++) {
+        T_NEED(dq_sq_may_mark(&lane->sq, &world.cq));
+        dq_sq_mark(&lane->sq, &world.cq);
+    }
+    /* 2 */ T_NEED(!dq_sq_may_mark(&lane->sq, &world.cq));
+    T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, lane->sq.posted - 1), 15);
+    world.cq.used = 63;
+    T_NEED(!dq_sq_may_mark(&lane->sq, &world.cq));
+    world.cq.used = 62;
+    T_NEED(dq_sq_may_mark(&lane->sq, &world.cq));
+    world_free(&world);
+}
+END_TEST
+
+
 /* Ids that are not in use: retired ones, the next one, and far ones. */
 START_TEST(test_stray_ids)
 {
@@ -923,6 +970,7 @@ static Suite *suite_sq(void)
     tcase_add_test(edges, test_gate);
     tcase_add_test(edges, test_early);
     tcase_add_test(edges, test_lose);
+    tcase_add_loop_test(edges, test_mark, 0, 2);
     tcase_add_test(edges, test_flush_names_each);
     tcase_add_test(edges, test_stray_ids);
     tcase_add_test(edges, test_unpost);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * docs/states.md is the table of dq_conn, printed. `t_states --print` prints
- * it; the test compares.
+ * docs/states.md is the tables of dq_life, dq_qp and dq_conn, printed. `t_states
+ * --print` prints it; the test compares.
  */
 #include "t.h"
 #include "dq/dq_conn.h"
+#include "dq/dq_life.h"
+#include "dq/dq_qp.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +14,127 @@
 
 static const char head[] =
         "<!-- SPDX-License-Identifier: BSD-3-Clause -->\n"
-        "# States of a connection\n"
+        "# States of a connection and of its queue pair\n"
         "\n"
-        "Printed from the table in `src/dq/dq_conn.c`; a test holds it to "
-        "that. After a\nchange of the table, in the build folder:\n"
+        "Printed from the tables in `src/dq/dq_life.c`, `src/dq/dq_qp.c` and "
+        "`src/dq/dq_conn.c`;\na test holds it to them. After a change of a "
+        "table, in the build folder:\n"
         "\n"
         "    make -C test/gtest-free-c/unit print-states\n"
         "\n"
-        "What the states and events are is said in `src/dq/dq_conn.h`. A cell "
-        "names the\nnext state, if it is another one, and the actions, in the "
-        "order in which they\nare performed. \"count\" counts a frame that "
-        "changed nothing.\n";
+        "Three machines, and one writer each. The **connection** is what UCP "
+        "believes in; its thread is the\none that calls progress. Its **queue "
+        "pair** is what the NIC has; a connection may go through\nseveral, and "
+        "each begins anew. The **handshake** makes and connects queue pairs, on "
+        "the async\nthread. They tell each other by messages: each names what "
+        "has happened, and carries what the\nother has to know.\n"
+        "\n"
+        "What the states and events mean is said in the header beside each "
+        "table.\n";
+
+static const char life_head[] =
+        "\n## The connection\n"
+        "\n"
+        "A cell names the next state; \".\" is the same state. An empty cell "
+        "cannot be reached.\n\n";
+
+static const char qp_head[] =
+        "\n## The queue pair\n"
+        "\n"
+        "A cell names the next state and, after a colon, what is to be done. "
+        "\".\" is the same state. An\nempty cell cannot be reached.\n\n";
+
+static const char conn_head[] =
+        "\n## The handshake\n"
+        "\n"
+        "One table for each state. A cell names the next state, if it is "
+        "another one, and the actions, in\nthe order in which they are "
+        "performed. \"count\" counts a frame that changed nothing.\n";
+
+
+static void print_heads(FILE *out, unsigned count,
+                        const char *(*name)(unsigned event))
+{
+    unsigned event;
+
+    fputs("| state |", out);
+    for (event = 0; event < count; event++) {
+        fprintf(out, " %s |", name(event));
+    }
+    fputs("\n|---|", out);
+    for (event = 0; event < count; event++) {
+        fputs("---|", out);
+    }
+    fputs("\n", out);
+}
+
+
+static const char *life_event(unsigned event)
+{
+    return dq_life_event_name((dq_life_event_t)event);
+}
+
+
+static const char *qp_event(unsigned event)
+{
+    return dq_qp_event_name((dq_qp_event_t)event);
+}
+
+
+static void print_life(FILE *out)
+{
+    unsigned state, event;
+    dq_life_cell_t cell;
+
+    fputs(life_head, out);
+    print_heads(out, DQ_LIFE_EV_LAST, life_event);
+    for (state = 0; state < DQ_LIFE_STATE_LAST; state++) {
+        fprintf(out, "| **%s** |", dq_life_state_name((dq_life_state_t)state));
+        for (event = 0; event < DQ_LIFE_EV_LAST; event++) {
+            cell = dq_life_cell((dq_life_state_t)state, (dq_life_event_t)event);
+            fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
+                                  ? "." : dq_life_state_name(cell.next));
+        }
+        fputs("\n", out);
+    }
+}
+
+
+static void print_qp_cell(FILE *out, dq_qp_state_t state, dq_qp_event_t event)
+{
+    dq_qp_cell_t cell = dq_qp_cell(state, event);
+    const char *sign  = ": ";
+    uint32_t bit;
+
+    if (!cell.is_legal) {
+        fputs("  |", out);
+        return;
+    }
+    fprintf(out, " %s", (cell.next == state) ? "." : dq_qp_state_name(cell.next));
+    for (bit = 1; bit < DQ_QP_ACT_LAST; bit <<= 1) {
+        if (cell.actions & bit) {
+            fprintf(out, "%s%s", sign, dq_qp_action_name(bit));
+            sign = ", ";
+        }
+    }
+    fputs(" |", out);
+}
+
+
+static void print_qp(FILE *out)
+{
+    unsigned state, event;
+
+    fputs(qp_head, out);
+    print_heads(out, DQ_QP_EV_LAST, qp_event);
+    for (state = 0; state < DQ_QP_STATE_LAST; state++) {
+        fprintf(out, "| **%s** |", dq_qp_state_name((dq_qp_state_t)state));
+        for (event = 0; event < DQ_QP_EV_LAST; event++) {
+            print_qp_cell(out, (dq_qp_state_t)state, (dq_qp_event_t)event);
+        }
+        fputs("\n", out);
+    }
+}
 
 
 static void print_actions(FILE *out, uint32_t actions)
@@ -55,8 +167,11 @@ static void print_table(FILE *out)
     int state, event;
 
     fputs(head, out);
+    print_life(out);
+    print_qp(out);
+    fputs(conn_head, out);
     for (state = 0; state < DQ_CONN_STATE_LAST; state++) {
-        fprintf(out, "\n## %s\n\n| event | next | actions |\n|---|---|---|\n",
+        fprintf(out, "\n### %s\n\n| event | next | actions |\n|---|---|---|\n",
                 dq_conn_state_name((dq_conn_state_t)state));
         for (event = 0; event < DQ_EV_LAST; event++) {
             print_cell(out, (dq_conn_state_t)state, (dq_conn_event_t)event);

@@ -234,10 +234,8 @@ void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn)
     uint32_t qpn = __atomic_load_n(&conn->async.qpn, __ATOMIC_RELAXED);
     dq_facts_t facts;
 
-    if ((conn->sq.gate == DQ_GATE_DEAD) || (conn->qp == NULL)) {
-        return; /* a dead conn's QP may be gone by now */
-    }
-    if ((conn->qp->qp_num != qpn) || !conn->was_up) {
+    if ((conn->qp.state != DQ_QP_READY) ||
+        (uct_daqiri_qp_num(&conn->qp) != qpn)) {
         return; /* of the one before; or the handshake has it, until it is up */
     }
     uct_daqiri_tx_poll(conn->iface);

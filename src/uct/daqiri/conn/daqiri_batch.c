@@ -106,7 +106,7 @@ static void uct_daqiri_batch_do_flush(uct_daqiri_batch_t *batch)
     }
     batch->held[i].wr.next = NULL;
 
-    ret = uct_daqiri_qp_post(batch->conn->qp, &batch->held[0].wr, &send_end);
+    ret = uct_daqiri_qp_post(batch->conn->qp.verbs, &batch->held[0].wr, &send_end);
     if (ucs_unlikely(ret != 0)) {
         uct_daqiri_batch_fail(batch, ret, send_end);
     }
@@ -279,7 +279,7 @@ static int uct_daqiri_batch_add(uct_daqiri_batch_t *batch,
     }
     uct_daqiri_batch_do_flush(batch);
     return (conn->batch_error != 0)
-                   ? 0 : uct_daqiri_qp_post(conn->qp, wr, &send_end);
+                   ? 0 : uct_daqiri_qp_post(conn->qp.verbs, wr, &send_end);
 }
 
 

@@ -36,7 +36,7 @@
 #include "iface/daqiri_watchdog.h"
 
 enum {
-    UCT_DAQIRI_DRAIN_SEC       = 1,  /* flushes come within microseconds         */
+    UCT_DAQIRI_DRAIN_SEC       = 1, /* flushes come within microseconds      */
     UCT_DAQIRI_DRAIN_POLLS_MIN = 16 /* progress calls, at least              */
 };
 
@@ -74,6 +74,7 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
     pthread_mutex_init(&conn->preconnect_lock, NULL);
     ucs_queue_head_init(&conn->pending);
     ucs_list_head_init(&conn->eps);
+    ucs_list_head_init(&conn->drain_link);
     dq_sq_init(&conn->sq, iface->config.sq_depth, iface->config.signal_every,
                0, ledger);
     dq_sq_expect(&conn->sq);
@@ -134,9 +135,27 @@ ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
 
 ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn)
 {
-    return (conn->sq.gate == DQ_GATE_DEAD)
+    return dq_life_is_over(conn->state)
                    ? uct_daqiri_cause_status(conn->death.cause)
                    : UCS_OK;
+}
+
+
+void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
+{
+    dq_life_state_t before = conn->state;
+
+    dq_life_step(&conn->state, event);
+    if (conn->state == DQ_LIFE_RECOVERING) {
+        dq_sq_lose(&conn->sq);
+    } else if (dq_life_is_over(conn->state)) {
+        conn->sq.gate = DQ_GATE_DEAD;
+    }
+    DQ_ASSERT(conn->sq.gate == dq_life_gate(conn->state));
+    if (conn->state != before) {
+        ucs_debug("conn %p: %s -> %s (%s)", conn, dq_life_state_name(before),
+                  dq_life_state_name(conn->state), dq_life_event_name(event));
+    }
 }
 
 
@@ -185,7 +204,7 @@ static uint64_t uct_daqiri_conn_live_windows(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn;
 
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        sum += (conn->sq.gate != DQ_GATE_DEAD) ? conn->window.size : 0;
+        sum += !dq_life_is_over(conn->state) ? conn->window.size : 0;
     }
     return sum;
 }
@@ -205,7 +224,7 @@ static void uct_daqiri_conn_log_few(uct_daqiri_iface_t *iface)
 }
 
 
-/* It was over before its QP was ready, and may be freed with the next event. If
+/* It was closed before its QP was ready, and may be freed with the next event. If
  * that was its first QP, what was to be behind its window is there. */
 static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
 {
@@ -219,20 +238,31 @@ static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
 }
 
 
+/* The QP of one that has failed meanwhile is drained with it. */
+void uct_daqiri_conn_begin_qp(uct_daqiri_conn_t *conn, int is_used)
+{
+    uct_daqiri_qp_begin(&conn->qp, conn->news.qp, is_used);
+    if (dq_life_is_over(conn->state)) {
+        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
+    }
+}
+
+
 /* The conn has a QP, and RECVs for its peer to use. */
 static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
-    if (conn->is_over) {
+    if (conn->state >= DQ_LIFE_CLOSED) {
         uct_daqiri_conn_on_late_qp(conn);
         return;
     }
-    if (conn->life == UCT_DAQIRI_WAITING) {
+    if (conn->is_listed) {
         uct_daqiri_recover_on_qp(conn);
         return;
     }
-    conn->qp = conn->news.qp;
+    uct_daqiri_conn_begin_qp(conn, conn->qp.is_used);
+    uct_daqiri_conn_step(conn, DQ_LIFE_EV_QP);
     conn->is_listed = 1;
     ucs_list_add_tail(&iface->conns, &conn->iface_link);
     uct_daqiri_stats_add_conn(conn);
@@ -250,17 +280,15 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     const dq_frame_t *peer = &conn->news.peer;
     dq_facts_t facts;
 
-    if (conn->life != UCT_DAQIRI_LIVE) {
+    if (conn->qp.state != DQ_QP_CONNECTING) {
         return; /* this was of the QP that has been lost meanwhile */
     }
-    if ((conn->sq.gate != DQ_GATE_LOST) && (conn->sq.gate != DQ_GATE_NOT_UP)) {
-        return;
-    }
-    conn->was_up         = 1;
+    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_UP);
+    conn->qp.is_used     = 1;
     conn->iface->tx.wake = 1;
     conn->has_hw         = 1;
     uct_daqiri_tx_set_direct(conn);
-    if (conn->sq.gate == DQ_GATE_LOST) {
+    if (conn->state == DQ_LIFE_RECOVERING) {
         uct_daqiri_recover_up(conn);
         return;
     }
@@ -269,6 +297,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
         uct_daqiri_recover(conn, &facts);
         return;
     }
+    uct_daqiri_conn_step(conn, DQ_LIFE_EV_UP);
     conn->iface->count->conns_up++;
     uct_daqiri_preconnect_open(conn); /* before all that waits */
 }
@@ -278,12 +307,12 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
 {
     dq_facts_t death;
 
-    if (conn->sq.gate == DQ_GATE_DEAD) {
+    if (dq_life_is_over(conn->state)) {
         return; /* known here, and its QP may be gone by now */
     }
     uct_daqiri_tx_facts(conn, conn->news.cause, &death);
     if ((conn->news.cause == DQ_CAUSE_NO_ANSWER) &&
-        (conn->sq.gate == DQ_GATE_LOST)) {
+        (conn->state == DQ_LIFE_RECOVERING)) {
         uct_daqiri_recover_expired(conn, &death);
     } else if (conn->news.cause == DQ_CAUSE_NO_ANSWER) {
         death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);
@@ -345,15 +374,20 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
 
 /* ---- Death ---- */
 
+static int uct_daqiri_conn_is_draining(uct_daqiri_conn_t *conn)
+{
+    return !ucs_list_is_empty(&conn->drain_link);
+}
+
+
 void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
 {
-    if (conn->is_draining) {
+    if (uct_daqiri_conn_is_draining(conn)) {
         return;
     }
-    conn->is_draining   = 1;
-    uct_daqiri_conn_mark_drain(conn);
-    conn->drain_until   = ucs_get_time() +
-                          ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
+    uct_daqiri_qp_mark_drain(&conn->qp);
+    conn->qp.drain.until   = ucs_get_time() +
+                             ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
     conn->iface->slow_work = 1;
     ucs_list_add_tail(&conn->iface->draining, &conn->drain_link);
 }
@@ -361,11 +395,12 @@ void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
 {
-    if (conn->sq.gate == DQ_GATE_DEAD) {
+    if (dq_life_is_over(conn->state)) {
         return; /* the first cause is the cause */
     }
-    conn->sq.gate     = DQ_GATE_DEAD;
-    conn->death       = *death;
+    uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
+    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
+    conn->death = *death;
     uct_daqiri_retry_stop(conn);
     uct_daqiri_preconnect_drop(conn);
     uct_daqiri_conn_start_drain(conn);
@@ -492,48 +527,38 @@ static void uct_daqiri_conn_close(uct_daqiri_conn_t *conn)
                            __ATOMIC_ACQ_REL);
     }
     dq_rx_close(&iface->rx.ledger, &conn->window);
-    conn->is_over = 1;
+    uct_daqiri_conn_step(conn, DQ_LIFE_EV_DRAINED);
 }
 
 
-void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn)
-{
-    conn->drain_polls = 0;
-    conn->drain_taken = 0;
-}
-
-
-/*
- * Also a QP that has failed by itself is moved: its error completion may be seen
- * before the device has stopped it from taking messages, and what it takes then
- * is acknowledged to the peer, but would go with the QP.
- */
 void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
 {
     int is_done;
 
-    if (conn->is_quiet) {
+    if (conn->qp.state != DQ_QP_FAILED) {
         return;
     }
-    if (!conn->is_err && (conn->qp != NULL)) {
-        uct_daqiri_tx_post_marker(conn);
+    if (!conn->qp.is_err) {
         uct_daqiri_batch_flush(conn->iface); /* what is not posted never ends */
+        uct_daqiri_tx_post_marker(conn);
     }
-    is_done        = (conn->qp == NULL) || (uct_daqiri_rc_to_err(conn->qp) == 0);
-    conn->is_err   = 1;
+    is_done         = uct_daqiri_rc_to_err(conn->qp.verbs) == 0;
+    conn->qp.is_err = 1;
     /* a QP that takes messages is not drained: we ask again, for a while */
-    conn->is_quiet = is_done || (ucs_get_time() >= conn->drain_until);
-    uct_daqiri_conn_mark_drain(conn);
+    if (is_done || (ucs_get_time() >= conn->qp.drain.until)) {
+        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_IN_ERR);
+    }
 }
 
 
 /* Will the NIC still say something of what is in the ledger? */
 static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
 {
-    uint32_t end = conn->has_send_end ? conn->send_end : conn->sq.posted;
+    const uct_daqiri_qp_t *qp = &conn->qp;
+    uint32_t end = qp->has_send_end ? qp->send_end : conn->sq.posted;
 
-    return (end != conn->sq.retired) && conn->was_up && (conn->qp != NULL) &&
-           !(conn->is_flushing && (conn->flushed == end));
+    return (end != conn->sq.retired) && qp->is_used && (qp->verbs != NULL) &&
+           !(qp->has_flushed && (qp->flushed == end));
 }
 
 
@@ -548,12 +573,12 @@ static int uct_daqiri_conn_is_taken(uct_daqiri_conn_t *conn, unsigned taken)
 {
     const uct_daqiri_iface_t *iface = conn->iface;
 
-    conn->drain_polls++;
-    conn->drain_taken += taken;
-    return (conn->drain_polls > 1) &&
+    conn->qp.drain.polls++;
+    conn->qp.drain.taken += taken;
+    return (conn->qp.drain.polls > 1) &&
            ((taken == 0) ||
-            (conn->drain_taken > (uint64_t)iface->rx.cq->cqe +
-                                 iface->tx.cq->cqe));
+            (conn->qp.drain.taken > (uint64_t)iface->rx.cq->cqe +
+                                    iface->tx.cq->cqe));
 }
 
 
@@ -561,20 +586,20 @@ static int uct_daqiri_conn_is_taken(uct_daqiri_conn_t *conn, unsigned taken)
  * need not be looked at. */
 static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
 {
-    if (!conn->is_quiet) {
+    if (conn->qp.state == DQ_QP_FAILED) {
         uct_daqiri_conn_to_err(conn);
         return 0;
     }
     if (!uct_daqiri_conn_is_taken(conn, taken)) {
         return 0;
     }
-    if (conn->life == UCT_DAQIRI_CLOSED) {
+    if (conn->qp.state == DQ_QP_FINAL) {
         return uct_daqiri_recover_drained(conn);
     }
     /* a process that was stopped has not waited for its device */
     if (uct_daqiri_conn_is_flushing(conn) &&
-        ((ucs_get_time() < conn->drain_until) ||
-         (conn->drain_polls < UCT_DAQIRI_DRAIN_POLLS_MIN))) {
+        ((ucs_get_time() < conn->qp.drain.until) ||
+         (conn->qp.drain.polls < UCT_DAQIRI_DRAIN_POLLS_MIN))) {
         return 0;
     }
     uct_daqiri_recover_close(conn);
@@ -586,17 +611,21 @@ static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
 static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
                                      unsigned received)
 {
-    int is_late = ucs_get_time() >= conn->drain_until;
+    int is_late = ucs_get_time() >= conn->qp.drain.until;
 
     if ((received > 0) && !is_late) {
         return 0;
     }
-    if (!conn->is_err) {
+    if (conn->qp.state == DQ_QP_FAILED) {
         uct_daqiri_conn_to_err(conn);
         return 0; /* once more round: what it had received comes first */
     }
     if (uct_daqiri_conn_is_flushing(conn) && !is_late) {
         return 0;
+    }
+    if (conn->qp.state == DQ_QP_DRAINING) {
+        /* it is destroyed when the conn is released */
+        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
     }
     uct_daqiri_conn_close(conn);
     return 1;
@@ -606,13 +635,13 @@ static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
 static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
                                       unsigned received, unsigned completed)
 {
-    if (conn->is_over) {
+    if (conn->state >= DQ_LIFE_CLOSED) {
         return 1;
     }
-    if (conn->is_quiet && (conn->qp != NULL)) {
+    if (conn->qp.state == DQ_QP_DRAINING) {
         uct_daqiri_tx_post_marker_at_end(conn);
     }
-    return (conn->sq.gate == DQ_GATE_LOST)
+    return (conn->state == DQ_LIFE_RECOVERING)
                    ? uct_daqiri_conn_lost_step(conn, received + completed)
                    : uct_daqiri_conn_dead_step(conn, received);
 }
@@ -629,9 +658,9 @@ unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
             continue;
         }
         ucs_list_del(&conn->drain_link);
-        conn->is_draining = 0;
+        ucs_list_head_init(&conn->drain_link);
         count++;
-        if (!conn->is_over) {
+        if (conn->state < DQ_LIFE_CLOSED) {
             continue; /* it goes on, with another QP */
         }
         if (!uct_daqiri_conn_is_harmless(conn)) {
@@ -645,9 +674,9 @@ unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
 
 void uct_daqiri_conn_put(uct_daqiri_conn_t *conn)
 {
-    if (conn->is_over && !conn->is_draining && !conn->is_released &&
+    if ((conn->state == DQ_LIFE_CLOSED) && !uct_daqiri_conn_is_draining(conn) &&
         !conn->is_pending && ucs_list_is_empty(&conn->eps)) {
-        conn->is_released = 1;
+        uct_daqiri_conn_step(conn, DQ_LIFE_EV_RELEASE);
         uct_daqiri_conn_release(conn);
     }
 }

@@ -9,6 +9,8 @@
 
 #include "cm/daqiri_cm.h"
 #include "conn/daqiri_op.h"
+#include "conn/daqiri_qp.h"
+#include "dq/dq_life.h"
 #include "dq/dq_liveness.h"
 #include "dq/dq_recovery.h"
 #include "dq/dq_replay.h"
@@ -17,15 +19,6 @@
 #include "dq/dq_triage.h"
 #include "dq/dq_watchdog.h"
 #include "iface/daqiri_iface.h"
-
-/* How a conn stands with its QP; daqiri_recover.c. */
-enum {
-    UCT_DAQIRI_LIVE,    /* it has one, or never had                          */
-    UCT_DAQIRI_LOSING,  /* the QP is lost, and being drained                 */
-    UCT_DAQIRI_CLOSING, /* it is being destroyed, until EVT_CLOSED           */
-    UCT_DAQIRI_CLOSED,  /* it is no more: drained once again                 */
-    UCT_DAQIRI_WAITING  /* there is none, until EVT_QP                       */
-};
 
 /* How far a grant that is due has come; daqiri_rx.c. */
 enum {
@@ -39,7 +32,6 @@ struct uct_daqiri_conn {
     dq_sq_t            sq;
     uct_daqiri_op_t    *ops;       /* [sq.mask + 1], by ledger slot          */
     uint32_t           op_count;   /* of them, not empty                     */
-    struct ibv_qp      *qp;        /* from EVT_QP on                         */
     uct_daqiri_iface_t *iface;
     const uint64_t     *direct_epoch; /* a request goes out by itself if the conn
                                     * has posted none since this turn: that of
@@ -55,23 +47,19 @@ struct uct_daqiri_conn {
     uint16_t           tx_grant;   /* number of the last grant sent, ...     */
     uint16_t           rx_grant;   /* ... and taken; grants count from 1     */
     dq_rx_window_t     window;
+    uct_daqiri_qp_t    qp;
+    dq_life_state_t    state;      /* uct_daqiri_conn_step() alone writes it */
     ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
     int                is_pending; /* on iface->tx.pending                   */
     int                grant_due;  /* on iface->rx.grants_due: UCT_DAQIRI_GRANT_* */
     int                is_self;
     int                is_stub;    /* leads nowhere; daqiri_p2p.c            */
-    int                is_draining; /* on iface->draining                    */
-    ucs_list_link_t    iface_link, pending_link, grant_link, drain_link;
-    ucs_time_t         drain_until;
-    unsigned           drain_polls;    /* progress calls since the mark      */
-    uint64_t           drain_taken;    /* completions taken in them          */
+    ucs_list_link_t    iface_link; /* on iface->conns, from its first QP on  */
+    ucs_list_link_t    drain_link; /* on iface->draining, or empty           */
+    ucs_list_link_t    pending_link, grant_link;
     ucs_time_t         probe_at;   /* not before; see uct_daqiri_tx_probe_peer() */
     ucs_list_link_t    eps;
     dq_facts_t         death;      /* why it died, once the gate is DEAD     */
-    int                was_up;     /* the NIC may own what the ledger has    */
-    int                is_err;     /* the QP is in ERR, of itself or by us   */
-    int                is_quiet;   /* by us: it takes and sends nothing      */
-    int                is_over;    /* and nothing of it is left              */
     int                is_awaited; /* somebody was waiting for what failed   */
     struct {                       /* the last requests in a row whose loss
                                     * is no news to any user: grants, probes */
@@ -80,11 +68,6 @@ struct uct_daqiri_conn {
     int                is_used_after_failure;
     int                is_replay_barred; /* what it has posted is not all ours any
                                       more, and cannot be posted again       */
-    int                is_flushing; /* an error has been seen on this QP     */
-    int                has_send_end; /* the device has refused a request: ... */
-    uint32_t           send_end;       /* ... it has none from this id on        */
-    int                has_marker; /* and something speaks for the last one  */
-    int                is_posting_marker; /* the last request of the QP is posted */
     struct {
         dq_retry_t      state;
         int             is_on;     /* on iface->tx.retry: from send_end on,  */
@@ -96,8 +79,6 @@ struct uct_daqiri_conn {
                                       refused; the batch's lock              */
     int                batch_error; /* why, or 0; the batch's lock           */
     uint32_t           batch_send_end; /* from which id on; the batch's lock */
-    uint32_t           flushed;    /* and up to before this id, flushes      */
-    int                life;       /* UCT_DAQIRI_LIVE ...                    */
     struct {
         dq_recovery_t row;
         uint32_t   peer_done;      /* as it told with the QP that works      */
@@ -107,9 +88,8 @@ struct uct_daqiri_conn {
         uint32_t       qpn;
         int            type;       /* enum ibv_event_type                    */
     } async;                       /* atomic; async writes, progress reads   */
-    int                is_listed;  /* on iface->conns                        */
+    int                is_listed;  /* on iface->conns; stats know it         */
     int                has_hw;     /* it has been up; progress               */
-    int                is_released; /* let go; forgotten by the table        */
     struct {
         dq_watchdog_t  state;
         dq_liveness_t  liveness;
@@ -167,7 +147,7 @@ uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
     }
 
     conn = uct_daqiri_iface_conn(iface, qpn);
-    if ((conn != NULL) && (conn->qp != NULL) && (conn->qp->qp_num == qpn)) {
+    if ((conn != NULL) && (uct_daqiri_qp_num(&conn->qp) == qpn)) {
         last->conn = conn;
         last->qpn  = qpn;
     }
@@ -177,7 +157,7 @@ uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
 /* Its QP is about to be destroyed. Progress. */
 static inline void uct_daqiri_conn_detach_qp(uct_daqiri_conn_t *conn)
 {
-    conn->qp = NULL;
+    conn->qp.verbs = NULL;
     /* QP 0 is never ours (IBA 3.5.3) */
     conn->iface->rx.last = (uct_daqiri_last_t){.qpn = 0};
     conn->iface->tx.last = (uct_daqiri_last_t){.qpn = 0};
@@ -199,10 +179,12 @@ ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
                                  uct_daqiri_conn_t **conn_p);
 /* Performs what the async thread told. */
 void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface);
+/* The only writer of its state, and of the gate but where the ledger opens it. */
+void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event);
 /* Did its peer close in order? */
 static inline int uct_daqiri_conn_peer_left(const uct_daqiri_conn_t *conn)
 {
-    return (conn->sq.gate == DQ_GATE_DEAD) &&
+    return dq_life_is_over(conn->state) &&
            (conn->death.cause == DQ_CAUSE_PEER_GONE);
 }
 
@@ -210,7 +192,9 @@ static inline int uct_daqiri_conn_peer_left(const uct_daqiri_conn_t *conn)
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death);
 /* Puts it among those that drain. */
 void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn);
-/* Moves its QP to ERR, which flushes the ledger. */
+/* Another QP, as the async thread has told. @a is_used: as uct_daqiri_qp_begin(). */
+void uct_daqiri_conn_begin_qp(uct_daqiri_conn_t *conn, int is_used);
+/* Moves a QP that has failed to ERR, which flushes the ledger. */
 void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn);
 /* Somebody wanted to use a dead conn: its endpoints will be told. */
 void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn);
@@ -218,8 +202,6 @@ void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn);
  * call has found in the receive CQ and, polling it before this, in the send CQ. */
 unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
                                unsigned completed);
-/* From here on, see that all that has been received is handed up. */
-void uct_daqiri_conn_mark_drain(uct_daqiri_conn_t *conn);
 /* An endpoint has left: a conn that is over and unused is let go. */
 void uct_daqiri_conn_put(uct_daqiri_conn_t *conn);
 ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn);

@@ -203,7 +203,7 @@ static int uct_daqiri_preconnect_free(uct_daqiri_conn_t *conn, uint32_t *send_en
 
     if (!conn->is_preconnect_known) {
         conn->is_preconnect_known = 1;
-        conn->was_up        |= conn->is_preconnect_posted;
+        conn->qp.is_used         |= conn->is_preconnect_posted;
     }
     if (conn->preconnect != NULL) {
         error           = conn->preconnect->error;
@@ -221,7 +221,7 @@ void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn)
     int error;
 
     pthread_mutex_lock(&conn->preconnect_lock);
-    uct_daqiri_preconnect_do_post(conn, conn->qp);
+    uct_daqiri_preconnect_do_post(conn, conn->qp.verbs);
     error = uct_daqiri_preconnect_free(conn, &send_end);
     pthread_mutex_unlock(&conn->preconnect_lock);
 
@@ -239,7 +239,7 @@ void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn)
     uint32_t send_end;
 
     pthread_mutex_lock(&conn->preconnect_lock);
-    if ((uct_daqiri_preconnect_free(conn, &send_end) != 0) && !conn->has_send_end) {
+    if ((uct_daqiri_preconnect_free(conn, &send_end) != 0) && !conn->qp.has_send_end) {
         uct_daqiri_tx_set_send_end(conn, send_end);
     }
     pthread_mutex_unlock(&conn->preconnect_lock);

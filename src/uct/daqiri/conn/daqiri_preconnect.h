@@ -39,7 +39,8 @@ void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn, struct ibv_qp *qp);
 void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn);
 /* The conn will not be up, or has lost its QP before progress knew that it was,
  * or before it was: forgets what is held. It stays in the ledger, and if there is
- * another QP it is posted there like everything else (daqiri_replay.h). Sets was_up
+ * another QP it is posted there like everything else (daqiri_replay.h). Sets
+ * qp.is_used
  * if it has been posted by now. */
 void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn);
 /* The endpoint goes: nothing that is held refers to its user's memory. Returns

@@ -4,18 +4,19 @@
  * died, and a new one may help:
  *
  *   1. the gate closes; the ledger keeps all that it has   uct_daqiri_recover
- *   2. the old QP is drained, as at death                  LOSING
- *   3. the async thread destroys it                        CLOSING
- *   4. what it had under way has come: drained again,
- *      how much it has delivered is final                  CLOSED
- *   5. the handshake runs again                            WAITING
- *   6. it has another QP, which the peer knows             LIVE
- *   7. what the peer does not have is posted again; the
- *      gate opens                                          uct_daqiri_recover_up
+ *   2. the old QP is moved to ERR                          FAILED
+ *   3. it is drained, as at death                          DRAINING
+ *   4. the async thread destroys it                        DESTROYING
+ *   5. what it had under way has come: drained again,
+ *      how much it has delivered is final                  FINAL
+ *   6. the handshake runs again                            NONE
+ *   7. it has another QP                                   CONNECTING
+ *   8. the peer is ready: what it does not have is posted
+ *      again; the gate opens                               uct_daqiri_recover_up
  *
- * Neither 2 nor 4 can be left out: to destroy a QP may remove what it has in the
- * CQs (mlx5), and one in ERR may still be taking a message (rxe waits for its
- * responder when a QP is destroyed, and not when it is moved to ERR).
+ * The states are those of the queue pair (dq_qp.h), which says why it is drained twice.
+ * (rxe waits for its responder when a QP is destroyed, and not when it is moved to
+ * ERR.)
  *
  * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; bounded by dq_recovery.h.
  *
@@ -139,7 +140,7 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 {
     uct_daqiri_async_take_events(conn->iface);
-    if ((conn->sq.gate == DQ_GATE_DEAD) || (conn->life != UCT_DAQIRI_LIVE)) {
+    if (!dq_qp_is_alive(conn->qp.state)) {
         return; /* the first cause is the cause */
     }
     uct_daqiri_recover_count(conn, facts->cause);
@@ -148,12 +149,11 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
         return;
     }
 
-    conn->life        = UCT_DAQIRI_LOSING;
-    conn->lost.facts  = *facts;
-    conn->is_flushing = 0;
+    conn->lost.facts = *facts;
+    uct_daqiri_conn_step(conn, DQ_LIFE_EV_LOSE);
+    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
     uct_daqiri_retry_stop(conn);
     uct_daqiri_preconnect_drop(conn);
-    dq_sq_lose(&conn->sq);
     conn->iface->count->qp_failures++;
     conn->watchdog.losses++;
     uct_daqiri_recover_log_failure(conn, facts);
@@ -171,7 +171,7 @@ static void uct_daqiri_recover_once_more(uct_daqiri_conn_t *conn,
         uct_daqiri_recover_fail(conn, facts);
         return;
     }
-    conn->life = UCT_DAQIRI_LOSING;
+    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_NO_QP);
     uct_daqiri_conn_start_drain(conn);
 }
 
@@ -180,7 +180,7 @@ void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
 {
     dq_facts_t facts;
 
-    if (conn->life == UCT_DAQIRI_LIVE) {
+    if (dq_qp_is_alive(conn->qp.state)) {
         uct_daqiri_tx_facts(conn, DQ_CAUSE_PEER_LOST, &facts);
         uct_daqiri_recover(conn, &facts);
     }
@@ -192,9 +192,10 @@ void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn)
     dq_facts_t facts;
 
     uct_daqiri_tx_facts(conn, DQ_CAUSE_NO_QP, &facts);
-    if (conn->life == UCT_DAQIRI_LIVE) {
+    if (dq_qp_is_alive(conn->qp.state)) {
         uct_daqiri_recover(conn, &facts);
-    } else if (conn->life == UCT_DAQIRI_WAITING) {
+    } else if ((conn->qp.state == DQ_QP_NONE) &&
+               (conn->state == DQ_LIFE_RECOVERING)) {
         uct_daqiri_recover_once_more(conn, &facts);
     }
 }
@@ -214,7 +215,7 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_close(uct_daqiri_conn_t *conn)
 {
-    conn->life = UCT_DAQIRI_CLOSING;
+    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
     uct_daqiri_conn_detach_qp(conn);
     uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_CLOSE);
 }
@@ -222,9 +223,8 @@ void uct_daqiri_recover_close(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn)
 {
-    if ((conn->life == UCT_DAQIRI_CLOSING) &&
-        (conn->sq.gate == DQ_GATE_LOST)) {
-        conn->life = UCT_DAQIRI_CLOSED;
+    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_DESTROYED);
+    if (conn->state == DQ_LIFE_RECOVERING) {
         uct_daqiri_conn_start_drain(conn);
     }
 }
@@ -241,7 +241,7 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
     conn->resume.done      = conn->sq.retired;
     conn->resume.promised  = uct_daqiri_recover_promise(conn);
     conn->sq.credits       = 0;
-    conn->life             = UCT_DAQIRI_WAITING;
+    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
     uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_DRAINED);
     return 1;
 }
@@ -251,13 +251,7 @@ void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
 {
     /* perhaps before anybody has looked: the old one's time is not its own */
     dq_watchdog_init(&conn->watchdog.state);
-    conn->qp           = conn->news.qp;
-    conn->life         = UCT_DAQIRI_LIVE;
-    conn->is_err       = 0;
-    conn->is_quiet     = 0;
-    conn->was_up       = 0;
-    conn->has_send_end = 0;
-    conn->has_marker   = 0;
+    uct_daqiri_conn_begin_qp(conn, 0);
     uct_daqiri_tx_set_direct(conn);
 }
 
@@ -282,6 +276,7 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
         uct_daqiri_recover(conn, &facts);
         return;
     }
+    uct_daqiri_conn_step(conn, DQ_LIFE_EV_UP);
     dq_recovery_add_success(&conn->lost.row, ucs_get_time());
     conn->lost.peer_done = peer->done;
     conn->iface->count->recoveries++;

@@ -103,7 +103,7 @@ static int uct_daqiri_replay_do_post(uct_daqiri_conn_t *conn,
     uint32_t send_end;
     int ret;
 
-    ret = uct_daqiri_qp_post(conn->qp, wr, &send_end);
+    ret = uct_daqiri_qp_post(conn->qp.verbs, wr, &send_end);
     if (ucs_unlikely(ret != 0)) {
         uct_daqiri_tx_count_refused(conn->iface, ret);
     }

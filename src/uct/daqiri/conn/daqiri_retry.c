@@ -47,8 +47,7 @@ int uct_daqiri_retry_keep_replay(uct_daqiri_conn_t *conn, uint32_t id,
     const dq_retry_limits_t limits = uct_daqiri_retry_limits(iface);
 
     if (!dq_retry_is_transient(error) || (conn->replay.slots == NULL) ||
-        (conn->sq.gate != DQ_GATE_UP) || (conn->life != UCT_DAQIRI_LIVE) ||
-        conn->is_posting_marker || conn->has_send_end) {
+        (conn->sq.gate != DQ_GATE_UP) || conn->qp.has_send_end) {
         return 0;
     }
     dq_retry_begin(&conn->retry.state, &limits, ucs_get_time(),
@@ -83,7 +82,7 @@ void uct_daqiri_retry_stop(uct_daqiri_conn_t *conn)
 static void uct_daqiri_retry_end(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_retry_stop(conn);
-    conn->has_send_end = 0;
+    conn->qp.has_send_end = 0;
     uct_daqiri_tx_set_direct(conn);
     conn->iface->count->retries_posted++;
 }
@@ -117,8 +116,8 @@ static unsigned uct_daqiri_retry_offer(uct_daqiri_conn_t *conn)
     unsigned count                 = 0;
     int ret;
 
-    for (; conn->send_end != conn->sq.posted; conn->send_end++) {
-        ret = uct_daqiri_retry_post(conn, conn->send_end);
+    for (; conn->qp.send_end != conn->sq.posted; conn->qp.send_end++) {
+        ret = uct_daqiri_retry_post(conn, conn->qp.send_end);
         if (ret != 0) {
             if (!dq_retry_is_transient(ret) ||
                 dq_retry_refused(&conn->retry.state, &limits, ucs_get_time(),

@@ -314,7 +314,7 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
     uint32_t count;
 
     ucs_list_for_each_safe(conn, next, &iface->rx.grants_due, grant_link) {
-        if ((conn->sq.gate == DQ_GATE_DEAD) ||
+        if (dq_life_is_over(conn->state) ||
             !dq_rx_grant_is_due(&conn->window)) {
             conn->grant_due = 0;
             ucs_list_del(&conn->grant_link);

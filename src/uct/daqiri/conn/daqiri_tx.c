@@ -35,7 +35,7 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
     *facts = (dq_facts_t){
         .cause          = cause,
         .subject        = UCT_DAQIRI_NAME,
-        .qpn            = (conn->qp != NULL) ? conn->qp->qp_num : 0,
+        .qpn            = uct_daqiri_qp_num(&conn->qp),
         .peer_qpn       = conn->news.peer.qpn,
         .peer_host      = conn->news.peer.host,
         .peer_pid       = conn->news.peer.pid,
@@ -56,7 +56,7 @@ void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn)
 {
     static const uint64_t never = 0, always = UINT64_MAX;
 
-    if (!conn->was_up || conn->has_send_end) {
+    if (!conn->qp.is_used || conn->qp.has_send_end) {
         conn->direct_epoch = &never;
     } else {
         conn->direct_epoch = (conn->iface->tx.batch != NULL)
@@ -67,8 +67,8 @@ void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_tx_set_send_end(uct_daqiri_conn_t *conn, uint32_t id)
 {
-    conn->has_send_end = 1;
-    conn->send_end     = id;
+    conn->qp.has_send_end = 1;
+    conn->qp.send_end     = id;
     uct_daqiri_tx_set_direct(conn);
 }
 
@@ -101,7 +101,7 @@ void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error)
 int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
                           const struct ibv_send_wr *wr, int error)
 {
-    if ((conn->replay.slots == NULL) || (conn->sq.gate == DQ_GATE_DEAD)) {
+    if ((conn->replay.slots == NULL) || dq_life_is_over(conn->state)) {
         return 0;
     }
     uct_daqiri_replay_note_rest(conn, wr);
@@ -118,11 +118,8 @@ void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error)
     if (uct_daqiri_retry_keep(conn, id, error)) {
         return;
     }
-    if (!conn->has_send_end) {
+    if (!conn->qp.has_send_end) {
         uct_daqiri_tx_set_send_end(conn, id);
-    }
-    if (conn->is_posting_marker) {
-        return; /* it is lost, or dead, already: that has a cause */
     }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
@@ -145,9 +142,6 @@ ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
     dq_sq_unpost(&conn->sq, &conn->iface->tx.ledger, 1,
                  wr_class != DQ_WR_RMA);
     uct_daqiri_tx_count_refused(conn->iface, error);
-    if (conn->is_posting_marker) {
-        return UCS_ERR_NO_RESOURCE; /* it is dead already, of something else */
-    }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_POST, &facts);
     facts.error = error;
     uct_daqiri_conn_fail(conn, &facts);
@@ -164,7 +158,7 @@ int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
         /* of a plain SEND there is no more to note */
         uct_daqiri_replay_note_rest(conn, wr);
     }
-    if (conn->has_send_end) {
+    if (conn->qp.has_send_end) {
         return 0; /* behind what was refused */
     }
     if (conn->preconnect != NULL) {
@@ -172,7 +166,7 @@ int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
     }
     return (conn->iface->tx.batch != NULL)
                    ? uct_daqiri_batch_post(conn, wr)
-                   : uct_daqiri_qp_post(conn->qp, wr, &send_end); /* at close */
+                   : uct_daqiri_qp_post(conn->qp.verbs, wr, &send_end); /* at close */
 }
 
 
@@ -234,17 +228,34 @@ void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
 {
     uint32_t send_end;
     struct ibv_send_wr wr = {
-        .wr_id      = conn->send_end - 1,
+        .wr_id      = conn->qp.send_end - 1,
         .opcode     = IBV_WR_RDMA_WRITE,
         .send_flags = IBV_SEND_SIGNALED,
     };
 
-    if (!conn->has_send_end || conn->has_marker ||
-        (conn->send_end == conn->sq.retired)) {
+    if (!conn->qp.has_send_end || conn->qp.has_marker ||
+        (conn->qp.send_end == conn->sq.retired)) {
         return;
     }
-    conn->has_marker = dq_sq_is_signalled(&conn->sq, conn->send_end - 1) ||
-                     (uct_daqiri_qp_post(conn->qp, &wr, &send_end) == 0);
+    conn->qp.has_marker = dq_sq_is_signalled(&conn->sq, conn->qp.send_end - 1) ||
+                          (uct_daqiri_qp_post(conn->qp.verbs, &wr,
+                                              &send_end) == 0);
+}
+
+
+/* To be posted again it is an empty WRITE, as what was barred from replay. */
+static void uct_daqiri_tx_enter_marker(uct_daqiri_conn_t *conn)
+{
+    dq_op_t *op;
+
+    if (conn->replay.slots != NULL) {
+        op       = dq_replay_slot(&conn->replay, conn->sq.posted);
+        op->kind = DQ_OP_BLANK;
+        op->seq  = conn->tx_seq;
+    }
+    dq_sq_mark(&conn->sq, &conn->iface->tx.ledger);
+    conn->watchdog.probes++;
+    uct_daqiri_tx_note_internal(conn);
 }
 
 
@@ -255,26 +266,32 @@ void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
  */
 void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn)
 {
-    dq_gate_t gate = conn->sq.gate;
+    uint32_t send_end;
+    int ret;
+    struct ibv_send_wr wr = {
+        .wr_id      = conn->sq.posted,
+        .opcode     = IBV_WR_RDMA_WRITE,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
 
-    if (conn->is_err || !conn->was_up) {
+    if (conn->qp.is_err || !conn->qp.is_used) {
         return;
     }
-    if (conn->has_send_end) {
+    if (conn->qp.has_send_end) {
         uct_daqiri_tx_post_marker_at_end(conn);
         return;
     }
-    if (!dq_sq_tail_is_silent(&conn->sq)) {
+    if (!dq_sq_tail_is_silent(&conn->sq) ||
+        !dq_sq_may_mark(&conn->sq, &conn->iface->tx.ledger)) {
         return;
     }
-    conn->sq.gate           = DQ_GATE_UP; /* past the gate, this once */
-    conn->is_posting_marker = 1;
-    if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
-        DQ_ADMIT_OK) {
-        (void)uct_daqiri_tx_post_probe(conn, NULL, NULL);
+    ret = uct_daqiri_qp_post(conn->qp.verbs, &wr, &send_end);
+    if (ret == 0) {
+        uct_daqiri_tx_enter_marker(conn);
+    } else {
+        uct_daqiri_tx_count_refused(conn->iface, ret);
+        uct_daqiri_tx_set_send_end(conn, conn->sq.posted); /* asked for again */
     }
-    conn->is_posting_marker = 0;
-    conn->sq.gate           = gate;
 }
 
 
@@ -333,7 +350,7 @@ static int uct_daqiri_tx_is_owned(const uct_daqiri_conn_t *conn, uint32_t id)
 static int uct_daqiri_tx_is_marker_again(const uct_daqiri_conn_t *conn,
                                          const struct ibv_wc *wc)
 {
-    return conn->has_marker && ((uint32_t)wc->wr_id == conn->send_end - 1);
+    return conn->qp.has_marker && ((uint32_t)wc->wr_id == conn->qp.send_end - 1);
 }
 
 
@@ -363,17 +380,21 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
         iface->count->tx_errors++;
     }
 
+    if (conn->qp.state == DQ_QP_NONE) {
+        /* what was held has gone out and failed before we heard of its QP */
+        uct_daqiri_conn_absorb(iface);
+    }
     uct_daqiri_tx_facts(conn, (dq_cause_t)wc->status, &facts);
     facts.vendor_err = wc->vendor_err;
     uct_daqiri_recover(conn, &facts);
-    conn->is_err = 1; /* a QP that fails a request is in ERR */
+    conn->qp.is_err = 1; /* a QP that fails a request is in ERR */
 
-    if (!conn->is_flushing || (conn->sq.gate == DQ_GATE_DEAD)) {
+    if (!conn->qp.has_flushed || dq_life_is_over(conn->state)) {
         uct_daqiri_tx_retire_to(conn, id);
     }
-    conn->is_flushing = 1;
-    conn->flushed     = id + 1;
-    if (conn->sq.gate == DQ_GATE_DEAD) {
+    conn->qp.has_flushed = 1;
+    conn->qp.flushed     = id + 1;
+    if (dq_life_is_over(conn->state)) {
         uct_daqiri_tx_retire(conn, id, uct_daqiri_conn_status(conn));
     }
 }
@@ -485,7 +506,7 @@ void uct_daqiri_tx_detach(uct_daqiri_ep_t *ep)
     if (uct_daqiri_tx_wait(ep)) {
         return;
     }
-    if (conn->sq.gate != DQ_GATE_DEAD) {
+    if (!dq_life_is_over(conn->state)) {
         uct_daqiri_tx_facts(conn, DQ_CAUSE_LEFT, &facts);
         uct_daqiri_conn_fail(conn, &facts);
     }

@@ -30,7 +30,7 @@ int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
 void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error);
 /* The device has none of the conn's requests from this one on. */
 void uct_daqiri_tx_set_send_end(uct_daqiri_conn_t *conn, uint32_t id);
-/* At first, and after a change of was_up, has_send_end or iface->tx.batch. */
+/* At first, and after a change of qp.is_used, qp.has_send_end or iface->tx.batch. */
 void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn);
 /* The device refused what the ledger let through. Gives the send buffer back,
  * if there is one, and the QP up. */
@@ -184,7 +184,7 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         uct_daqiri_replay_note_kind(conn, tx->replay, tx, flags, num_sge);
     }
     if (ucs_likely(uct_daqiri_tx_may_post_direct(conn))) {
-        ret = uct_daqiri_qp_post(conn->qp, &wr, &send_end);
+        ret = uct_daqiri_qp_post(conn->qp.verbs, &wr, &send_end);
         /* after the doorbell, so that the peer need not wait for it */
         uct_daqiri_tx_account(conn, tx, flags, &wr, ticket);
     } else {
@@ -230,7 +230,7 @@ uct_daqiri_tx_post_plain(uct_daqiri_conn_t *conn, uct_daqiri_iface_t *iface,
     wr.opcode             = IBV_WR_SEND;
     wr.send_flags         = IBV_SEND_INLINE;
     conn->last_post_epoch = iface->progress_epoch;
-    ret                   = uct_daqiri_qp_post(conn->qp, &wr, &send_end);
+    ret                   = uct_daqiri_qp_post(conn->qp.verbs, &wr, &send_end);
 
     dq_sq_debit(&conn->sq, &iface->tx.ledger, DQ_WR_MSG,
                 (dq_ticket_t){.id = conn->sq.posted});

@@ -524,7 +524,7 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return uct_daqiri_ep_flush_left(ep, comp);
     }
     if ((dq_sq_in_use(&conn->sq) == 0) && !uct_daqiri_ep_must_queue(conn)) {
-        return (conn->sq.gate != DQ_GATE_DEAD)
+        return !dq_life_is_over(conn->state)
                        ? UCS_OK : uct_daqiri_ep_refused(ep, DQ_ADMIT_DEAD);
     }
     status = uct_daqiri_ep_admit(ep, DQ_WR_RMA);
@@ -556,8 +556,7 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
 
     (void)flags;
     (void)comp; /* UCT 1.13: must be NULL */
-    if ((conn->sq.gate == DQ_GATE_NOT_UP) ||
-        (conn->sq.gate == DQ_GATE_LOST) ||
+    if ((!dq_life_is_over(conn->state) && (conn->state != DQ_LIFE_UP)) ||
         ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
         uct_daqiri_tx_note_awaited(conn);
         return UCS_OK; /* something is on its way that will tell */
@@ -618,6 +617,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
         return status;
     }
     ucs_list_add_tail(&self->conn->eps, &self->conn_link);
+    self->conn->qp.has_told_data = 0; /* of what it tells, more is heeded now */
     uct_daqiri_cm_post_command(self->conn, UCT_DAQIRI_CMD_OPEN);
     return UCS_OK;
 }

@@ -507,10 +507,11 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
     int is_lost;
 
     kh_foreach_value(&iface->cm.conns, conn, {
-        is_lost       = conn->sq.gate == DQ_GATE_LOST;
-        conn->sq.gate = DQ_GATE_DEAD;
+        is_lost = conn->state == DQ_LIFE_RECOVERING;
+        uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
+        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
         uct_daqiri_conn_to_err(conn);
-        if (is_lost || !conn->was_up) { /* nothing more will be flushed */
+        if (is_lost || !conn->qp.is_used) { /* nothing more will be flushed */
             uct_daqiri_preconnect_drop(conn);
             uct_daqiri_tx_purge(conn);
         }

@@ -167,6 +167,17 @@ uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
 }
 
 
+/* Once for a QP is enough: whoever heeds it has sent a REP before the peer could
+ * send anything. */
+static UCS_F_NOINLINE void uct_daqiri_progress_tell_data(uct_daqiri_conn_t *conn)
+{
+    if (!conn->qp.has_told_data) {
+        conn->qp.has_told_data = 1;
+        uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_READY);
+    }
+}
+
+
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 {
@@ -182,9 +193,8 @@ uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
                                  &iface->count->stray_completions);
         return;
     }
-    if (ucs_unlikely((conn->sq.gate == DQ_GATE_NOT_UP) ||
-                     (conn->sq.gate == DQ_GATE_LOST))) {
-        uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_READY);
+    if (ucs_unlikely(conn->qp.state == DQ_QP_CONNECTING)) {
+        uct_daqiri_progress_tell_data(conn);
     }
     uct_daqiri_progress_on_message(iface, conn, wc);
 }

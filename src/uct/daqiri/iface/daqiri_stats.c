@@ -516,15 +516,16 @@ void uct_daqiri_stats_remove_conn(uct_daqiri_conn_t *conn)
 
 static dq_stats_state_t uct_daqiri_stats_state(const uct_daqiri_conn_t *conn)
 {
-    switch (conn->sq.gate) {
-    case DQ_GATE_UP:
-        return DQ_STATS_UP;
-    case DQ_GATE_LOST:
-        return DQ_STATS_LOST;
-    case DQ_GATE_DEAD:
-        return DQ_STATS_DEAD;
-    default:
+    switch (conn->state) {
+    case DQ_LIFE_UNCONNECTED:
+    case DQ_LIFE_CONNECTING:
         return DQ_STATS_CONNECTING;
+    case DQ_LIFE_UP:
+        return DQ_STATS_UP;
+    case DQ_LIFE_RECOVERING:
+        return DQ_STATS_LOST;
+    default:
+        return DQ_STATS_DEAD;
     }
 }
 
@@ -534,7 +535,7 @@ static void uct_daqiri_stats_sample_conn(uct_daqiri_conn_t *conn)
     dq_stats_peer_t *place = uct_daqiri_stats_place(conn);
     dq_stats_peer_t peer   = {
         .state     = uct_daqiri_stats_state(conn),
-        .qpn       = (conn->qp == NULL) ? 0 : conn->qp->qp_num,
+        .qpn       = uct_daqiri_qp_num(&conn->qp),
         .in_use    = dq_sq_in_use(&conn->sq),
         .depth     = conn->sq.depth,
         .credits   = conn->sq.credits,
@@ -551,7 +552,7 @@ static void uct_daqiri_stats_sample_conn(uct_daqiri_conn_t *conn)
     if (place == NULL) {
         return;
     }
-    if (conn->was_up) {
+    if (conn->qp.is_used) {
         peer.pid      = conn->news.peer.pid;
         peer.peer_qpn = conn->news.peer.qpn;
         ucs_strncpy_zero(peer.host, conn->news.peer.host, sizeof(peer.host));

@@ -132,7 +132,7 @@ static void uct_daqiri_watchdog_warn(uct_daqiri_conn_t *conn)
         .oldest_id  = conn->sq.retired,
         .credits    = conn->sq.credits,
         .window     = conn->sq.window,
-        .qp_state   = uct_daqiri_rc_state_name(conn->qp),
+        .qp_state   = uct_daqiri_rc_state_name(conn->qp.verbs),
     };
     char message[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
