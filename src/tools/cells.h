@@ -135,8 +135,8 @@ int daqiri_cells_check(const daqiri_cells_opts_t *opts);
 
 /* The end of both commands' --help. */
 #define DAQIRI_CELLS_STATUS                                             \
-    "Exit status: 0; 1 runs missing, collapsed or lossy; 2 usage; 3 no " \
-    "way there."
+    "Exit status: 0; 1 runs missing, collapsed or lossy; 2 usage; 3 " \
+    "unreachable."
 
 /* Its input is the daqiri_cells_opts_t, as that of the command's own parser,
  * which calls daqiri_cells_parse_init() at ARGP_KEY_INIT. */

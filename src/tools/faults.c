@@ -38,11 +38,11 @@ typedef struct faults_request {
 static void faults_usage(const char *speaker, FILE *stream)
 {
     fprintf(stream,
-            "Usage: %s set PID|all FILE        take this plan from now on\n"
+            "Usage: %s set PID|all FILE        use this plan from now on\n"
             "       %s set PID|all -e RULES\n"
-            "       %s clear PID|all           no plan from now on\n"
-            "       %s show PID|all            the plan, and what it has done\n"
-            "       %s check FILE              is it a plan?\n"
+            "       %s clear PID|all           use no plan from now on\n"
+            "       %s show PID|all            print the plan and its effects\n"
+            "       %s check FILE              check whether it is a plan\n"
             "       %s check -e RULES\n"
             "\n"
             "Makes things go wrong on purpose in processes that use the "

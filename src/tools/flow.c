@@ -417,9 +417,8 @@ static const struct argp flow_argp = {
     flow_options, flow_parse, NULL,
     "Sends messages between two processes over one transport, at a pace, and "
     "counts what arrives. Started by daqiri run.\v"
-    "Exit status: 0, 1 when messages were lost or the transport failed, 2 for "
-    "a mistake in the options, 3 when the other end is beyond the software "
-    "device.",
+    "Exit status: 0; 1 messages were lost or the transport failed; 2 usage error; "
+    "3 the other end is beyond the software device.",
     flow_children
 };
 

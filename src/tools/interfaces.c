@@ -62,8 +62,8 @@ static const struct argp interfaces_argp = {
     interfaces_options, interfaces_parse, NULL,
     "Lists network interfaces, RDMA ports and their GIDs, and says which GID "
     "daqiri would choose and why.\v"
-    "Exit status: 0, 1 when something could not be asked, 2 for a mistake in "
-    "the options, 124 when a device did not answer.",
+    "Exit status: 0; 1 a query failed; 2 usage error; 124 a device did not "
+    "answer.",
     interfaces_children
 };
 

@@ -16,13 +16,13 @@ static const daqiri_subcommand_t daqiri_subcommands[] = {
     {"interfaces", daqiri_interfaces,
      "list network interfaces, RDMA ports and GIDs"},
     {"probe", daqiri_probe, "try whether RDMA and UCX are usable here"},
-    {"pingpong", daqiri_pingpong, "messages to and fro over raw verbs"},
-    {"serve", daqiri_serve, "be the other end of tcp, pingpong and sweeps"},
+    {"pingpong", daqiri_pingpong, "send messages to and fro over raw verbs"},
+    {"serve", daqiri_serve, "serve tcp, pingpong, sweep and drop-curve"},
     {"tcp", daqiri_tcp, "measure TCP, for comparison"},
     {"sweep", daqiri_sweep, "measure sizes, transports and patterns"},
-    {"drop-curve", daqiri_drop_curve, "does it keep a pace, and lose nothing?"},
+    {"drop-curve", daqiri_drop_curve, "measure whether paces are kept without loss"},
     {"mpi-sweep", daqiri_mpi_sweep, "measure MPI by message size"},
-    {"stats", daqiri_stats, "counters of running jobs"},
+    {"stats", daqiri_stats, "print counters of running jobs"},
     {"faults", daqiri_faults, "make the software device fail on purpose"}
 };
 

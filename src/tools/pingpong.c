@@ -180,8 +180,8 @@ static const struct argp pingpong_argp = {
     pingpong_options, pingpong_parse, NULL,
     "Sends messages to and fro between two processes over one queue pair, on "
     "raw verbs.\v"
-    "Exit status: 0; 1 it failed, with stage and class; 2 usage; 3 the other end "
-    "is beyond the software device; 124 a verb did not come back.",
+    "Exit status: 0; 1 it failed, with stage and class; 2 usage error; 3 the "
+    "other end is beyond the software device; 124 a verb did not come back.",
     pingpong_children
 };
 

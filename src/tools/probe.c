@@ -121,11 +121,11 @@ static const struct argp_child probe_children[] = {
 
 static const struct argp probe_argp = {
     probe_options, probe_parse, NULL,
-    "Tries whether RDMA is usable here, by this user, right now: each verb in "
-    "a process of its own that is ended if it does not come back; then UCX "
-    "with daqiri, and what the MPIs here need.\v"
-    "Exit status: 0 usable, 1 not, 2 for a mistake in the options, 124 when a "
-    "step did not come back.",
+    "Tries whether this user can use RDMA here, right now. Each verb runs in a "
+    "process of its own, which is killed if the verb does not come back. Then "
+    "tries UCX with daqiri, and says what the MPIs here need.\v"
+    "Exit status: 0 usable; 1 not usable; 2 usage error; 124 a step did not "
+    "come back.",
     probe_children
 };
 

@@ -74,10 +74,10 @@ static void run_help(void)
            "  -h, --help          print this\n"
            "\n"
            "Works with Open MPI and MPICH. Exit status: that of COMMAND; 1 "
-           "when the device\n"
-           "or a library cannot be had, 2 for a mistake in the options, 126 "
-           "when COMMAND\n"
-           "cannot be run, 127 when it is not there.\n");
+           "the device or a\n"
+           "library cannot be used; 2 usage error; 126 COMMAND cannot be "
+           "run; 127 COMMAND\n"
+           "does not exist.\n");
 }
 
 static int run_parse(int argc, char **argv, run_opts_t *opts)

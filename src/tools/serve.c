@@ -59,21 +59,21 @@ static const struct argp_option serve_options[] = {
      "Where to listen; port 0 is any (9000, on all addresses)"},
     {"count", SERVE_COUNT, "N", 0, "End after so many clients (never)"},
     {"timeout", SERVE_TIMEOUT, "TIME", 0,
-     "Leave a client from which nothing comes (5s)"},
+     "Drop a client that sends nothing for so long (5s)"},
     {"device", SERVE_DEVICE, "NAME", 0,
      "auto, soft, an RDMA device, or none: TCP only (auto)"},
     {"port", SERVE_PORT, "N", 0, "Its port, for pingpong (the first active one)"},
     {"gid-index", SERVE_GID, "N", 0, "GID, for pingpong (as daqiri chooses it)"},
     {"traffic-class", SERVE_CLASS, "N", 0,
-     "Of the answers of pingpong, 0 to 255 (0)"},
+     "Class of the answers to pingpong, 0 to 255 (0)"},
     {"max-clients", SERVE_CLIENTS_AT_ONCE, "N", 0,
-     "At once; further ones are refused (64)"},
+     "Clients at once; more are refused (64)"},
     {"max-per-address", SERVE_OF_ADDRESS, "N", 0,
-     "Of these, from one address (16)"},
+     "Clients at once from one address (16)"},
     {"max-memory", SERVE_MEMORY_OF_ALL, "SIZE", 0,
-     "For the messages of all clients together (2G)"},
+     "Memory for the messages of all clients (2G)"},
     {"max-duration", SERVE_TIME, "TIME", 0,
-     "Of a test, and of a client's stay (1h)"},
+     "Longest test, and longest stay of a client (1h)"},
     {NULL}
 };
 
@@ -152,10 +152,9 @@ static const struct argp_child serve_children[] = {
 
 static const struct argp serve_argp = {
     serve_options, serve_parse, NULL,
-    "Answers daqiri tcp, pingpong, sweep and drop-curve, until it is interrupted. "
-    "Prints a line, or with -json an object in a line, for each test.\v"
-    "Exit status: 0, 1 when it cannot listen or a client failed, 2 for a "
-    "mistake in the options.",
+    "Serves daqiri tcp, pingpong, sweep and drop-curve until it is interrupted. "
+    "Prints one line for each test; with -json, one object in a line.\v"
+    "Exit status: 0; 1 it cannot listen, or a client failed; 2 usage error.",
     serve_children
 };
 

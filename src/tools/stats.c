@@ -115,10 +115,9 @@ static const struct argp_child stats_children[] = {
 
 static const struct argp stats_argp = {
     stats_options, stats_parse, "[PID]",
-    "Prints the counters of processes that run daqiri: of one in full, or a "
-    "line for each.\v"
-    "Exit status: 0; 1 when there are no such counters; 2 for a mistake in the "
-    "options.",
+    "Prints the counters of processes that run daqiri: all of one process, or "
+    "one line for each process.\v"
+    "Exit status: 0; 1 there are no such counters; 2 usage error.",
     stats_children
 };
 

@@ -86,8 +86,7 @@ static const struct argp_child tcp_children[] = {
 static const struct argp tcp_argp = {
     tcp_options, tcp_parse, NULL,
     "Sends messages over TCP to daqiri serve, for comparison with RDMA.\v"
-    "Exit status: 0; 1 when it failed, with the stage and the class; 2 for a "
-    "mistake in the options.",
+    "Exit status: 0; 1 it failed, with stage and class; 2 usage error.",
     tcp_children
 };
 
