@@ -21,41 +21,41 @@ const uct_daqiri_option_t uct_daqiri_md_options[] = {
      UCT_DAQIRI_OPTION_MD},
 
     {"REG_CACHE", "auto",
-     "Keep memory registered for the next time (on, off, auto). Needs UCX's\n"
-     "memory hooks; \"auto\" does without where they cannot work.",
+     "Cache registrations of memory (on, off, auto). The cache needs UCX's\n"
+     "memory hooks; \"auto\" turns it off where they cannot work.",
      offsetof(uct_daqiri_md_config_t, reg_cache), UCT_DAQIRI_OPTION_ON_OFF_AUTO},
 
     {"RCACHE_MEM_PRIO", "1000",
-     "Of the registration cache among those whom UCX tells that memory goes\n"
-     "away.",
+     "Priority of the registration cache among the listeners of UCX's memory\n"
+     "hooks.",
      RCACHE(event_priority), UCT_DAQIRI_OPTION_UINT},
 
     {"RCACHE_OVERHEAD", "auto",
-     "How long UCP is to believe that a look into the registration cache takes.",
+     "The time for a look-up in the registration cache that UCP is told.",
      RCACHE(overhead), UCT_DAQIRI_OPTION_TIME_UNITS},
 
     /* No more than the cache's own grain, as UCX's verbs transports have it: of
      * buffers that adjoin, rounded to cache lines, each would be registered once
      * more with all of those before it. */
     {"RCACHE_ADDR_ALIGN", "16",
-     "What is registered begins and ends at multiples of this: a power of 2 from\n"
+     "Registered memory begins and ends at multiples of this: a power of 2 from\n"
      "16 to the size of a page.",
      RCACHE(alignment), UCT_DAQIRI_OPTION_UINT},
 
     {"RCACHE_MAX_REGIONS", "inf",
-     "How many pieces of memory may stay registered.",
+     "Most regions of memory that may stay registered.",
      RCACHE(max_regions), UCT_DAQIRI_OPTION_ULUNITS},
 
     {"RCACHE_MAX_SIZE", "inf",
-     "How much memory may stay registered.",
+     "Most memory that may stay registered.",
      RCACHE(max_size), UCT_DAQIRI_OPTION_MEMUNITS},
 
     {"RCACHE_MAX_UNRELEASED", "512M",
-     "How much memory that is to be given up may wait for that.",
+     "Most memory that may wait to be deregistered.",
      RCACHE(max_unreleased), UCT_DAQIRI_OPTION_MEMUNITS},
 
     {"RCACHE_PURGE_ON_FORK", "y",
-     "Forget what is registered in a process that is forked.",
+     "Empty the registration cache in a process that is forked.",
      RCACHE(purge_on_fork), UCT_DAQIRI_OPTION_BOOL},
 
     {NULL}
@@ -79,23 +79,23 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(signal_every), UCT_DAQIRI_OPTION_UINT},
 
     {"RX_BUFFERS", "16384",
-     "Receive buffers that an interface may have (64 to 1048576). They are\n"
-     "made as connections come; this and SEG_SIZE are the memory limit.",
+     "Receive buffers that an interface may have (64 to 1048576), allocated as\n"
+     "connections are made. This times SEG_SIZE is the memory limit.",
      FIELD(rx_buffers), UCT_DAQIRI_OPTION_UINT},
 
     {"RX_WINDOW", "256",
-     "Messages that a peer may ever send before it hears from us (4 to 32768).\n"
-     "A receive buffer stands behind each of them. One peer gets at most a\n"
-     "64th of the RX_BUFFERS that are left.",
+     "Most messages that a peer may ever send without an answer (4 to 32768).\n"
+     "Each of them has a receive buffer. One peer gets at most a 64th of the\n"
+     "RX_BUFFERS that are left.",
      FIELD(rx_window), UCT_DAQIRI_OPTION_UINT},
 
     {"RX_WINDOW_START", "8",
-     "Messages that a new peer may send before it hears from us (4 to 32768).\n"
-     "While it sends more than that, this doubles, up to RX_WINDOW.",
+     "Messages that a new peer may send without an answer (4 to 32768). This\n"
+     "doubles while the peer uses it up, up to RX_WINDOW.",
      FIELD(rx_window_start), UCT_DAQIRI_OPTION_UINT},
 
     {"TX_BUFFERS", "4096",
-     "Send buffers that an interface may have (64 to 1048576), made on\n"
+     "Send buffers that an interface may have (64 to 1048576), allocated on\n"
      "demand.",
      FIELD(tx_buffers), UCT_DAQIRI_OPTION_UINT},
 
@@ -106,9 +106,8 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(tx_batch), UCT_DAQIRI_OPTION_ON_OFF_AUTO},
 
     {"TX_BATCH_TIMEOUT", "10ms",
-     "How long a message waits for the doorbell, if it follows another to the\n"
-     "same peer and the program does not progress (1us to 60s; it may become\n"
-     "twice that). Of TX_BATCH.",
+     "Bound for TX_BATCH: how long a message waits in a batch if the program\n"
+     "makes no progress (1us to 60s; the wait may become twice as long).",
      FIELD(tx_batch_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"SEG_SIZE", "auto",
@@ -118,13 +117,13 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(seg_size), UCT_DAQIRI_OPTION_MEMUNITS},
 
     {"MAX_INLINE", "128",
-     "Bytes to send inline, our 4 bytes of header included (0 to 4096).\n"
-     "The device may give more, or less.",
+     "Bytes to send inline, with the 4 bytes of header (0 to 4096). The device\n"
+     "may allow more, or less.",
      FIELD(max_inline), UCT_DAQIRI_OPTION_UINT},
 
     {"MAX_SGE", "6",
-     "Scatter/gather entries in a work request (2 to 32); cut to what the\n"
-     "device has.",
+     "Scatter/gather entries in a work request (2 to 32), or as many as the\n"
+     "device allows.",
      FIELD(max_sge), UCT_DAQIRI_OPTION_UINT},
 
     {"POLL_BATCH", "16",
@@ -132,7 +131,7 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(poll_batch), UCT_DAQIRI_OPTION_UINT},
 
     {"RNR_TIMEOUT", "0.64ms",
-     "How long a peer waits before it tries again, when its message found no\n"
+     "How long a peer waits before it sends again a message that found no\n"
      "receive buffer (0.01ms to 655.36ms). Credits keep this from happening.",
      FIELD(rnr_timeout), UCT_DAQIRI_OPTION_TIME},
 
@@ -142,8 +141,8 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(ack_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"RETRY_COUNT", "6",
-     "How often to send again before the QP fails (0 to 6; some devices take\n"
-     "7 for \"for ever\").",
+     "How often to send again before the QP fails (0 to 6; some devices treat\n"
+     "7 as \"for ever\").",
      FIELD(retry_count), UCT_DAQIRI_OPTION_UINT},
 
     {"CONN_TIMEOUT", "60s",
@@ -156,35 +155,33 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(conn_retry), UCT_DAQIRI_OPTION_TIME},
 
     {"RECOVERY", "y",
-     "Go on over another queue pair when one dies and nothing is lost by it.",
+     "Replace a queue pair that dies, and resume, if nothing is lost by that.",
      FIELD(recovery), UCT_DAQIRI_OPTION_BOOL},
 
     {"RECOVERY_TIMEOUT", "30s",
-     "How long to try that before an endpoint fails (10ms to 3600s).",
+     "How long RECOVERY tries before an endpoint fails (10ms to 3600s).",
      FIELD(recovery_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"SQ_STALL_TIMEOUT", "30s",
-     "Say so when a peer has taken nothing for this long although something\n"
-     "was to be sent (10ms to 3600s, or 0 for never).",
+     "Log a message if requests to a peer have waited for this long without\n"
+     "any progress (10ms to 3600s, or 0 for never).",
      FIELD(stall_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"STUCK_TIMEOUT", "120s",
-     "Give up a queue pair when one of its requests has neither completed nor\n"
-     "failed for this long (10ms to 3600s, or 0 for never). Less than a device\n"
-     "may take for its retries, four times TIMEOUT for each, gives up queue\n"
-     "pairs that would have gone on.",
+     "Give up a queue pair if one of its requests has neither completed nor\n"
+     "failed for this long (10ms to 3600s, or 0 for never). This must be longer\n"
+     "than a device may take for its retries, four times TIMEOUT for each.",
      FIELD(stuck_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"KEEPALIVE", "0",
-     "Ask a peer's device whether it is there when nothing has come or gone\n"
-     "for this long, and call its process when that has said nothing for this\n"
-     "long: if it does not answer for as long again, 1s at least, although its\n"
-     "device does, it is lost (10ms to 3600s, or 0 for never).",
+     "Probe a peer's device and process if nothing has come from them for this\n"
+     "long (10ms to 3600s, or 0 for never). A peer is lost if its process does\n"
+     "not answer for as long again, 1s at least, although its device does.",
      FIELD(keepalive), UCT_DAQIRI_OPTION_TIME},
 
     {"STATS", "y",
-     "Count in a file in /dev/shm, which \"daqiri stats\" reads while the\n"
-     "program runs.",
+     "Keep the counters in a file in /dev/shm, which \"daqiri stats\" reads\n"
+     "while the program runs.",
      FIELD(stats), UCT_DAQIRI_OPTION_BOOL},
 
     {"GID_INDEX", "auto",
@@ -201,10 +198,10 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(service_level), UCT_DAQIRI_OPTION_UINT},
 
     {"LATENCY", "auto",
-     "How long UCP is to believe that a short message takes one way (0 to 1s):\n"
-     "the larger, the later it changes over to rendezvous. \"auto\": by the\n"
-     "generation of the link; in user space by what a READ costs, which is\n"
-     "timed when the first interface is opened.",
+     "One-way time of a short message that UCP is told (0 to 1s). The larger it\n"
+     "is, the longer the messages at which UCP begins to use rendezvous.\n"
+     "\"auto\": by the generation of the link. For a device in user space, by the\n"
+     "time of a READ, measured when the first interface is opened.",
      FIELD(latency), UCT_DAQIRI_OPTION_TIME_UNITS},
 
     {NULL}
