@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every dq_ file shares. This folder is the logic worth proving: it
- * includes libc headers only, keeps no state of its own, never reads a clock,
+ * What every dq_ file shares. This folder is pure logic, so that tests can prove
+ * it: it includes libc headers only, keeps no state of its own, never reads a clock,
  * never allocates, never prints. Time and randomness come in as arguments.
  */
 #ifndef DQ_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GIDs: which of a RoCE port's is the one to be reached at, which peers it
- * can reach, and how people write it.
+ * GIDs: which GID of a RoCE port to use, which peers it can reach, and how
+ * people write it.
  *
  * A GID is 16 bytes, an IPv6 address; an IPv4 address a.b.c.d is the GID
  * ::ffff:a.b.c.d (RFC 4291, 2.5.5.2). A port has one for each address of its
@@ -17,11 +17,11 @@ enum {
     DQ_GID_TEXT_MAX = 40 /* eight groups of four digits, and the end         */
 };
 
-/* The higher the better; 0 if it cannot be used. RoCE v2 before all else, then
- * IPv4 before IPv6 before link-local. */
+/* Higher is better; 0: cannot be used. RoCE v2 is preferred to v1, then IPv4 to
+ * IPv6 to link-local. */
 int dq_gid_rank(const uint8_t *gid, int is_roce_v2);
 
-/* A place of a port's GID table that is taken. */
+/* One entry of a port's GID table. */
 typedef struct {
     uint8_t  gid[DQ_GID_BYTES];
     uint8_t  index;      /* what address handles have room for               */
@@ -29,22 +29,23 @@ typedef struct {
     uint32_t netdev;     /* its index; 0: not known                          */
 } dq_gid_row_t;
 
-/* The best of these, or NULL if none can be used. Of those that are equally
- * good, the first: who adds an address changes nothing. */
+/* The best of these, or NULL if none can be used. Of equally good ones the first,
+ * so an address that is added later changes nothing. */
 const dq_gid_row_t *dq_gid_choose(const dq_gid_row_t *rows, size_t count);
 
-/* Is it the same, at whatever place? On one device several netdevs may have an
- * address (a link-local one, with VLANs), and each protocol has it. */
+/* Are they the same address of the same netdev and protocol, whatever their index?
+ * Several netdevs of one device may have one address (a link-local one, with
+ * VLANs), and each protocol has it. */
 int dq_gid_is_same(const dq_gid_row_t *a, const dq_gid_row_t *b);
 
-/* The one that is the same as @a wanted, or NULL. */
+/* The row that is the same as @a wanted, or NULL. */
 const dq_gid_row_t *dq_gid_find(const dq_gid_row_t *rows, size_t count,
                                 const dq_gid_row_t *wanted);
 
-/* IPv4 and IPv6 do not meet. */
+/* IPv4 and IPv6 addresses cannot reach each other. */
 int dq_gid_can_reach(const uint8_t *local, const uint8_t *remote);
 
-/* Writes @a gid as it is written on a command line. Returns @a buf. */
+/* Writes @a gid as users write it. Returns @a buf. */
 char *dq_gid_text(const uint8_t *gid, char *buf, size_t size);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What becomes of the requests of a queue pair that was lost.
+ * What happens to the requests of a lost queue pair.
  *
- * The peer has said how many active messages it has handed up: RC is ordered,
- * so a count is enough. Up to the last of these messages, the peer has executed
- * everything:
+ * The peer has told how many active messages it has handed up. RC is ordered, so a
+ * count is enough. The peer has executed everything up to the last of these
+ * messages:
  *
  *        retired        the last message that
  *        |              the peer has handed up       posted
@@ -21,7 +21,7 @@
  *   grant     over                           blank: credits are counted anew
  *   blank     over                           blank
  *
- * What is over but stands behind something that is not keeps its place: it is
+ * A request that is over, but stands behind one that is not, keeps its place: it is
  * posted again as a blank, an empty WRITE. So ids and order stay as they were.
  *
  * Threads: one. Complexity: O(requests in use).
@@ -76,16 +76,16 @@ static inline dq_op_t *dq_replay_slot(const dq_replay_log_t *log, uint32_t id)
 
 const char *dq_op_kind_name(dq_op_kind_t kind);
 
-/* What becomes of a request of this kind; @a is_past as drawn above. */
+/* What to do with a request of this kind; @a is_past as drawn above. */
 dq_replay_t dq_replay_verdict(dq_op_kind_t kind, int is_past);
 
-/* What becomes of the requests from @a retired to before @a posted, if the
- * peer has handed up @a delivered messages. */
+/* What to do with the requests from @a retired to before @a posted, if the peer
+ * has handed up @a delivered messages. */
 dq_replay_plan_t dq_replay_plan(const dq_replay_log_t *log, uint32_t retired,
                                 uint32_t posted, uint32_t delivered);
 
-/* How many of our messages have completed: the number of the oldest in use, or
- * @a next_seq if none is. */
+/* How many of our messages have completed: the number of the oldest message in use,
+ * or @a next_seq if there is none. */
 uint32_t dq_replay_acked(const dq_replay_log_t *log, uint32_t retired,
                          uint32_t posted, uint32_t next_seq);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When to offer a device again what it has refused. It may have been short of
- * something for a moment: so as soon as anything completes, else after a while,
- * and twice as long each time. Whoever is refused for too long with nothing
- * taken in between stops to believe in it.
+ * When to offer a device again a request that it has refused. The device may have
+ * been short of something for a moment. So try again as soon as anything completes,
+ * else after a while, and then after twice as long each time. Give up when the device
+ * has refused for too long and has taken nothing in between.
  *
- * A process that was stopped has not tried: the bound alone ends nothing, it
- * takes some tries, too.
+ * A process that was stopped has not tried. So the bound alone does not end it; a
+ * number of tries must have failed, too.
  *
  * Times are in any unit, the same for all. Threads: one.
  */
@@ -18,29 +18,29 @@
 enum { DQ_RETRY_TRIES_MIN = 8 };
 
 typedef struct {
-    uint64_t least, most; /* from one try to the next                        */
+    uint64_t least, most; /* time from one try to the next                   */
     uint64_t bound;       /* 0: never gives up                               */
 } dq_retry_limits_t;
 
 typedef struct {
-    uint64_t since;   /* refused, and nothing taken                          */
-    uint64_t next;    /* try                                                 */
-    uint64_t wait;    /* before the one after that                           */
-    uint32_t tries;   /* in vain, since then                                 */
+    uint64_t since;   /* when the refusals began with nothing taken since    */
+    uint64_t next;    /* time of the next try                                */
+    uint64_t wait;    /* time from that to the one after it                  */
+    uint32_t tries;   /* failed since then                                   */
     uint32_t retired; /* of the send ledger, at the last refusal             */
 } dq_retry_t;
 
-/* Is this errno of ibv_post_send() one that passes? */
+/* Is this errno of ibv_post_send() temporary? */
 int dq_retry_is_transient(int error);
 
-/* Refused, for the first time. */
+/* The first refusal. */
 void dq_retry_begin(dq_retry_t *retry, const dq_retry_limits_t *limits,
                     uint64_t now, uint32_t retired);
 
 /* Worth another try? */
 int dq_retry_is_due(const dq_retry_t *retry, uint64_t now, uint32_t retired);
 
-/* Refused once more; @a taken: not before something was taken. Returns non-zero
+/* Another refusal; @a taken: the device took something before it. Returns non-zero
  * when it is time to give up. */
 int dq_retry_refused(dq_retry_t *retry, const dq_retry_limits_t *limits,
                      uint64_t now, uint32_t retired, int taken);

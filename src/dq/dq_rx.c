@@ -2,7 +2,7 @@
 #include "dq_rx.h"
 
 
-/* What each message asks is worked out when windows come and go. */
+/* Computed when windows change, because every message compares with these. */
 static void dq_rx_set_marks(dq_rx_t *rx)
 {
     uint32_t wanted = rx->reserved + rx->slack;

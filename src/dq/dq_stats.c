@@ -22,8 +22,8 @@ char *dq_stats_path(char *buf, size_t size, uint32_t uid, uint32_t pid,
 }
 
 
-/* A decimal number of 32 bits, in the one way in which we would write it;
- * returns what follows, or NULL. */
+/* Reads a decimal number of 32 bits that is written as we write it, and returns the
+ * text behind it; or NULL. */
 static const char *dq_stats_number(const char *text, uint32_t *value)
 {
     const char *at = text;
@@ -190,8 +190,8 @@ typedef union {
 } dq_stats_words_t;
 
 
-/* The exchange keeps what follows it behind it, the last store what is before
- * it in front. */
+/* The exchange orders all later stores after it, and the last store all earlier ones
+ * before it. */
 void dq_stats_write_peer(dq_stats_peer_t *place, const dq_stats_peer_t *peer)
 {
     uint32_t sequence      = place->sequence;
@@ -209,7 +209,7 @@ void dq_stats_write_peer(dq_stats_peer_t *place, const dq_stats_peer_t *peer)
 }
 
 
-/* Each load keeps what follows it behind it. */
+/* Each load orders all later loads after it. */
 static void dq_stats_read_peer(const dq_stats_peer_t *place,
                                dq_stats_peer_t *peer, uint32_t sequence)
 {

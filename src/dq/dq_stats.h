@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters of a running interface, as a file that others read.
+ * The counters of a running interface, as a file that other processes read.
  *
  *   [header][entry 0 .. count-1][value 0 .. count-1][peer 0 .. peers-1]
  *
  * Every interface has one, DQ_STATS_DIR/daqiri-stats-UID.PID.SERIAL, readable
- * by its owner alone. The transport counts in the mapped page itself, so that
- * to be read costs it nothing; what is not a counter it writes there now and
- * then (DQ_STATS_GAUGE; value "sampled_at_ns" says when).
+ * by its owner alone. The transport counts in the mapped page itself, so a reader
+ * costs it nothing. It writes everything but counters there now and then
+ * (DQ_STATS_GAUGE; the value "sampled_at_ns" says when).
  *
- * The file describes itself: a reader goes by the names of the values and need
- * not know which there are. A name keeps its meaning; other names may come and
- * go. DQ_STATS_VERSION changes when the layout below does, and then a reader
- * of another version keeps its hands off.
+ * The file describes itself: a reader goes by the names of the values. A name keeps
+ * its meaning, and other names may come and go. DQ_STATS_VERSION changes with the
+ * layout below. A reader of another version must not read the file.
  *
- * Whoever writes holds a lock (flock) on the file as long as it lives, so a
- * file that can be locked is what a killed process has left: it may be
- * removed, by who holds the lock. Pids say nothing here, for containers that
- * share the folder need not share them.
+ * The writer holds a lock (flock) on the file as long as it lives. So a file that
+ * can be locked is left from a killed process. Whoever holds the lock may remove it.
+ * Pids say nothing here, because containers may share the folder and not the pids.
  *
- * A reader maps the file, read-only, or copies it, and asks dq_stats_find()
- * before anything else. A file that somebody else may cut must be copied. What
- * is mapped may change at any moment: a value is one word, and a peer is taken
- * with dq_stats_peer(); of a copy, its sequence is compared with the file's
- * before and after. Values are 64 bits of the machine.
+ * A reader maps the file, read-only, or copies it, and calls dq_stats_find() first.
+ * It must copy a file that somebody else may truncate. A mapped file may change at
+ * any moment. A value is one word; dq_stats_peer() reads a peer. A reader of a copy
+ * compares the peer's sequence with the file's before and after. Values are 64-bit
+ * words of the machine.
  *
- * Threads: any. Nothing is allocated. What is returned points into the map.
+ * Threads: any. Nothing is allocated. Returned pointers point into the map.
  */
 #ifndef DQ_STATS_H
 #define DQ_STATS_H
@@ -43,15 +41,15 @@ enum {
     DQ_STATS_PEERS_MAX  = 65536
 };
 
-/* Written last, when all else is there: "daqiri" and what tells byte orders
- * apart. */
+/* Written last, when everything else is there: "daqiri", and bytes that tell byte
+ * orders apart. */
 #define DQ_STATS_MAGIC UINT64_C(0x0102697269716164)
 
 /* What a value is. The unit is in its name: _bytes, _ns; else it is a number. */
 typedef enum {
-    DQ_STATS_COUNTER, /* only grows; always as it is now                     */
-    DQ_STATS_SUM,     /* only grows; as it was at sampled_at_ns              */
-    DQ_STATS_GAUGE,   /* goes up and down; as it was at sampled_at_ns        */
+    DQ_STATS_COUNTER, /* only grows; always current                          */
+    DQ_STATS_SUM,     /* only grows; as of sampled_at_ns                     */
+    DQ_STATS_GAUGE,   /* goes up and down; as of sampled_at_ns               */
     DQ_STATS_KIND_LAST
 } dq_stats_kind_t;
 
@@ -97,12 +95,13 @@ typedef struct {
     uint32_t qpn, peer_qpn;
     uint32_t in_use, depth;         /* work requests: posted and not over    */
     uint32_t credits, window;       /* messages that we may send             */
-    uint32_t owed, promised;        /* messages that it may send: used up,   */
-                                    /* and the size of its window            */
+    uint32_t owed, promised;        /* of its window, used up; and the size
+                                       of its window                         */
     uint32_t losses;                /* queue pairs that died                 */
-    uint64_t posted, retired;       /* work requests, since it is there      */
-    uint64_t oldest_ns;             /* how long nothing has completed, while */
-                                    /* something was under way               */
+    uint64_t posted, retired;       /* work requests since the connection was
+                                       made                                  */
+    uint64_t oldest_ns;             /* time in which requests were under way
+                                       and none completed                    */
     uint64_t stalls;
 } dq_stats_peer_t;
 
@@ -110,27 +109,27 @@ typedef struct {
 char *dq_stats_path(char *buf, size_t size, uint32_t uid, uint32_t pid,
                     uint32_t serial);
 
-/* Is this the name, without the folder, of such a file of @a uid? Then 1, and
- * its numbers. */
+/* Returns 1, and the numbers in it, if this is the name (without the folder) of such
+ * a file of @a uid; else 0. */
 int dq_stats_is_name(const char *name, uint32_t uid, uint32_t *pid,
                      uint32_t *serial);
 
-/* Lays out a file for so many values and peers: all of the header but what it
- * is about, and the magic, which dq_stats_publish() writes. */
+/* Lays out a file for so many values and peers. Writes the header, except the fields
+ * that describe the interface, and the magic, which dq_stats_publish() writes. */
 void dq_stats_layout(dq_stats_header_t *header, uint32_t count,
                      uint32_t peers);
 void dq_stats_publish(dq_stats_header_t *header);
 
-/* What is mapped, if it can be read: complete, of our version, and with all of
- * its parts inside of @a length; else NULL. Of any bytes. */
+/* The header in @a map, whatever bytes it has, if the file is complete, has our
+ * version, and has all of its parts within @a length; else NULL. */
 const dq_stats_header_t *dq_stats_find(const void *map, size_t length);
 
-/* Of a header that dq_stats_find() returned, index < count, or < peers. */
+/* For a header that dq_stats_find() returned; index < count, or < peers. */
 const dq_stats_entry_t *dq_stats_entry(const dq_stats_header_t *header,
                                        uint32_t index);
 uint64_t dq_stats_value(const dq_stats_header_t *header, uint32_t index);
-/* A copy that was not written to meanwhile: 1; or 0, if there was none in a
- * number of tries, or nobody is there. */
+/* Returns 1, and a consistent copy; 0 if a number of tries gave none, or if there is
+ * no peer at this place. */
 int dq_stats_peer(const dq_stats_header_t *header, uint32_t index,
                   dq_stats_peer_t *peer);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two times that a QP keeps, between seconds and the codes that verbs
- * want. Nobody knows by heart what 0 to 31 stand for, and 0 is a trap: as an
- * RNR timer it means 655.36 ms, as an ACK timeout it means for ever.
+ * Converts the two times of a QP between seconds and the codes that verbs take,
+ * 0 to 31. Code 0 is a trap: as an RNR timer it means 655.36 ms, as an ACK timeout
+ * it means for ever.
  *
  * Sources: IBA 9.7.5.2.8 (RNR NAK timer, table 45), 9.7.6.1.3 (ACK timeout).
  */
@@ -21,7 +21,7 @@ enum {
 uint8_t dq_ack_timeout_code(double seconds);
 double dq_ack_timeout_seconds(uint8_t code);
 
-/* Likewise, never the code 0 unless its 655.36 ms are what is asked for. */
+/* The same; the code 0 only if its 655.36 ms are asked for. */
 uint8_t dq_rnr_timer_code(double seconds);
 double dq_rnr_timer_seconds(uint8_t code);
 

@@ -426,7 +426,7 @@ static void dq_triage_first_line(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
-/* Those that wait or try again: how long, how often. */
+/* For causes that wait or try again: how long, how often. */
 static void dq_triage_waits(const dq_facts_t *facts, dq_text_t *text)
 {
     switch (facts->cause) {
@@ -451,7 +451,7 @@ static void dq_triage_waits(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
-/* Between which two ends, where what lies between may be the cause. */
+/* The addresses of both ends, if the path between them may be the cause. */
 static void dq_triage_check_path(const dq_facts_t *facts, dq_text_t *text)
 {
     dq_class_t class_id = dq_triage_class(facts->cause);
@@ -478,7 +478,7 @@ static void dq_triage_check_counters(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
-/* What to check of a peer who is known. 0: nothing of its own. */
+/* What to check at a known peer. 0: the cause has no such check. */
 static int dq_triage_check_peer(const dq_facts_t *facts, dq_text_t *text)
 {
     const char *host = facts->peer_host;
@@ -540,7 +540,7 @@ static void dq_triage_check_memlock(const dq_facts_t *facts, dq_text_t *text)
 }
 
 
-/* One: of what is known, or of the table. */
+/* One check: by the facts that are known, or from the table. */
 static void dq_triage_check(const dq_facts_t *facts, dq_text_t *text)
 {
     const char *check = dq_triage_row(facts->cause)->check;
@@ -584,7 +584,7 @@ char *dq_triage_message(const dq_facts_t *facts, char *buf, size_t size)
 }
 
 
-/* What a queue pair died of, in a line, and what comes of it. */
+/* One line: what a queue pair died of, and what follows. */
 static char *dq_triage_line(const dq_facts_t *facts, const char *outcome,
                             char *buf, size_t size)
 {

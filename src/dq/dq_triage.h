@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Triage: from facts to what a person needs to know.
+ * Triage: turns facts into a message for a person.
  *
- * Input is what was seen: a completion status, an errno, the settings in
- * force. Output is what happened, whose doing it probably is, whether a new
- * QP can help, and what to check. A check is printed only when the fact that
- * makes it true is among the input. Every sentence about an error that a user
- * of this project reads is in dq_triage.c; the plugin and the tools share it.
+ * The input are facts: a completion status, an errno, the settings in force. The
+ * output says what happened, whose doing it probably is, whether a new QP can help,
+ * and what to check. A check is printed only if the input has the fact that makes it
+ * true. dq_triage.c has every sentence about an error that users read; the plugin and
+ * the tools share it.
  *
- * Threads: any; nothing is kept.
+ * Threads: any; no state is kept.
  */
 #ifndef DQ_TRIAGE_H
 #define DQ_TRIAGE_H
 
 #include "dq.h"
 
-/* Whose doing it is. */
+/* Whose doing the error is. */
 typedef enum {
     DQ_CLASS_LOCAL,   /* this program, or this transport                     */
     DQ_CLASS_PEER,    /* the other program                                   */
@@ -26,7 +26,7 @@ typedef enum {
     DQ_CLASS_LAST
 } dq_class_t;
 
-/* What was seen. The first ones have the values of enum ibv_wc_status. */
+/* The cause. The first ones have the values of enum ibv_wc_status. */
 typedef enum {
     DQ_CAUSE_NONE = 0,
     DQ_CAUSE_LOC_LEN,
@@ -116,18 +116,18 @@ typedef struct {
     int         hw_since_up;   /* ... since the connection was up            */
 } dq_facts_t;
 
-/* Does a connection that ends by this cause end in order? Then the peer has had, or
- * does not want, what was sent to it. */
+/* Does a connection that ends by this cause end in order? Then the peer has received,
+ * or does not want, everything that was sent. */
 int dq_triage_is_parting(dq_cause_t cause);
 
 dq_class_t dq_triage_class(dq_cause_t cause);
 const char *dq_class_name(dq_class_t class_id);
 
-/* What it is called in dq_cause_t, and in one sentence. */
+/* Its name in dq_cause_t, and one sentence about it. */
 const char *dq_cause_name(dq_cause_t cause);
 const char *dq_triage_what(dq_cause_t cause);
 
-/* Can a new QP cure it? */
+/* Can a new QP help? */
 int dq_triage_new_qp_helps(dq_cause_t cause);
 
 /* Writes the message: one line of fact, then lines of checks, each behind a
@@ -143,8 +143,8 @@ typedef struct {
     uint32_t   delivered; /* messages that the peer turned out to have       */
 } dq_recovered_t;
 
-/* One line each: a connection is lost, and will be tried to be had again; it is
- * back. Always terminated. Return @a buf. */
+/* One line each: a queue pair is lost and will be replaced; the connection is back.
+ * Always terminated. Return @a buf. */
 char *dq_triage_recovering(const dq_facts_t *facts, char *buf, size_t size);
 char *dq_triage_recovered(const dq_recovered_t *back, char *buf, size_t size);
 /* One line: a peer cannot be reached from here, and what to check. */
@@ -165,7 +165,7 @@ typedef struct {
     const char *qp_state;
 } dq_stall_t;
 
-/* What is known of that, and what to check. Always terminated. Returns @a buf. */
+/* The message about it, with what to check. Always terminated. Returns @a buf. */
 char *dq_triage_stall(const dq_facts_t *facts, const dq_stall_t *stall,
                       char *buf, size_t size);
 

@@ -4,7 +4,7 @@
 /* Reads "dqri" in a packet dump. */
 #define DQ_FRAME_MAGIC 0x69727164u
 
-/* What frames of all versions begin with: enough to tell whose they are. */
+/* The beginning of frames of all versions: enough to tell whose they are. */
 typedef struct {
     uint32_t magic;
     uint8_t  version;
@@ -140,7 +140,7 @@ static int dq_frame_has_qp(unsigned kind)
 }
 
 
-/* Is it of use only with a mark? */
+/* Must such a frame have a mark? */
 static int dq_frame_has_mark(unsigned kind)
 {
     return dq_frame_has_qp(kind) || (kind == DQ_FRAME_AGAIN);

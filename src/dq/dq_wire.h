@@ -32,9 +32,9 @@ typedef enum {
     DQ_WIRE_BAD_VERSION, /* a daqiri of another version                      */
     DQ_WIRE_BAD_KIND,
     DQ_WIRE_BAD_FIELD,   /* a value out of its range                         */
-    DQ_WIRE_BAD_COOKIE,  /* meant for an interface that is not this one, or
-                            from one that is not where the peer is           */
-    DQ_WIRE_BAD_MARK,    /* names an attempt, and does not know its mark     */
+    DQ_WIRE_BAD_COOKIE,  /* for another interface, or from another address than
+                            the peer's                                       */
+    DQ_WIRE_BAD_MARK,    /* names an attempt, but has not its mark           */
     DQ_WIRE_LAST
 } dq_wire_status_t;
 
@@ -45,8 +45,8 @@ typedef enum {
     DQ_MSG_GRANT = 0x52  /* only the credits in the immediate data           */
 } dq_msg_kind_t;
 
-/* RC delivers in order and once, so the number only proves that: a few bits will
- * do. Each byte costs a device that the kernel emulates two rounds of a checksum. */
+/* RC delivers in order and once. The number only proves that, so a few bits are
+ * enough. Each byte costs an emulated device two rounds of a checksum. */
 typedef struct {
     uint8_t  kind;
     uint8_t  am_id;
@@ -90,14 +90,14 @@ static inline dq_wire_status_t dq_msg_parse(const void *buf, size_t length)
 /* ---- Frames of the handshake, one per UD datagram ---- */
 
 typedef enum {
-    DQ_FRAME_REQ,    /* let us connect: my QP                                */
+    DQ_FRAME_REQ,    /* connect to my QP                                     */
     DQ_FRAME_REP,    /* agreed: my QP                                        */
     DQ_FRAME_RTU,    /* my QP is ready to receive: you may send              */
     DQ_FRAME_REFUSE, /* I cannot, and asking again will not help             */
-    DQ_FRAME_GONE,   /* it is over here: nothing you send will arrive        */
-    DQ_FRAME_HEARD,  /* that it is over for you, I know                      */
-    DQ_FRAME_AGAIN,  /* too many ask: say your first REQ once more, with my mark,
-                        so that I know that you hear me                      */
+    DQ_FRAME_GONE,   /* my end is closed: nothing that you send will arrive  */
+    DQ_FRAME_HEARD,  /* I have received your GONE                            */
+    DQ_FRAME_AGAIN,  /* too many ask: repeat your first REQ with my mark, so that
+                        I know that you hear me                              */
     DQ_FRAME_LAST
 } dq_frame_kind_t;
 
@@ -112,12 +112,12 @@ typedef struct {
 /* Which interface it is, and how to reach its handshake. */
 typedef struct {
     uint64_t uuid;   /* names the interface, for as long as it lives         */
-    uint64_t cookie; /* a frame for it carries this                          */
+    uint64_t cookie; /* every frame to it has this                           */
     uint32_t ud_qpn;
 } __attribute__((packed)) dq_iface_addr_t;
 
-/* The same, with what has to be known before anything is sent to it. Up to
- * version 5 of the wire all of seg was the size of a segment. */
+/* The same, with facts that a sender needs first. Up to version 5 of the wire, all
+ * of seg was the size of a segment. */
 typedef struct {
     dq_iface_addr_t who;
     uint32_t        seg; /* 24 bits: bytes of a RECV, and of the longest SEND;
@@ -152,7 +152,7 @@ static inline unsigned dq_iface_info_version(const dq_iface_info_t *info)
     return info->seg >> DQ_WIRE_SEG_BITS;
 }
 
-/* Can this be one, of any version? What chance has made hardly ever is. */
+/* Can this be an address of daqiri, of any version? Random bytes hardly ever pass. */
 static inline int dq_port_addr_is_one(const dq_port_addr_t *port)
 {
     return (port->is_eth <= 1) && (port->mtu >= DQ_WIRE_MTU_MIN) &&
@@ -185,42 +185,42 @@ typedef struct {
     uint32_t        acked;      /* of the sender's, completed so far         */
     uint32_t        done;       /* requests of the sender's, of any kind, that
                                    are over                                  */
-    uint16_t        credits;    /* most RECVs ever promised at once to the
-                                   receiver of this; in a REQ or REP,
+    uint16_t        credits;    /* most RECVs that the sender will ever promise
+                                   at once to the receiver; in a REQ or REP,
                                    DQ_WINDOW_MIN or more                     */
-    uint16_t        promised;   /* of them, now; no more than credits; for a
-                                   first QP, DQ_WINDOW_MIN or more           */
-    uint8_t         reason;     /* dq_cause_t; of GONE: what the connection has
-                                   failed of, or 0 if its end is in order    */
+    uint16_t        promised;   /* RECVs promised now; no more than credits;
+                                   for a first QP, DQ_WINDOW_MIN or more     */
+    uint8_t         reason;     /* dq_cause_t; in GONE, why the connection has
+                                   failed, or 0 if it ends in order          */
     uint8_t         rd_atomic;  /* READs that the sender's QP can answer at
                                    once (IBA 9.7.4)                          */
     uint32_t        pid;        /* of the sender, for messages to people     */
-    uint64_t        mark;       /* of the sender's attempt: drawn, and told to
-                                   nobody else; of AGAIN, of its interface;
-                                   not 0 in those or in a REQ or REP         */
-    uint64_t        peer_mark;  /* of the attempt that peer_epoch names: shows
-                                   that the sender has heard of it; in a first
-                                   REQ, that of an AGAIN, or 0               */
+    uint64_t        mark;       /* of the sender's attempt: random, and told to
+                                   the receiver only. In AGAIN, the mark of
+                                   the interface. Not 0 in AGAIN, REQ, REP   */
+    uint64_t        peer_mark;  /* of the attempt that peer_epoch names: proves
+                                   that the sender has heard of it. In a first
+                                   REQ, the mark of an AGAIN, or 0           */
     char            host[DQ_WIRE_HOST_LEN]; /* of the sender, likewise:
                                    printable ASCII, as dq_wire_host() makes
                                    it                                        */
 } dq_frame_t;
 
-enum { DQ_FRAME_BYTES = 140 }; /* what a packed frame takes                  */
+enum { DQ_FRAME_BYTES = 140 }; /* size of a packed frame                     */
 
-/* The name of this host as a frame may have it: cut, and question marks for what
- * a terminal could take for a command. */
+/* The name of this host for a frame: cut to size, with question marks in place of
+ * characters that a terminal could take for a command. */
 void dq_wire_host(char host[DQ_WIRE_HOST_LEN], const char *name);
 
 /* Writes DQ_FRAME_BYTES into @a buf. */
 void dq_frame_pack(const dq_frame_t *frame, void *buf);
 
-/* @a length is what came after the GRH. *frame is written only on OK. */
+/* @a length is that of the bytes after the GRH. *frame is written only on OK. */
 dq_wire_status_t dq_frame_parse(const void *buf, size_t length,
                                 uint64_t my_cookie, dq_frame_t *frame);
 
-/* The version of what dq_frame_parse() has found to be BAD_VERSION, if it is for
- * us; else DQ_WIRE_VERSION. */
+/* The version of a frame for which dq_frame_parse() returned BAD_VERSION, if the frame
+ * is for us; else DQ_WIRE_VERSION. */
 unsigned dq_frame_version(const void *buf, size_t length, uint64_t my_cookie);
 
 const char *dq_wire_status_name(dq_wire_status_t status);
