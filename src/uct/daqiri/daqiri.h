@@ -60,7 +60,7 @@ enum {
     UCT_DAQIRI_RX_DESC_LEN  = 16,      /* index and release, see daqiri_rx.c  */
     UCT_DAQIRI_HDR_MAX      = 256,     /* of a zcopy: it is copied            */
     /* 16 KiB, and 64 bytes for the headers of UCP and ours: on a device in user space
-     * one message holds what UCP sends without asking first, see dq_cost.h */
+     * one message holds what UCP sends without asking first, see daqiri_port.c */
     UCT_DAQIRI_SEG_SIZE    = 16384 + 64,
     UCT_DAQIRI_SEG_SIZE_EMULATED = 12288, /* see daqiri_port.c               */
     UCT_DAQIRI_FRAG_ALIGN  = 16,      /* see uct_daqiri_iface_seg_size()     */

@@ -111,8 +111,8 @@ other_transports()
 @test "Open MPI: rc_verbs,ud_verbs on the same device, without daqiri" { other_transports ompi; }
 @test "MPICH: rc_verbs,ud_verbs on the same device, without daqiri" { other_transports mpich; }
 
-# Each rank has measured for itself what a READ costs. However different that
-# is, both choose daqiri, and understand each other.
+# Ranks may be given different latencies. However different these are, both ranks
+# choose daqiri, and understand each other.
 different_estimates()
 {
     need_mpi "$1"
@@ -127,5 +127,5 @@ different_estimates()
     job_carried
 }
 
-@test "Open MPI: ranks to whom READs cost differently" { different_estimates ompi; }
-@test "MPICH: ranks to whom READs cost differently" { different_estimates mpich; }
+@test "Open MPI: ranks with different latencies" { different_estimates ompi; }
+@test "MPICH: ranks with different latencies" { different_estimates mpich; }

@@ -28,6 +28,7 @@ static const char *const refused[] = {
     "CONN_RETRY=2s",      "GID_INDEX=256",       "GID_INDEX=-2",
     "GID_INDEX=first",    "TRAFFIC_CLASS=256",   "SL=16",
     "LATENCY=2s",         "LATENCY=inf",         "LATENCY=short",
+    "RDMA_OVERHEAD=2s",   "RDMA_OVERHEAD=inf",   "RDMA_OVERHEAD=none",
 };
 
 enum { REFUSED = sizeof(refused) / sizeof(refused[0]) };
@@ -56,6 +57,7 @@ static const char *const edges[] = {
     "GID_INDEX=0",         "TRAFFIC_CLASS=255",
     "SL=15",               "POLL_BATCH=64 RX_BUFFERS=64",
     "LATENCY=0",           "LATENCY=1s",
+    "RDMA_OVERHEAD=0",     "RDMA_OVERHEAD=1s",
     ("SQ_DEPTH=4 CQ_LEN=4 RX_WINDOW=4 RX_BUFFERS=64 TX_BUFFERS=64 "
      "SEG_SIZE=256 MAX_INLINE=0 MAX_SGE=2 POLL_BATCH=1 SIGNAL_EVERY=1"),
 };

@@ -35,7 +35,7 @@ typedef struct {
     int                gid_index;    /* -1: choose                           */
     unsigned           traffic_class;
     unsigned           service_level;
-    ucs_time_t         latency;      /* or UCS_TIME_AUTO                     */
+    ucs_time_t         latency, rdma_overhead; /* or UCS_TIME_AUTO           */
 } uct_daqiri_iface_config_t;
 
 extern const uct_daqiri_option_t uct_daqiri_md_options[];

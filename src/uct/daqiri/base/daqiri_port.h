@@ -52,12 +52,10 @@ void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
 /* Bytes of messages per second that the port moves at its active width, speed
  * and MTU. */
 double uct_daqiri_port_bandwidth(const uct_daqiri_iface_t *iface);
-/* Seconds that a short message takes one way. */
+/* Seconds that a short message takes one way, as UCP is to reckon. */
 double uct_daqiri_port_latency(uct_daqiri_iface_t *iface);
-
-/* The same for any device in user space. */
-double uct_daqiri_cost_latency(void);
-/* What a READ or a WRITE takes of a processor there, by that latency. */
-double uct_daqiri_cost_rdma(const struct ibv_device *device, double latency);
+/* Seconds of processor time that a READ or a WRITE takes beyond its post, as UCP
+ * is to reckon. */
+double uct_daqiri_port_rdma_overhead(uct_daqiri_iface_t *iface);
 
 #endif

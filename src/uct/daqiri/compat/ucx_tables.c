@@ -355,7 +355,8 @@ static ucs_status_t uct_daqiri_ucx_ep_invalidate(uct_ep_h ep, uintptr_t unused)
 }
 
 
-/* UCX takes all operations for alike. In user space RDMA is not: it is a system call. */
+/* UCX takes all operations for alike. On some devices RDMA is dearer than a message
+ * (uct_daqiri_port_rdma_overhead()). */
 static ucs_status_t uct_daqiri_ucx_estimate_perf(uct_iface_h iface,
                                                  uct_perf_attr_t *attr)
 {

@@ -465,8 +465,9 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
     iface->config.latency = (config->latency == UCS_TIME_AUTO)
                                     ? uct_daqiri_port_latency(iface)
                                     : ucs_time_to_sec(config->latency);
-    iface->config.rdma_overhead = uct_daqiri_cost_rdma(
-            uct_daqiri_iface_md(iface)->context->device, iface->config.latency);
+    iface->config.rdma_overhead = (config->rdma_overhead == UCS_TIME_AUTO)
+                                          ? uct_daqiri_port_rdma_overhead(iface)
+                                          : ucs_time_to_sec(config->rdma_overhead);
     status = uct_daqiri_event_init(iface);
     if (status != UCS_OK) {
         return status;
