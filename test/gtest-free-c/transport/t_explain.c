@@ -164,6 +164,35 @@ START_TEST(test_counters)
 END_TEST
 
 
+/* Connections that come up within a second share what the counters were. It is there
+ * still for the second one when the first is gone, and its peer. */
+START_TEST(test_counters_shared)
+{
+    t_link_t *first, *second;
+    t_stream_t stream[2];
+    t_end_t *end[3];
+    unsigned i;
+
+    plan("complete qp=rc.5 n=3 status=RETRY_EXC_ERR times=1");
+    t_expect_loss();
+    t_expect_log("does not answer");
+    folder_make();
+    for (i = 0; i < 3; i++) { /* each makes a queue pair to learn of the device */
+        end[i] = t_end_open("RECOVERY=n TIMEOUT=8ms RETRY_COUNT=3 FAILURE=error");
+    }
+    first  = t_link_up(end[0], end[2], 1, &stream[0]); /* rc.3 and rc.4 */
+    second = t_link_up(end[0], end[1], 1, &stream[1]);
+    t_link_close(first);
+    t_end_close(end[2]);
+    counter_set("hw_counters/out_of_sequence", "8\n");
+    send_in_vain(end[0], second);
+    ck_assert_uint_eq(t_log_count("counters of the port since this connection "
+                                  "was up: out_of_sequence +3\n"), 1);
+    t_end_close_all();
+}
+END_TEST
+
+
 /* Of a conn that was never up: since the interface was opened. */
 START_TEST(test_counters_before)
 {
@@ -269,6 +298,7 @@ static Suite *suite_explain(void)
     TCase *tcase = t_uct_case("explain");
 
     tcase_add_test(tcase, test_counters);
+    tcase_add_test(tcase, test_counters_shared);
     tcase_add_test(tcase, test_counters_before);
     tcase_add_test(tcase, test_no_counters);
     tcase_add_loop_test(tcase, test_first_error, 0, IBV_WC_GENERAL_ERR);

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the port itself counts of errors, where its driver tells: sysfs has a
- * file for each. They are read when an interface is opened, when a connection is
- * up for the first time, once a second at most, and when something has to be
- * explained; never on the data path.
- *
- * Threads: a connection's are taken by async, before progress hears that it is
- * up; the rest is progress.
- */
 #include "base/daqiri_hw.h"
-
-#include "base/daqiri_md.h"
-#include "conn/daqiri_conn.h"
-#include "iface/daqiri_iface.h"
 
 #include <limits.h>
 
-/* Those that say something of a lost packet or a refused request; of the
- * others (bytes, packets) traffic makes thousands. */
+/* Only counters of lost packets and refused requests. Ordinary traffic makes
+ * thousands of the others (bytes, packets). */
 static const char *const uct_daqiri_hw_names[] = {
-    /* of hardware, and rxe's */
+    /* of hardware, and of rxe */
     "hw_counters/local_ack_timeout_err",
     "hw_counters/packet_seq_err",
     "hw_counters/implied_nak_seq_err",
@@ -60,18 +47,21 @@ DQ_STATIC_ASSERT((int)UCT_DAQIRI_HW_COUNT <= (int)UCT_DAQIRI_HW_COUNTERS,
                  "room for all");
 
 
-/* UINT64_MAX: there is none. */
-static uint64_t uct_daqiri_hw_read(const uct_daqiri_iface_t *iface,
-                                   const char *name)
+struct uct_daqiri_hw {
+    uint32_t   refs;                           /* atomic                    */
+    ucs_time_t read_at;
+    uint64_t   values[UCT_DAQIRI_HW_COUNTERS]; /* UINT64_MAX: there is none */
+};
+
+
+static uint64_t uct_daqiri_hw_read_one(const uct_daqiri_hw_port_t *port, int i)
 {
-    struct ibv_context *context =
-            ucs_derived_of(iface->super.md, uct_daqiri_md_t)->context;
-    uint64_t value              = UINT64_MAX;
+    uint64_t value = UINT64_MAX;
     char path[PATH_MAX];
     FILE *file;
 
-    snprintf(path, sizeof(path), "%s/ports/%u/%s", context->device->ibdev_path,
-             iface->config.port_num, name);
+    snprintf(path, sizeof(path), "%s/ports/%u/%s", port->device->ibdev_path,
+             port->num, uct_daqiri_hw_names[i]);
     file = fopen(path, "re");
     if (file == NULL) {
         return UINT64_MAX;
@@ -84,48 +74,52 @@ static uint64_t uct_daqiri_hw_read(const uct_daqiri_iface_t *iface,
 }
 
 
-void uct_daqiri_hw_begin(uct_daqiri_iface_t *iface)
+uct_daqiri_hw_t *uct_daqiri_hw_read(const uct_daqiri_hw_port_t *port)
 {
+    uct_daqiri_hw_t *hw = ucs_malloc(sizeof(*hw), "daqiri_hw");
     int i;
 
+    if (hw == NULL) {
+        return NULL;
+    }
+    hw->refs    = 1;
+    hw->read_at = ucs_get_time();
     for (i = 0; i < UCT_DAQIRI_HW_COUNT; i++) {
-        iface->hw.values[i] = uct_daqiri_hw_read(iface,
-                                                 uct_daqiri_hw_names[i]);
+        hw->values[i] = uct_daqiri_hw_read_one(port, i);
     }
-    iface->hw.is_known = 1;
+    return hw;
 }
 
 
-/* Of those that come up within a second the first one reads: a job connects to
- * thousands at once, and some drivers ask the device for each counter. */
-void uct_daqiri_hw_mark(uct_daqiri_conn_t *conn)
+uct_daqiri_hw_t *uct_daqiri_hw_share(const uct_daqiri_hw_port_t *port,
+                                     uct_daqiri_hw_t **last_p)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    ucs_time_t now            = ucs_get_time();
-    int i;
+    uct_daqiri_hw_t *hw = *last_p;
 
-    if (conn->hw.is_known) {
-        return;
+    if ((hw == NULL) ||
+        (ucs_get_time() - hw->read_at > ucs_time_from_sec(1.0))) {
+        uct_daqiri_hw_release(hw);
+        hw = *last_p = uct_daqiri_hw_read(port);
     }
-    if (!iface->cm.hw.is_known ||
-        (now - iface->cm.hw.read_at > ucs_time_from_sec(1.0))) {
-        for (i = 0; i < UCT_DAQIRI_HW_COUNT; i++) {
-            iface->cm.hw.values[i] =
-                    (iface->hw.values[i] == UINT64_MAX)
-                            ? UINT64_MAX
-                            : uct_daqiri_hw_read(iface,
-                                                 uct_daqiri_hw_names[i]);
-        }
-        iface->cm.hw.read_at  = now;
-        iface->cm.hw.is_known = 1;
+    if (hw != NULL) {
+        __atomic_add_fetch(&hw->refs, 1, __ATOMIC_RELAXED);
     }
-    conn->hw = iface->cm.hw;
+    return hw;
 }
 
 
-/* One that has been set back says nothing; neither does one too many for the
- * line. */
-const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface,
+void uct_daqiri_hw_release(uct_daqiri_hw_t *hw)
+{
+    if ((hw != NULL) &&
+        (__atomic_sub_fetch(&hw->refs, 1, __ATOMIC_ACQ_REL) == 0)) {
+        ucs_free(hw);
+    }
+}
+
+
+/* A counter that was reset since then is left out, and so is one that does not
+ * fit into the line. */
+const char *uct_daqiri_hw_changes(const uct_daqiri_hw_port_t *port,
                                   const uct_daqiri_hw_t *since, char *buf,
                                   size_t size)
 {
@@ -134,7 +128,7 @@ const char *uct_daqiri_hw_changes(const uct_daqiri_iface_t *iface,
     int i, n;
 
     for (i = 0; i < UCT_DAQIRI_HW_COUNT; i++) {
-        now = uct_daqiri_hw_read(iface, uct_daqiri_hw_names[i]);
+        now = uct_daqiri_hw_read_one(port, i);
         if ((now == UINT64_MAX) || (since->values[i] == UINT64_MAX) ||
             (now <= since->values[i])) {
             continue;

@@ -246,6 +246,16 @@ int uct_daqiri_port_has_gid_left(uct_daqiri_iface_t *iface, uint8_t index)
 }
 
 
+static uct_daqiri_hw_port_t
+uct_daqiri_port_of_hw(const uct_daqiri_iface_t *iface)
+{
+    return (uct_daqiri_hw_port_t){
+        .device = ucs_derived_of(iface->super.md, uct_daqiri_md_t)->context->device,
+        .num    = iface->config.port_num,
+    };
+}
+
+
 ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
                                   const char *dev_name, int gid_index)
 {
@@ -256,12 +266,17 @@ ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
         .cause   = DQ_CAUSE_PORT_DOWN,
         .subject = dev_name,
     };
+    uct_daqiri_hw_port_t hw_port;
     int ret;
 
     iface->config.port_num = (colon == NULL) ? 1 : atoi(colon + 1);
     snprintf(iface->config.port_name, sizeof(iface->config.port_name), "%s:%u",
              ibv_get_device_name(md->context->device), iface->config.port_num);
-    uct_daqiri_hw_begin(iface);
+    hw_port                = uct_daqiri_port_of_hw(iface);
+    iface->hw              = uct_daqiri_hw_read(&hw_port);
+    if (iface->hw == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
 
     ret = ibv_query_port(md->context, iface->config.port_num,
                          &iface->config.port);
@@ -284,12 +299,27 @@ ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
 }
 
 
-void uct_daqiri_port_explain(const uct_daqiri_conn_t *conn, dq_facts_t *facts,
+uct_daqiri_hw_t *uct_daqiri_port_share_hw(uct_daqiri_iface_t *iface)
+{
+    const uct_daqiri_hw_port_t port = uct_daqiri_port_of_hw(iface);
+
+    return uct_daqiri_hw_share(&port, &iface->cm.hw);
+}
+
+
+void uct_daqiri_port_cleanup(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_hw_release(iface->cm.hw);
+    uct_daqiri_hw_release(iface->hw);
+}
+
+
+void uct_daqiri_port_explain(uct_daqiri_iface_t *iface,
+                             const uct_daqiri_hw_t *when_up, dq_facts_t *facts,
                              uct_daqiri_port_words_t *words)
 {
-    uct_daqiri_iface_t *iface   = conn->iface;
-    const uct_daqiri_hw_t *then = conn->has_hw ? &conn->hw : &iface->hw;
-    struct ibv_context *context = uct_daqiri_iface_md(iface)->context;
+    const uct_daqiri_hw_port_t hw_port = uct_daqiri_port_of_hw(iface);
+    struct ibv_context *context        = uct_daqiri_iface_md(iface)->context;
     struct ibv_port_attr port;
     int ret;
 
@@ -302,9 +332,10 @@ void uct_daqiri_port_explain(const uct_daqiri_conn_t *conn, dq_facts_t *facts,
         facts->error = ret;
         return;
     }
-    facts->hw_changes  = uct_daqiri_hw_changes(iface, then, words->hw_changes,
-                                               sizeof(words->hw_changes));
-    facts->hw_since_up = conn->has_hw;
+    facts->hw_changes  = uct_daqiri_hw_changes(
+            &hw_port, (when_up != NULL) ? when_up : iface->hw,
+            words->hw_changes, sizeof(words->hw_changes));
+    facts->hw_since_up = when_up != NULL;
     if (port.state != IBV_PORT_ACTIVE) {
         snprintf(words->port, sizeof(words->port), "%s:%u",
                  ibv_get_device_name(context->device),

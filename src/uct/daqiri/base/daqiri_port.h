@@ -5,6 +5,7 @@
 #ifndef UCT_DAQIRI_PORT_H
 #define UCT_DAQIRI_PORT_H
 
+#include "base/daqiri_hw.h"
 #include "daqiri.h"
 #include "dq/dq_gid.h"
 #include "dq/dq_triage.h"
@@ -13,6 +14,8 @@
 /* Fills config.gid, gid_index and port_addr; says why it cannot. */
 ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
                                   const char *dev_name, int gid_index);
+/* Frees what the former has taken; also after it has failed. */
+void uct_daqiri_port_cleanup(uct_daqiri_iface_t *iface);
 int uct_daqiri_port_is_in_user_space(const struct ibv_device *device);
 /* Is it one of the kernel's own, where a doorbell is a system call, and a
  * packet costs CPU time? */
@@ -33,10 +36,15 @@ typedef struct {
     char hw_changes[UCT_DAQIRI_HW_TEXT_MAX];
 } uct_daqiri_port_words_t;
 
+/* A snapshot of the port's counters of errors for a conn that is up for the first
+ * time: a reference, or NULL if there is no memory. Async; calls the kernel. */
+uct_daqiri_hw_t *uct_daqiri_port_share_hw(uct_daqiri_iface_t *iface);
 /* Why a conn died, as far as no completion tells: the device was taken away,
- * the port is down, the address is gone. @a words, filled, must live as long as
+ * the port is down, the address is gone. @a when_up: of the counters when the conn
+ * was up, or NULL if it never was. @a words, filled, must live as long as
  * @a facts. Calls the kernel. */
-void uct_daqiri_port_explain(const uct_daqiri_conn_t *conn, dq_facts_t *facts,
+void uct_daqiri_port_explain(uct_daqiri_iface_t *iface,
+                             const uct_daqiri_hw_t *when_up, dq_facts_t *facts,
                              uct_daqiri_port_words_t *words);
 /* May another try succeed? A neighbour that does not answer, or a link that is
  * down, may come back. */

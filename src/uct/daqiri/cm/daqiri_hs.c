@@ -475,7 +475,9 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         break;
     case DQ_ACT_POST_UP:
         uct_daqiri_hs_prove(conn);
-        uct_daqiri_hw_mark(conn);
+        if (conn->hw == NULL) {
+            conn->hw = uct_daqiri_port_share_hw(conn->iface);
+        }
         /* first: what is held may be answered before we return */
         uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_UP);
         uct_daqiri_preconnect_post(conn, conn->hs->qp);

@@ -94,6 +94,7 @@ void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
     pthread_mutex_destroy(&conn->preconnect_lock);
     uct_daqiri_replay_cleanup(conn);
     uct_daqiri_hs_free(conn->hs);
+    uct_daqiri_hw_release(conn->hw);
     ucs_free(conn->sq.slot);
     ucs_free(conn->ops);
     ucs_free(conn);
@@ -446,7 +447,8 @@ static void uct_daqiri_conn_log(uct_daqiri_conn_t *conn, ucs_log_level_t level,
     dq_facts_t facts = conn->death;
     uct_daqiri_port_words_t words;
 
-    uct_daqiri_port_explain(conn, &facts, &words);
+    uct_daqiri_port_explain(conn->iface, conn->has_hw ? conn->hw : NULL, &facts,
+                            &words);
     if (limit != NULL) {
         uct_daqiri_log_rarely(limit, level, &facts);
     } else {

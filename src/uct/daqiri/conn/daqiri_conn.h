@@ -126,7 +126,7 @@ struct uct_daqiri_conn {
 
     uct_daqiri_hs_t    *hs;        /* the handshake; async                     */
 
-    uct_daqiri_hw_t    hw;         /* when it was up: async; has_hw: progress */
+    uct_daqiri_hw_t    *hw;        /* when it was up: async; has_hw: progress */
 
     /* the mailboxes and the table; cm lock */
     ucs_list_link_t    cmd_link, evt_link;

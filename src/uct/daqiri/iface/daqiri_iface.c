@@ -399,6 +399,7 @@ static void uct_daqiri_iface_close_queues(uct_daqiri_iface_t *iface)
         ibv_destroy_cq(iface->tx.cq);
     }
     uct_daqiri_event_cleanup(iface);
+    uct_daqiri_port_cleanup(iface);
 }
 
 

@@ -89,7 +89,7 @@ struct uct_daqiri_iface {
     uct_daqiri_counters_t *count;      /* in stats                           */
     uct_daqiri_gauges_t   *gauge;      /* the same                           */
     uct_daqiri_stats_t    stats;
-    uct_daqiri_hw_t       hw;          /* when it was opened                 */
+    uct_daqiri_hw_t       *hw;         /* when it was opened                 */
     int                   broken;      /* dq_cause_t; atomic; async writes   */
     uct_daqiri_am_id_t    am_ids[UCT_AM_ID_MAX]; /* arguments of handlers    */
     int                   is_seg_logged; /* that a peer has other segments   */
@@ -127,7 +127,7 @@ struct uct_daqiri_iface {
         uint32_t          silent;      /* peers that may not know that we
                                           close; progress, at the end        */
         uct_daqiri_ud_t   ud;
-        uct_daqiri_hw_t   hw;          /* the last; async                    */
+        uct_daqiri_hw_t   *hw;         /* the last; async                    */
     } cm;
 
     /* Of lines that strangers cause, one for each cause. */

@@ -149,7 +149,8 @@ static void uct_daqiri_watchdog_warn(uct_daqiri_conn_t *conn)
                 (dq_op_kind_t)dq_replay_slot(&conn->replay, conn->sq.retired)->kind);
     }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_STUCK, &facts);
-    uct_daqiri_port_explain(conn, &facts, &words);
+    uct_daqiri_port_explain(conn->iface, conn->has_hw ? conn->hw : NULL, &facts,
+                            &words);
     ucs_warn("%s%s", dq_triage_stall(&facts, &stall, message, sizeof(message)),
              more);
 }
