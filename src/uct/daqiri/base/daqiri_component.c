@@ -37,15 +37,6 @@ static int uct_daqiri_is_in(const char *value, const char *text)
 }
 
 
-/* A list that begins so is of those that are not wanted. */
-int uct_daqiri_is_asked_for(void)
-{
-    const char *tls = getenv("UCX_TLS");
-
-    return uct_daqiri_is_in(tls, UCT_DAQIRI_NAME) && (tls[0] != '^');
-}
-
-
 /* Before UCX's log may be trusted: what it is made of may be another. Whoever only
  * has the plugin among UCX's modules need not hear of it. */
 static void uct_daqiri_stay_out(const dq_facts_t *facts)

@@ -213,57 +213,6 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
 };
 
 
-int uct_daqiri_config_read_uint(const char *buf, void *dest, const void *arg)
-{
-    unsigned long value;
-    char *end;
-
-    (void)arg;
-    if ((*buf < '0') || (*buf > '9')) {
-        return 0;
-    }
-
-    errno = 0;
-    value = strtoul(buf, &end, 10);
-    if ((*end != '\0') || (errno != 0) || (value > UINT_MAX)) {
-        return 0;
-    }
-    *(unsigned*)dest = value;
-    return 1;
-}
-
-
-int uct_daqiri_config_read_gid(const char *buf, void *dest, const void *arg)
-{
-    unsigned index;
-
-    if (strcmp(buf, "auto") == 0) {
-        *(int*)dest = -1;
-        return 1;
-    }
-    if (!uct_daqiri_config_read_uint(buf, &index, arg) || (index > INT_MAX)) {
-        return 0;
-    }
-    *(int*)dest = index;
-    return 1;
-}
-
-
-int uct_daqiri_config_write_gid(char *buf, size_t max, const void *src,
-                                const void *arg)
-{
-    int index = *(const int*)src;
-
-    (void)arg;
-    if (index < 0) {
-        snprintf(buf, max, "auto");
-    } else {
-        snprintf(buf, max, "%d", index);
-    }
-    return 1;
-}
-
-
 /* One option with its range. */
 typedef struct {
     const char *name;

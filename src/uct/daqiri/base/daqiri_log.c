@@ -4,8 +4,7 @@
  */
 #include "base/daqiri_log.h"
 
-#include "conn/daqiri_conn.h"
-#include "iface/daqiri_iface.h"
+#include "dq/dq_wire.h"
 
 #include <sys/resource.h>
 
@@ -84,12 +83,11 @@ int uct_daqiri_may_log(uct_daqiri_log_limit_t *limit,
 }
 
 
-int uct_daqiri_may_log_of(uct_daqiri_conn_t *conn,
-                          uct_daqiri_log_limit_t *limit,
+int uct_daqiri_may_log_of(int is_wanted, uct_daqiri_log_limit_t *limit,
                           char more[UCT_DAQIRI_MORE_MAX])
 {
     more[0] = '\0';
-    return !ucs_list_is_empty(&conn->eps) || uct_daqiri_may_log(limit, more);
+    return is_wanted || uct_daqiri_may_log(limit, more);
 }
 
 
@@ -118,14 +116,14 @@ void uct_daqiri_log_verb_rarely(uct_daqiri_log_limit_t *limit,
 }
 
 
-void uct_daqiri_log_version(const uct_daqiri_iface_t *iface, unsigned version,
+void uct_daqiri_log_version(const char *port_name, unsigned version,
                             const char *more)
 {
     enum { ADDRESSES_SAY = 6 }; /* from this one on */
 
     ucs_warn("daqiri: %s does not connect to a peer with version %u%s of "
              "daqiri's wire, for here it is %u: install the same ucx-daqiri on "
-             "both sides%s", iface->config.port_name,
+             "both sides%s", port_name,
              (version == 0) ? ADDRESSES_SAY - 1 : version,
              (version == 0) ? " or less" : "", DQ_WIRE_VERSION, more);
 }

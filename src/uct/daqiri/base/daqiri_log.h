@@ -31,10 +31,9 @@ void uct_daqiri_log_verb(ucs_log_level_t level, const char *subject,
  * the line, with that count. Threads: one at a time for each @a quiet. */
 int uct_daqiri_may_log(uct_daqiri_log_limit_t *limit,
                        char more[UCT_DAQIRI_MORE_MAX]);
-/* The same of a line about a conn. Without a limit if somebody here wants it: who
- * can end that again and again has heard us, and is its peer. Progress. */
-int uct_daqiri_may_log_of(uct_daqiri_conn_t *conn,
-                          uct_daqiri_log_limit_t *limit,
+/* The same of a line about a conn. There is no limit if an endpoint here wants the
+ * conn: only its peer, who has heard us, can end that again and again. */
+int uct_daqiri_may_log_of(int is_wanted, uct_daqiri_log_limit_t *limit,
                           char more[UCT_DAQIRI_MORE_MAX]);
 /* As uct_daqiri_log() and uct_daqiri_log_verb(), if it may be said. */
 void uct_daqiri_log_rarely(uct_daqiri_log_limit_t *limit, ucs_log_level_t level,
@@ -44,7 +43,7 @@ void uct_daqiri_log_verb_rarely(uct_daqiri_log_limit_t *limit,
                                 const char *verb, int error);
 /* That a peer has another version of the wire; 0: 5 or less. @a more: as of
  * uct_daqiri_may_log(), or "". */
-void uct_daqiri_log_version(const uct_daqiri_iface_t *iface, unsigned version,
+void uct_daqiri_log_version(const char *port_name, unsigned version,
                             const char *more);
 ucs_status_t uct_daqiri_cause_status(dq_cause_t cause);
 

@@ -7,6 +7,15 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_mem.h"
 
+/* A list that begins with ^ names what is not wanted. */
+int uct_daqiri_is_asked_for(void)
+{
+    const char *tls = getenv("UCX_TLS");
+
+    return (tls != NULL) && (tls[0] != '^') &&
+           (strstr(tls, UCT_DAQIRI_NAME) != NULL);
+}
+
 
 /* UCX asks for the devices several times; once is enough for the answer. */
 static void uct_daqiri_log_no_device(int error)
@@ -102,7 +111,6 @@ ucs_status_t uct_daqiri_md_open(uct_component_t *component,
         return UCS_ERR_NO_MEMORY;
     }
 
-    md->super.ops       = uct_daqiri_md_ops;
     md->super.component = component;
     ucs_list_head_init(&md->ifaces);
     pthread_mutex_init(&md->ifaces_lock, NULL);

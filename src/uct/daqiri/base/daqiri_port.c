@@ -7,7 +7,6 @@
 #include "base/daqiri_hw.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_md.h"
-#include "conn/daqiri_conn.h"
 #include "iface/daqiri_iface.h"
 
 #include <limits.h>

@@ -24,8 +24,9 @@
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_recover.h"
 #include "conn/daqiri_tx.h"
-#include "iface/daqiri_event.h"
 #include "iface/daqiri_iface.h"
+
+#include <sys/eventfd.h>
 
 /* Who is concerned. */
 typedef enum {
@@ -98,6 +99,14 @@ static const uct_daqiri_event_row_t uct_daqiri_events[] = {
 
 /* ---- Async ---- */
 
+void uct_daqiri_async_wake(uct_daqiri_iface_t *iface)
+{
+    if (__atomic_load_n(&iface->event.is_armed, __ATOMIC_SEQ_CST)) {
+        (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: rung already */
+    }
+}
+
+
 /* A conn that is found here lives: it is reaped on this thread. */
 static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
                                int type)
@@ -127,7 +136,7 @@ static void uct_daqiri_async_iface(uct_daqiri_iface_t *iface,
     if (row->act == UCT_DAQIRI_BREAK) {
         __atomic_store_n(&iface->broken, row->cause, __ATOMIC_RELEASE);
         uct_daqiri_cm_post_due(iface);
-        uct_daqiri_event_wake(iface);
+        uct_daqiri_async_wake(iface);
         return;
     }
     if (row->act == UCT_DAQIRI_BACK) {

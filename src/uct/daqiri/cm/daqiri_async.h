@@ -10,6 +10,8 @@
 /* From here on what the device tells is heeded, until it leaves. */
 ucs_status_t uct_daqiri_async_subscribe(uct_daqiri_iface_t *iface);
 void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface);
+/* Wakes a program that sleeps until there is something to progress. Async. */
+void uct_daqiri_async_wake(uct_daqiri_iface_t *iface);
 /* Has the device, which is asked, said of nothing of the interface that it is
  * broken? If it has, progress knows, and its conns fail. Async. */
 int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface);

@@ -12,10 +12,10 @@
 #include "cm/daqiri_cm.h"
 
 #include "base/daqiri_log.h"
+#include "cm/daqiri_async.h"
 #include "cm/daqiri_hs.h"
 #include "cm/daqiri_ud.h"
 #include "conn/daqiri_conn.h"
-#include "iface/daqiri_event.h"
 #include "iface/daqiri_iface.h"
 
 #include <sys/eventfd.h>
@@ -318,7 +318,7 @@ void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event,
     __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&iface->cm.lock);
 
-    uct_daqiri_event_wake(iface);
+    uct_daqiri_async_wake(iface);
 }
 
 

@@ -674,7 +674,7 @@ static void uct_daqiri_hs_on_other_version(uct_daqiri_iface_t *iface,
 
     if ((version != DQ_WIRE_VERSION) &&
         uct_daqiri_may_log(&iface->log_limit.version, more)) {
-        uct_daqiri_log_version(iface, version, more);
+        uct_daqiri_log_version(iface->config.port_name, version, more);
     }
 }
 

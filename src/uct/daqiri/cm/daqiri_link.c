@@ -6,6 +6,7 @@
  */
 #include "cm/daqiri_link.h"
 
+#include "base/daqiri_draw.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
@@ -222,7 +223,7 @@ static ucs_status_t uct_daqiri_link_draw(uct_daqiri_conn_t *conn)
     } drawn;
     ucs_status_t status;
 
-    status = uct_daqiri_draw(conn->iface, &drawn, sizeof(drawn));
+    status = uct_daqiri_draw(&conn->iface->log_limit.draw, &drawn, sizeof(drawn));
     if (status != UCS_OK) {
         return status;
     }

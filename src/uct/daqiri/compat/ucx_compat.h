@@ -29,13 +29,6 @@
 #include "ucx_tables.h"
 #include "ucx_types.h"
 
-/* Parsers of options that, unlike UCX's own, take the whole text or nothing:
- * "12abc" is not 12. Return 1 if it was understood. */
-int uct_daqiri_config_read_uint(const char *buf, void *dest, const void *arg);
-int uct_daqiri_config_read_gid(const char *buf, void *dest, const void *arg);
-int uct_daqiri_config_write_gid(char *buf, size_t max, const void *src,
-                                const void *arg);
-
 /* How long a bcopy message may be, at most @a max bytes. */
 size_t uct_daqiri_compat_max_bcopy(size_t max);
 

@@ -7,8 +7,7 @@
  * A plugin that took one version for another would crash the job, or hang it, or
  * hand out wrong keys.
  */
-#include "ep/daqiri_ep.h"
-#include "iface/daqiri_iface.h"
+#include "daqiri.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -6,6 +6,61 @@
  */
 #include "daqiri.h"
 
+#include <limits.h>
+
+/* Unlike UCX's own parsers these take the whole text or nothing: "12abc" is not 12.
+ * They return 1 if it was understood. */
+static int uct_daqiri_option_read_uint(const char *buf, void *dest, const void *arg)
+{
+    unsigned long value;
+    char *end;
+
+    (void)arg;
+    if ((*buf < '0') || (*buf > '9')) {
+        return 0;
+    }
+
+    errno = 0;
+    value = strtoul(buf, &end, 10);
+    if ((*end != '\0') || (errno != 0) || (value > UINT_MAX)) {
+        return 0;
+    }
+    *(unsigned*)dest = value;
+    return 1;
+}
+
+
+static int uct_daqiri_option_read_gid(const char *buf, void *dest, const void *arg)
+{
+    unsigned index;
+
+    if (strcmp(buf, "auto") == 0) {
+        *(int*)dest = -1;
+        return 1;
+    }
+    if (!uct_daqiri_option_read_uint(buf, &index, arg) || (index > INT_MAX)) {
+        return 0;
+    }
+    *(int*)dest = index;
+    return 1;
+}
+
+
+static int uct_daqiri_option_write_gid(char *buf, size_t max, const void *src,
+                                       const void *arg)
+{
+    int index = *(const int*)src;
+
+    (void)arg;
+    if (index < 0) {
+        snprintf(buf, max, "auto");
+    } else {
+        snprintf(buf, max, "%d", index);
+    }
+    return 1;
+}
+
+
 /* As UCX has had it in all versions, up to the functions that follow. */
 typedef struct {
     const char *name, *preset, *help;
@@ -33,12 +88,12 @@ uct_daqiri_ucx_parser(uct_daqiri_option_kind_t kind)
         [UCT_DAQIRI_OPTION_MD]          = {ucx->ucs_config_sscanf_table, NULL,
                                            ucx->ucs_config_clone_table,
                                            ucx->uct_md_config_table},
-        [UCT_DAQIRI_OPTION_UINT]        = {uct_daqiri_config_read_uint,
+        [UCT_DAQIRI_OPTION_UINT]        = {uct_daqiri_option_read_uint,
                                            ucx->ucs_config_sprintf_uint,
                                            ucx->ucs_config_clone_uint,
                                            "unsigned integer"},
-        [UCT_DAQIRI_OPTION_GID]         = {uct_daqiri_config_read_gid,
-                                           uct_daqiri_config_write_gid,
+        [UCT_DAQIRI_OPTION_GID]         = {uct_daqiri_option_read_gid,
+                                           uct_daqiri_option_write_gid,
                                            ucx->ucs_config_clone_int,
                                            "<index> or \"auto\""},
         [UCT_DAQIRI_OPTION_BOOL]        = {ucx->ucs_config_sscanf_bool,

@@ -30,7 +30,7 @@ enum {
     UCT_DAQIRI_UCX_TL_MAX        = 128
 };
 
-void *uct_daqiri_md_ops[UCT_DAQIRI_UCX_OPS_MAX];
+static void *uct_daqiri_md_ops[UCT_DAQIRI_UCX_OPS_MAX];
 void *uct_daqiri_iface_internal_ops[UCT_DAQIRI_UCX_OPS_MAX];
 
 static uint64_t uct_daqiri_ucx_component[UCT_DAQIRI_UCX_COMPONENT_MAX / 8];
@@ -461,13 +461,27 @@ static void uct_daqiri_ucx_fill_config(void *config, const char *name,
 }
 
 
+static ucs_status_t uct_daqiri_ucx_md_open(uct_component_t *component,
+                                           const char *md_name,
+                                           const uct_md_config_t *config,
+                                           uct_md_h *md_p)
+{
+    ucs_status_t status = uct_daqiri_md_open(component, md_name, config, md_p);
+
+    if (status == UCS_OK) {
+        (*md_p)->ops = uct_daqiri_md_ops;
+    }
+    return status;
+}
+
+
 static void uct_daqiri_ucx_fill_component(void *component, void *options)
 {
     strcpy(component, UCT_DAQIRI_NAME);
     UCT_DAQIRI_UCX_PUT(component, COMPONENT_QUERY_MDS, void*,
                        uct_daqiri_query_md_resources);
     UCT_DAQIRI_UCX_PUT(component, COMPONENT_MD_OPEN, void*,
-                       uct_daqiri_md_open);
+                       uct_daqiri_ucx_md_open);
     UCT_DAQIRI_UCX_PUT(component, COMPONENT_CM_OPEN, void*,
                        uct_daqiri_ucx_unsupported);
     UCT_DAQIRI_UCX_PUT(component, COMPONENT_UNPACK, void*,

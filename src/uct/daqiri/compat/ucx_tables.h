@@ -41,9 +41,6 @@ int uct_daqiri_ucx_is_taken(void);
 /* Fills all tables and registers. Returns 0 if memory ran out. */
 int uct_daqiri_ucx_register(void);
 
-/* For uct_md_t. */
-extern void *uct_daqiri_md_ops[];
-
 /* For uct_base_iface_t_init(); the second is opaque. */
 extern uct_iface_ops_t uct_daqiri_iface_ops;
 extern void *uct_daqiri_iface_internal_ops[];

@@ -5,7 +5,7 @@
  * missed.
  *
  *   channel    completions of either CQ           ibv_req_notify_cq
- *   wake_fd    what the async thread tells        uct_daqiri_event_wake
+ *   wake_fd    what the async thread tells        uct_daqiri_async_wake
  *
  * A device may tell only of completions that come after it was armed (rxe), so
  * both CQs are polled once more then. What that finds is kept for the next
@@ -82,14 +82,6 @@ ucs_status_t uct_daqiri_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
     }
     *fd_p = iface->event.epoll_fd;
     return UCS_OK;
-}
-
-
-void uct_daqiri_event_wake(uct_daqiri_iface_t *iface)
-{
-    if (__atomic_load_n(&iface->event.is_armed, __ATOMIC_SEQ_CST)) {
-        (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: rung already */
-    }
 }
 
 

@@ -43,7 +43,4 @@ uct_daqiri_event_poll(uct_daqiri_prefetched_t *prefetched, struct ibv_cq *cq,
     return count;
 }
 
-/* There is news for progress. Async. */
-void uct_daqiri_event_wake(uct_daqiri_iface_t *iface);
-
 #endif

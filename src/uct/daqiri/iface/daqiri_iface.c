@@ -8,6 +8,7 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_md.h"
 #include "base/daqiri_pool.h"
+#include "base/daqiri_draw.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
@@ -27,7 +28,6 @@
 #include "iface/daqiri_watchdog.h"
 
 #include <sched.h>
-#include <sys/random.h>
 
 
 /* Posts a probe behind a tail that would not complete by itself. */
@@ -150,25 +150,6 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
 }
 
 
-/* So few bytes come whole, or not at all. */
-ucs_status_t uct_daqiri_draw(uct_daqiri_iface_t *iface, void *bytes,
-                             size_t length)
-{
-    ssize_t ret;
-
-    do {
-        ret = getrandom(bytes, length, 0);
-    } while ((ret < 0) && (errno == EINTR));
-    if (ret != (ssize_t)length) {
-        uct_daqiri_log_verb_rarely(&iface->log_limit.draw, UCS_LOG_LEVEL_ERROR,
-                                   UCT_DAQIRI_NAME, "getrandom",
-                                   (ret < 0) ? errno : EIO);
-        return UCS_ERR_IO_ERROR;
-    }
-    return UCS_OK;
-}
-
-
 /* The cookie tells peers from strangers, so it must not follow from what every
  * peer is told. 0 would be no ticket. */
 static ucs_status_t uct_daqiri_iface_draw_secrets(uct_daqiri_iface_t *iface)
@@ -178,7 +159,7 @@ static ucs_status_t uct_daqiri_iface_draw_secrets(uct_daqiri_iface_t *iface)
     } drawn;
     ucs_status_t status;
 
-    status = uct_daqiri_draw(iface, &drawn, sizeof(drawn));
+    status = uct_daqiri_draw(&iface->log_limit.draw, &drawn, sizeof(drawn));
     if (status == UCS_OK) {
         iface->config.addr.cookie = drawn.cookie;
         iface->config.ticket      = (drawn.ticket != 0) ? drawn.ticket : 1;

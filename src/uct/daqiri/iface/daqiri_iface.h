@@ -200,10 +200,6 @@ UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,
                            const uct_iface_config_t*);
 UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_iface_t, uct_iface_t);
 
-/* Bytes that nobody can guess. Says so if there are none. Async; and the thread
- * that opens the interface, before it starts. */
-ucs_status_t uct_daqiri_draw(uct_daqiri_iface_t *iface, void *bytes,
-                             size_t length);
 unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface);
 ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                     uct_completion_t *comp);

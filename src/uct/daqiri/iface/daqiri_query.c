@@ -169,7 +169,7 @@ static int uct_daqiri_iface_is_version_alike(uct_daqiri_iface_t *iface,
     }
     if (!iface->is_version_logged) {
         iface->is_version_logged = 1;
-        uct_daqiri_log_version(iface, version, "");
+        uct_daqiri_log_version(iface->config.port_name, version, "");
     }
     return 0;
 }

@@ -47,7 +47,7 @@ static void uct_daqiri_watchdog_on_timer(int fd, ucs_event_set_types_t events,
     if (read(fd, &expirations, sizeof(expirations)) > 0) {
         uct_daqiri_cm_post_due(iface);
         if (__atomic_load_n(&iface->watchdog.is_needed, __ATOMIC_ACQUIRE)) {
-            uct_daqiri_event_wake(iface);
+            uct_daqiri_async_wake(iface);
         }
     }
     uct_daqiri_cm_hand_over(iface); /* to who closes the descriptor */
@@ -141,7 +141,8 @@ static void uct_daqiri_watchdog_warn(uct_daqiri_conn_t *conn)
 
     conn->watchdog.stalls++;
     conn->iface->count->stalls++;
-    if (!uct_daqiri_may_log_of(conn, &conn->iface->log_limit.stall, more)) {
+    if (!uct_daqiri_may_log_of(!ucs_list_is_empty(&conn->eps),
+                           &conn->iface->log_limit.stall, more)) {
         return;
     }
     if (conn->replay.slots != NULL) {
