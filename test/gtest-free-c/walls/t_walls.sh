@@ -69,13 +69,14 @@ build_object()
     printf '%s\n' "$1" | ${CC:-gcc} -x c -fPIC -shared -o "$2" -
 }
 
-# plant_unit ROOM/UNIT CALLS: a unit of softverbs with one function, which calls that
-# of another, and its object.
+# plant_unit ROOM/UNIT CALLS [TREE]: a unit of softverbs, or of that tree, with one
+# function, which calls that of another, and its object.
 plant_unit()
 {
-    local folder=$tree/b/src/softverbs/${1%/*}/.libs
+    local of=${3:-src/softverbs}
+    local folder=$tree/b/$of/${1%/*}/.libs
 
-    touch "$tree/src/softverbs/$1.c"
+    touch "$tree/$of/$1.c"
     mkdir -p "$folder"
     echo "int $2(void); int ${1//\//_}(void) { return $2(); }" |
         ${CC:-gcc} -x c -fno-builtin -c -o "$folder/${1#*/}.o" -
@@ -93,9 +94,18 @@ plant_call()
     plant_unit base/sv_b base_sv_c
     plant_unit base/sv_c base_sv_d
     plant_unit base/sv_d base_sv_a
+    for room in base iface ep conn cm; do
+        plant_unit $room/daqiri_a compat_compat_a src/uct/daqiri
+    done
+    plant_unit compat/compat_a compat_compat_a src/uct/daqiri
+    plant_unit cm/daqiri_async base_daqiri_a src/uct/daqiri
     "$walls" "$tree" "$1" || return 1
     case $1 in
-        room_calls) plant_unit base/sv_d engine_sv_a ;;
+        room_calls)
+            plant_unit base/daqiri_a cm_daqiri_a src/uct/daqiri
+            "$walls" "$tree" "$1" && return 1
+            plant_unit base/daqiri_a compat_compat_a src/uct/daqiri
+            plant_unit base/sv_d engine_sv_a ;;
         room_cycles)
             plant_unit base/sv_d base_sv_e
             plant_unit base/sv_e base_sv_a ;;
@@ -135,6 +145,12 @@ plant()
             build_object 'int sv_a;' "$T_SOFTVERBS" ;;
         rooms) append src/softverbs/sv_a.c 'int b;' ;;
         room_includes)
+            append src/uct/daqiri/conn/daqiri_a.c '#include "iface/daqiri_iface.h"'
+            append src/uct/daqiri/conn/daqiri_a.c '#include "base/daqiri_md.h"'
+            "$walls" "$tree" "$1" || return 1
+            append src/uct/daqiri/conn/daqiri_a.c '#include "cm/daqiri_hs.h"'
+            "$walls" "$tree" "$1" && return 1
+            sed -i '$d' "$tree/src/uct/daqiri/conn/daqiri_a.c"
             append src/softverbs/base/sv_a.c '#include "softverbs/engine/sv_tx.h"' ;;
         room_calls | room_cycles) plant_call "$1" ;;
         headers_alone)
