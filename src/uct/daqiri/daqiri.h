@@ -27,6 +27,7 @@
 #ifndef UCT_DAQIRI_H
 #define UCT_DAQIRI_H
 
+#include "base/daqiri_assert.h"
 #include "compat/ucx_compat.h"
 #include "dq/dq.h"
 

@@ -110,8 +110,10 @@ ucs_status_t uct_daqiri_mem_reg_dmabuf(uct_daqiri_md_t *md, void *address,
 
 ucs_status_t uct_daqiri_mem_unmap(uct_daqiri_mem_t *mem)
 {
-    int ret = ibv_dereg_mr(mem->mr);
+    int ret;
 
+    uct_daqiri_mem_check(mem);
+    ret = ibv_dereg_mr(mem->mr);
     if (ret != 0) {
         ucs_error("ibv_dereg_mr() failed: %s", strerror(ret));
         return UCS_ERR_IO_ERROR;

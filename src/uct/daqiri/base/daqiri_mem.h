@@ -17,6 +17,14 @@ typedef struct {
     int           may_invalidate; /* a key was packed that can be taken back */
 } uct_daqiri_mem_t;
 
+/* A handle that is in use has a registration, and its keys. */
+static inline void uct_daqiri_mem_check(const uct_daqiri_mem_t *mem)
+{
+    uct_daqiri_assert(mem->mr != NULL);
+    uct_daqiri_assert(mem->lkey == mem->mr->lkey);
+    uct_daqiri_assert(mem->rkey == mem->mr->rkey);
+}
+
 ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
                                 size_t length, unsigned uct_flags,
                                 uct_daqiri_mem_t **mem_p);

@@ -142,6 +142,7 @@ ucs_status_t uct_daqiri_pool_grow(uct_daqiri_pool_t *pool, uint32_t count,
     *first_p                          = pool->count;
     uct_daqiri_chunk_carve(pool, &chunk, *first_p, count);
     pool->count += count;
+    uct_daqiri_pool_check(pool);
 out:
     pthread_mutex_unlock(&pool->lock);
     return status;

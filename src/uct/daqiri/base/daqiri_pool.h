@@ -50,8 +50,31 @@ void uct_daqiri_pool_cleanup(uct_daqiri_pool_t *pool);
 ucs_status_t uct_daqiri_pool_grow(uct_daqiri_pool_t *pool, uint32_t count,
                                   uint32_t *first_p);
 
+/* The chunks hold all buffers that exist, and each buffer lies in its chunk: of the
+ * last chunk, as it was carved. Under the lock. */
+static inline void uct_daqiri_pool_check(uct_daqiri_pool_t *pool)
+{
+#if DQ_DEBUG
+    const uct_daqiri_chunk_t *chunk = &pool->chunks[pool->chunk_count - 1];
+    const char *last;
+
+    uct_daqiri_assert_held(&pool->lock);
+    uct_daqiri_assert(pool->count <= pool->limit);
+    uct_daqiri_assert((pool->chunk_count > 0) &&
+                      (pool->chunk_count <= pool->count));
+    last = pool->bufs[pool->count - 1].buf;
+    uct_daqiri_assert(last - pool->lead >= (const char*)chunk->memory);
+    uct_daqiri_assert(last - pool->lead + pool->stride <=
+                      (const char*)chunk->memory + chunk->length);
+#else
+    (void)pool;
+#endif
+}
+
 static inline void uct_daqiri_pool_put(uct_daqiri_pool_t *pool, uint32_t index)
 {
+    uct_daqiri_assert(index < pool->limit);
+    uct_daqiri_assert(pool->free_count < pool->limit);
     pool->free_stack[pool->free_count++] = index;
 }
 

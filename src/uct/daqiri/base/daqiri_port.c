@@ -266,6 +266,7 @@ ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
         .subject = dev_name,
     };
     uct_daqiri_hw_port_t hw_port;
+    ucs_status_t status;
     int ret;
 
     iface->config.port_num = (colon == NULL) ? 1 : atoi(colon + 1);
@@ -294,7 +295,11 @@ ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
                         IBV_LINK_LAYER_ETHERNET;
     addr->mtu         = iface->config.port.active_mtu;
     iface->config.mtu = iface->config.port.active_mtu;
-    return uct_daqiri_gid_init(iface, dev_name, gid_index);
+    status            = uct_daqiri_gid_init(iface, dev_name, gid_index);
+    if (status == UCS_OK) {
+        uct_daqiri_port_check(iface);
+    }
+    return status;
 }
 
 

@@ -114,6 +114,7 @@ static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
     const uct_daqiri_event_row_t *row = &uct_daqiri_events[type];
     uct_daqiri_conn_t *conn           = uct_daqiri_iface_conn(iface, qpn);
 
+    uct_daqiri_assert_async(iface);
     if (conn == NULL) {
         return 0;
     }
@@ -175,6 +176,7 @@ static void uct_daqiri_async_take(uct_daqiri_md_t *md,
     uct_daqiri_iface_t *iface;
     uint32_t qpn = 0;
 
+    uct_daqiri_assert_held(&md->ifaces_lock);
     if (((unsigned)event->event_type <
          ucs_static_array_size(uct_daqiri_events)) &&
         (uct_daqiri_events[event->event_type].name != NULL)) {
@@ -223,12 +225,15 @@ static void uct_daqiri_async_on_event(int fd, ucs_event_set_types_t events,
 {
     (void)fd;
     (void)events;
+    uct_daqiri_enter_async();
     uct_daqiri_async_read(arg);
+    uct_daqiri_leave_async();
 }
 
 
 int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface)
 {
+    uct_daqiri_assert_async(iface);
     uct_daqiri_async_read(uct_daqiri_iface_md(iface));
     return __atomic_load_n(&iface->broken, __ATOMIC_RELAXED) == DQ_CAUSE_NONE;
 }
@@ -243,6 +248,7 @@ void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn)
     uint32_t qpn = __atomic_load_n(&conn->async.qpn, __ATOMIC_RELAXED);
     dq_facts_t facts;
 
+    uct_daqiri_assert_progress(conn->iface);
     if ((conn->qp.state != DQ_QP_READY) ||
         (uct_daqiri_qp_num(&conn->qp) != qpn)) {
         return; /* of the one before; or the handshake has it, until it is up */
@@ -262,6 +268,7 @@ void uct_daqiri_async_take_events(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn;
     dq_facts_t facts;
 
+    uct_daqiri_assert_progress(iface);
     if (cause == DQ_CAUSE_NONE) {
         return;
     }
@@ -285,6 +292,7 @@ ucs_status_t uct_daqiri_async_subscribe(uct_daqiri_iface_t *iface)
     is_first = ucs_list_is_empty(&md->ifaces);
     ucs_list_add_tail(&md->ifaces, &iface->md_link);
     pthread_mutex_unlock(&md->ifaces_lock);
+    uct_daqiri_set_open(iface, 1);
     if (!is_first) {
         return UCS_OK;
     }
@@ -297,6 +305,7 @@ ucs_status_t uct_daqiri_async_subscribe(uct_daqiri_iface_t *iface)
                                              NULL);
     }
     if (status != UCS_OK) {
+        uct_daqiri_set_open(iface, 0);
         pthread_mutex_lock(&md->ifaces_lock);
         ucs_list_del(&iface->md_link);
         pthread_mutex_unlock(&md->ifaces_lock);
@@ -310,6 +319,7 @@ void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface)
     uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
     int is_last;
 
+    uct_daqiri_set_open(iface, 0);
     pthread_mutex_lock(&md->ifaces_lock);
     ucs_list_del(&iface->md_link);
     is_last = ucs_list_is_empty(&md->ifaces);

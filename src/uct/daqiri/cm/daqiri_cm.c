@@ -42,11 +42,13 @@ static void uct_daqiri_cm_on_command(int fd, ucs_event_set_types_t events,
     eventfd_t count;
 
     (void)events;
+    uct_daqiri_enter_async();
     (void)eventfd_read(fd, &count); /* EAGAIN: somebody was faster */
     while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
         uct_daqiri_hs_on_command(conn, commands);
     }
     uct_daqiri_cm_hand_over(iface);
+    uct_daqiri_leave_async();
 }
 
 
@@ -56,8 +58,10 @@ static void uct_daqiri_cm_on_datagram(int fd, ucs_event_set_types_t events,
 {
     (void)fd;
     (void)events;
+    uct_daqiri_enter_async();
     uct_daqiri_hs_on_datagram(arg);
     uct_daqiri_cm_hand_over(arg);
+    uct_daqiri_leave_async();
 }
 
 
@@ -68,10 +72,12 @@ static void uct_daqiri_cm_on_timer(int fd, ucs_event_set_types_t events,
     uint64_t expirations;
 
     (void)events;
+    uct_daqiri_enter_async();
     if (read(fd, &expirations, sizeof(expirations)) > 0) {
         uct_daqiri_hs_on_tick(arg);
     }
     uct_daqiri_cm_hand_over(arg);
+    uct_daqiri_leave_async();
 }
 
 

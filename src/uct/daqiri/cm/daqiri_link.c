@@ -174,6 +174,7 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
     ucs_status_t status;
 
+    uct_daqiri_assert_async(iface);
     status = uct_daqiri_port_find_gid(iface);
     if (status != UCS_OK) {
         return status; /* no answer can find us */
@@ -239,6 +240,8 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
     int is_another            = conn->hs->window != 0;
     ucs_status_t status;
 
+    uct_daqiri_assert_async(iface);
+    uct_daqiri_assert(conn->hs->qp == NULL);
     status = uct_daqiri_link_address(conn);
     if ((status != UCS_OK) && (status != UCS_ERR_UNREACHABLE)) {
         return status;
@@ -279,6 +282,7 @@ void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn)
     char more[UCT_DAQIRI_MORE_MAX];
     int ret;
 
+    uct_daqiri_assert_async(conn->iface);
     if (conn->hs->qp == NULL) {
         return;
     }
@@ -301,6 +305,7 @@ void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn)
 void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_link_close_qp(conn);
+    uct_daqiri_assert(conn->iface->cm.reserved >= conn->hs->window);
     conn->iface->cm.reserved -= conn->hs->window;
     conn->hs->window           = 0;
     uct_daqiri_link_destroy_ah(conn);

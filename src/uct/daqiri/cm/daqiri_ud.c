@@ -100,6 +100,7 @@ static int uct_daqiri_ud_give(uct_daqiri_iface_t *iface, unsigned index)
     int ret             = uct_daqiri_ud_post_recv(ud, index);
 
     if (ret != 0) {
+        uct_daqiri_assert(ud->idle_count < UCT_DAQIRI_UD_RECVS);
         ud->idle[ud->idle_count++] = index;
         iface->count->ud_refused++;
     }
@@ -182,6 +183,7 @@ static const char *uct_daqiri_ud_ready(uct_daqiri_iface_t *iface)
 
 static void uct_daqiri_ud_free_send(uct_daqiri_ud_t *ud, unsigned index)
 {
+    uct_daqiri_assert(index < UCT_DAQIRI_UD_SENDS);
     ud->send_busy &= ~(uint32_t)UCS_BIT(index);
     if (ud->once[index] != NULL) {
         ibv_destroy_ah(ud->once[index]);
@@ -308,6 +310,7 @@ uct_daqiri_ud_post_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
     unsigned index;
     int ret;
 
+    uct_daqiri_assert_async(iface);
     if ((ud->send_busy == UINT32_MAX) || (ud->lost != DQ_CAUSE_NONE)) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -416,6 +419,7 @@ static void uct_daqiri_ud_drain(uct_daqiri_iface_t *iface,
             uct_daqiri_ud_on_wc(iface, &wc[i], rx);
         }
         uct_daqiri_ud_offer(&iface->cm.ud);
+        uct_daqiri_ud_check(&iface->cm.ud);
     } while (count > 0);
 }
 
@@ -436,6 +440,7 @@ void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx)
     void *context;
     unsigned events = 0;
 
+    uct_daqiri_assert_async(iface);
     while (ibv_get_cq_event(ud->channel, &cq, &context) == 0) {
         events++;
     }
@@ -492,6 +497,7 @@ int uct_daqiri_ud_reset(uct_daqiri_iface_t *iface)
     ucs_time_t now                 = ucs_get_time();
     const char *verb;
 
+    uct_daqiri_assert_async(iface);
     if (!uct_daqiri_ud_is_hurt(&iface->cm.ud)) {
         return 0;
     }

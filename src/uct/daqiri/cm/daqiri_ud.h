@@ -34,6 +34,24 @@ typedef struct {
     uint32_t                passed;    /* datagrams                          */
 } uct_daqiri_ud_t;
 
+/* A receive slot is kept once. Only a send slot that is busy has an address handle. */
+static inline void uct_daqiri_ud_check(const uct_daqiri_ud_t *ud)
+{
+#if DQ_DEBUG
+    unsigned i;
+
+    uct_daqiri_assert(ud->idle_count <= UCT_DAQIRI_UD_RECVS);
+    for (i = 0; i < ud->idle_count; i++) {
+        uct_daqiri_assert(ud->idle[i] < UCT_DAQIRI_UD_RECVS);
+    }
+    for (i = 0; i < UCT_DAQIRI_UD_SENDS; i++) {
+        uct_daqiri_assert((ud->once[i] == NULL) || (ud->send_busy & UCS_BIT(i)));
+    }
+#else
+    (void)ud;
+#endif
+}
+
 /* Called for each datagram, GRH skipped. */
 typedef void (*uct_daqiri_ud_rx_t)(uct_daqiri_iface_t *iface,
                                    const void *payload, size_t length);

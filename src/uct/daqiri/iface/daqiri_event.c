@@ -137,6 +137,7 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
     int found;
 
+    uct_daqiri_assert_progress(iface);
     uct_daqiri_batch_flush(iface);
     __atomic_store_n(&iface->watchdog.is_needed,
                      (iface->tx.ledger.used > 0) ||

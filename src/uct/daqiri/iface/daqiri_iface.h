@@ -95,6 +95,9 @@ struct uct_daqiri_iface {
     int                   is_seg_logged; /* that a peer has other segments   */
     int                   is_version_logged; /* or another version of the wire */
     ucs_list_link_t       md_link;
+#if DQ_DEBUG
+    int                   is_open;     /* both sides run; atomic             */
+#endif
     struct {
         dq_watchdog_bounds_t bounds;   /* ucs_time_t, as is all here         */
         dq_liveness_bounds_t liveness;
@@ -173,6 +176,17 @@ struct uct_daqiri_iface {
 static inline uct_daqiri_md_t *uct_daqiri_iface_md(uct_daqiri_iface_t *iface)
 {
     return ucs_derived_of(iface->super.md, uct_daqiri_md_t);
+}
+
+/* What uct_daqiri_port_init() has found fits together. */
+static inline void uct_daqiri_port_check(const uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_assert(iface->config.port_num > 0);
+    uct_daqiri_assert(iface->config.gid_index < iface->config.port.gid_tbl_len);
+    uct_daqiri_assert((iface->config.mtu >= IBV_MTU_256) &&
+                      (iface->config.mtu <= IBV_MTU_4096));
+    uct_daqiri_assert(memcmp(iface->config.port_addr.gid, iface->config.gid.gid,
+                             sizeof(iface->config.gid.gid)) == 0);
 }
 
 static inline uint8_t

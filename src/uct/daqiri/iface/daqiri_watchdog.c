@@ -44,6 +44,7 @@ static void uct_daqiri_watchdog_on_timer(int fd, ucs_event_set_types_t events,
     uint64_t expirations;
 
     (void)events;
+    uct_daqiri_enter_async();
     if (read(fd, &expirations, sizeof(expirations)) > 0) {
         uct_daqiri_cm_post_due(iface);
         if (__atomic_load_n(&iface->watchdog.is_needed, __ATOMIC_ACQUIRE)) {
@@ -51,6 +52,7 @@ static void uct_daqiri_watchdog_on_timer(int fd, ucs_event_set_types_t events,
         }
     }
     uct_daqiri_cm_hand_over(iface); /* to who closes the descriptor */
+    uct_daqiri_leave_async();
 }
 
 
@@ -276,6 +278,7 @@ void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface)
     dq_watchdog_bounds_t bounds;
     uct_daqiri_conn_t *conn;
 
+    uct_daqiri_assert_progress(iface);
     __atomic_store_n(&iface->watchdog.is_due, 0, __ATOMIC_RELAXED);
     iface->watchdog.last = now;
     bounds               = uct_daqiri_watchdog_bounds(iface, elapsed);
