@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the plugin gets into UCX, unless that would crash the process: into a UCX
- * that it does not know, or beside another copy of itself. Then one sentence, and
- * the job goes on without daqiri.
+ * How the plugin gets into UCX. It stays out of a UCX that it does not know, and out of
+ * the way of another copy of itself: either would crash the process. It then says one
+ * sentence, and the job goes on without daqiri.
  *
- * It is loaded by LD_PRELOAD, or by UCX itself as a module (from 1.22 on), or by a
- * program. It is linked with no UCX: one that came along with it could be another
- * than the one that the job uses. So there are three ways in, and the first that
- * leads to a UCX counts:
+ * LD_PRELOAD loads the plugin, or UCX itself as a module (from 1.22 on), or a program.
+ * The plugin is linked with no UCX, which could be another one than the job uses. There
+ * are three ways in, and the first that leads to a UCX counts:
  *
- *   at load      the UCX that all objects of the process see: the program is
- *                linked with it
- *   as a module  UCX calls ucs_module_global_init() of what it has loaded
- *   preloaded    ours is the first uct_query_components(), so a UCX that is loaded
- *                later by a part of the program, and seen by that part alone, calls
- *                it when it wants to know which transports there are
+ *   at load      the program is linked with a UCX that all objects of the process see
+ *   as a module  UCX calls ucs_module_global_init() of each module that it has loaded
+ *   preloaded    A part of the program loads a UCX later that this part alone sees.
+ *                That UCX asks which transports there are by uct_query_components(),
+ *                and the plugin's is the first of that name.
  *
  * UCX never unlinks a component: hence -z nodelete in the Makefile.
  */
@@ -37,8 +35,8 @@ static int uct_daqiri_is_in(const char *value, const char *text)
 }
 
 
-/* Before UCX's log may be trusted: what it is made of may be another. Whoever only
- * has the plugin among UCX's modules need not hear of it. */
+/* UCX's log cannot be used yet: this UCX may have another one. A user who only has the
+ * plugin among UCX's modules is not told. */
 static void uct_daqiri_stay_out(const dq_facts_t *facts)
 {
     char message[DQ_TRIAGE_MESSAGE_MAX];
@@ -73,7 +71,7 @@ static void uct_daqiri_join_first(const void *libuct)
 }
 
 
-/* What we have of UCX is of one. A process may have two: a second goes without. */
+/* The plugin serves one UCX. If a process has two, the second goes without. */
 static void uct_daqiri_join(const void *libuct)
 {
     if (libuct == NULL) {

@@ -32,9 +32,9 @@ const uct_daqiri_option_t uct_daqiri_md_options[] = {
      "The time for a look-up in the registration cache that UCP is told.",
      RCACHE(overhead), UCT_DAQIRI_OPTION_TIME_UNITS},
 
-    /* No more than the cache's own grain, as UCX's verbs transports have it: of
-     * buffers that adjoin, rounded to cache lines, each would be registered once
-     * more with all of those before it. */
+    /* The cache's own grain, as in UCX's verbs transports. With cache lines, buffers
+     * that adjoin would overlap, and each would be registered again together with
+     * all buffers before it. */
     {"RCACHE_ADDR_ALIGN", "16",
      "Registered memory begins and ends at multiples of this: a power of 2 from\n"
      "16 to the size of a page.",
@@ -228,7 +228,7 @@ static double uct_daqiri_or_never(double value, double otherwise)
 }
 
 
-/* Seconds; whoever leaves it to us is within any range. */
+/* Seconds. "auto" is within any range. */
 static double uct_daqiri_or_auto(ucs_time_t value)
 {
     return (value == UCS_TIME_AUTO) ? 0 : ucs_time_to_sec(value);
@@ -264,7 +264,7 @@ static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
 
 ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
 {
-    /* in clock ticks a second is not quite one */
+    /* A second that was converted to clock ticks and back is not quite one. */
     const double second               = ucs_time_to_sec(ucs_time_from_sec(1));
     const uct_daqiri_range_t ranges[] = {
         {"SQ_DEPTH", config->sq_depth, DQ_SQ_DEPTH_MIN, 32768, ""},

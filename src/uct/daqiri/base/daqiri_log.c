@@ -138,8 +138,8 @@ ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
     case DQ_CAUSE_RESP_TIMEOUT:
     case DQ_CAUSE_RNR_RETRY_EXC:
     case DQ_CAUSE_NO_ANSWER:
-    case DQ_CAUSE_REM_OP: /* of a process that dies, memory may go first */
-    case DQ_CAUSE_REM_ACCESS: /* so may that of a peer who closes by force */
+    case DQ_CAUSE_REM_OP: /* a process that dies may lose its memory first */
+    case DQ_CAUSE_REM_ACCESS: /* so may a peer that closes by force */
     case DQ_CAUSE_REFUSED:
     case DQ_CAUSE_PEER_GONE:
     case DQ_CAUSE_PEER_FAILED:
@@ -147,8 +147,8 @@ ucs_status_t uct_daqiri_cause_status(dq_cause_t cause)
     case DQ_CAUSE_WR_FLUSH:
     case DQ_CAUSE_STUCK:
     case DQ_CAUSE_PEER_UNRESPONSIVE:
-        /* what UCP answers to whatever is sent after that, so that a program
-         * sees one status and not two; the message in the log says more */
+        /* UCP answers later sends with this status, so the program sees one status
+         * and not two. The message in the log says more. */
         return UCS_ERR_ENDPOINT_TIMEOUT;
     case DQ_CAUSE_GIVEN_UP:
         return UCS_ERR_CANCELED;

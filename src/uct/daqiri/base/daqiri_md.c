@@ -17,7 +17,7 @@ int uct_daqiri_is_asked_for(void)
 }
 
 
-/* UCX asks for the devices several times; once is enough for the answer. */
+/* UCX asks for the devices several times; the user is told once. */
 static void uct_daqiri_log_no_device(int error)
 {
     static int is_logged   = 0;
@@ -45,7 +45,7 @@ ucs_status_t uct_daqiri_query_md_resources(uct_component_t *component,
     uct_daqiri_compat_watch_forks();
     devices = ibv_get_device_list(&count);
     if ((devices == NULL) || (count == 0)) {
-        /* ENOSYS: a kernel without RDMA; that is no more than no device */
+        /* ENOSYS means a kernel without RDMA: no device, and no error */
         uct_daqiri_log_no_device(((devices == NULL) && (errno != ENOSYS))
                                          ? errno : 0);
         if (devices != NULL) {
@@ -163,7 +163,7 @@ void uct_daqiri_md_close(uct_md_h tl_md)
 }
 
 
-/* DQ_CAUSE_NONE: active. A verb that fails is told of here. */
+/* Returns DQ_CAUSE_NONE if the port is active. Logs a verb that fails. */
 static dq_cause_t uct_daqiri_md_port_cause(uct_daqiri_md_t *md, int num)
 {
     struct ibv_port_attr port;
@@ -181,8 +181,8 @@ static dq_cause_t uct_daqiri_md_port_cause(uct_daqiri_md_t *md, int num)
 }
 
 
-/* No port can be used in a process that cannot connect any. Once is enough to
- * say so; what a program does without daqiri it may go on doing. */
+/* A process without an async thread cannot connect, so it is offered no port. It is
+ * told once, and may go on without daqiri. */
 static int uct_daqiri_md_is_stranded(const char *name)
 {
     static pid_t logged_by;
@@ -199,7 +199,7 @@ static int uct_daqiri_md_is_stranded(const char *name)
 }
 
 
-/* Ports that are not active are left out; a word if that leaves none. */
+/* Leaves out ports that are not active. Logs it if none is left. */
 ucs_status_t uct_daqiri_query_devices(uct_md_h tl_md,
                                       uct_tl_device_resource_t **devices_p,
                                       unsigned *num_devices_p)

@@ -2,7 +2,7 @@
 /*
  * The memory domain: one RDMA device.
  *
- * Threads: UCT's own, which opens and closes it; the lists have a lock.
+ * Threads: the user's thread opens and closes it. The list of interfaces has a lock.
  */
 #ifndef UCT_DAQIRI_MD_H
 #define UCT_DAQIRI_MD_H
@@ -25,19 +25,19 @@ typedef struct {
     uct_daqiri_rcache_config_t rcache;
 } uct_daqiri_md_config_t;
 
-/* To register without a cache is a system call that pins pages: what UCX takes
- * for every verbs device, seconds, and seconds for each byte. */
+/* A registration without the cache is a system call that pins pages. Seconds, and
+ * seconds for each byte, as UCX assumes for every verbs device. */
 #define UCT_DAQIRI_REG_COST      16.0e-6
 #define UCT_DAQIRI_REG_COST_BYTE 0.06e-9
-/* With the cache, seconds: what UCX takes for it. */
+/* With the cache, seconds, as UCX assumes. */
 #define UCT_DAQIRI_REG_COST_CACHED 180e-9
-/* With the cache, on a device in user space, seconds. UCP weighs it against a
- * copy at 5.8 GB/s; within one host a copy is faster, and zcopy one as well.
- * This makes it change over where the two take the same time, near 4 KiB
+/* With the cache, on a device in user space, seconds. UCP compares it with a copy at
+ * 5.8 GB/s. Within one host a copy is faster than that, and zcopy is a copy, too. With
+ * this value UCP changes over where both take the same time, near 4 KiB
  * (contrib/bench protocols). */
 #define UCT_DAQIRI_REG_COST_SOFT 500e-9
 
-/* UCP believes that it copies so fast, bytes/s (UCX_BCOPY_BW=auto). */
+/* The speed of a copy that UCP assumes, bytes/s (UCX_BCOPY_BW=auto). */
 #define UCT_DAQIRI_COPY_BW 5.8e9
 
 typedef struct {
@@ -64,7 +64,7 @@ ucs_status_t uct_daqiri_query_devices(uct_md_h md,
                                       uct_tl_device_resource_t **devices_p,
                                       unsigned *num_devices_p);
 
-/* True if the user named this transport, so that its absence needs a word. */
+/* True if the user named this transport. Its absence is then worth a message. */
 int uct_daqiri_is_asked_for(void);
 
 #endif

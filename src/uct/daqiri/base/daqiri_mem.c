@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registration of the user's memory. To register is a system call that pins
- * pages, so it is kept for the next time where UCX can tell when memory goes
- * away (compat/ucx_rcache.c); otherwise it is done and undone each time.
+ * Registration of the user's memory. A registration is a system call that pins pages.
+ * It is kept for the next time if UCX can tell when memory goes away
+ * (compat/ucx_rcache.c). Otherwise memory is registered and deregistered each time.
  *
  * Threads: any.
  */
@@ -31,7 +31,7 @@ static int uct_daqiri_access_flags(const uct_daqiri_md_t *md,
 }
 
 
-/* What the verb has given, or, if that is NULL, errno says why. */
+/* Fills @a mem from what the verb returned. If that is NULL, errno says why. */
 static ucs_status_t uct_daqiri_mem_take(const uct_daqiri_md_t *md,
                                         struct ibv_mr *mr, const char *verb,
                                         unsigned uct_flags,
@@ -63,7 +63,7 @@ ucs_status_t uct_daqiri_mem_map(uct_daqiri_md_t *md, void *address,
 }
 
 
-/* A device that knows the verb looks at the descriptor, and finds that it is none. */
+/* Tries it with a bad descriptor. Only a device that has the verb looks at it. */
 int uct_daqiri_mem_has_dmabuf(const uct_daqiri_md_t *md)
 {
     struct ibv_mr *mr;

@@ -28,18 +28,17 @@ static inline void uct_daqiri_mem_check(const uct_daqiri_mem_t *mem)
 ucs_status_t uct_daqiri_mem_reg(uct_daqiri_md_t *md, void *address,
                                 size_t length, unsigned uct_flags,
                                 uct_daqiri_mem_t **mem_p);
-/* Of memory that another device has, and that the file descriptor @a fd stands for,
- * from @a offset in it on; @a address is what requests call it by. UNSUPPORTED: the
- * device can register none. */
+/* Registers memory of another device. @a fd and @a offset name it, and requests use
+ * @a address for it. UCS_ERR_UNSUPPORTED if the RDMA device cannot do this. */
 ucs_status_t uct_daqiri_mem_reg_dmabuf(uct_daqiri_md_t *md, void *address,
                                        size_t length, unsigned uct_flags,
                                        int fd, size_t offset,
                                        uct_daqiri_mem_t **mem_p);
-/* Can it? Asked of the device once. */
+/* Whether the device can register such memory. Asks the device. */
 int uct_daqiri_mem_has_dmabuf(const uct_daqiri_md_t *md);
-/* @a comp, which may be NULL, is told when the device does not know the keys any
- * more: perhaps before this returns, at the latest when all that registered the
- * same memory are through with it. */
+/* Completes @a comp, which may be NULL, when the device does not know the keys any
+ * more. That may be before this returns. It is at the latest when all users of the same
+ * registration have released it. */
 ucs_status_t uct_daqiri_mem_dereg(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
                                   uct_completion_t *comp);
 /* The verbs, without the cache. */
@@ -50,7 +49,7 @@ ucs_status_t uct_daqiri_mem_unmap(uct_daqiri_mem_t *mem);
 
 /* ---- compat/ucx_rcache.c ---- */
 
-/* Makes md->rcache, if it is wanted and can be had. */
+/* Makes md->rcache if the options and UCX allow it. */
 void uct_daqiri_rcache_open(uct_daqiri_md_t *md,
                             const uct_daqiri_md_config_t *config);
 void uct_daqiri_rcache_close(uct_daqiri_md_t *md);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registered buffers of one size. They come in chunks and are known by index,
- * so that a work request's id, or a ledger slot, names a buffer in 32 bits.
- * Chunks stay until the pool goes.
+ * The pool allocates buffers in chunks and numbers them. A work request's id, or a ledger
+ * slot, names a buffer by this index in 32 bits. Chunks live as long as the pool.
  *
- * The table of buffers is sized for the limit once: growing it never moves an
- * entry under the other thread's feet.
+ * The table of buffers has its final size from the start. Growing the pool never moves
+ * an entry that the other thread reads.
  */
 #include "base/daqiri_pool.h"
 
@@ -18,7 +17,7 @@ enum { UCT_DAQIRI_POOL_CHUNKS_MIN = 64 };
 
 static unsigned uct_daqiri_pool_chunks(const uct_daqiri_pool_t *pool)
 {
-    /* growth is by 4 buffers or more: see RX_WINDOW */
+    /* each growth is of 4 buffers or more (RX_WINDOW) */
     return ucs_max(pool->limit / 4 + 1, UCT_DAQIRI_POOL_CHUNKS_MIN);
 }
 
@@ -103,8 +102,8 @@ static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
 }
 
 
-/* What the user of a buffer gets is its point, at least `lead` bytes in, such
- * that `offset` bytes further it is aligned. */
+/* A buffer's user gets its point. The point has `lead` bytes or more in front of it, and
+ * the address `offset` bytes behind it is aligned. */
 static void uct_daqiri_chunk_carve(uct_daqiri_pool_t *pool,
                                    const uct_daqiri_chunk_t *chunk,
                                    uint32_t first, uint32_t count)

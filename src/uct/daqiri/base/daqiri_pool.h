@@ -2,7 +2,7 @@
 /*
  * Registered buffers of one size, in chunks.
  *
- * Threads: progress; growing any.
+ * Threads: progress. Any thread may grow a pool.
  */
 #ifndef UCT_DAQIRI_POOL_H
 #define UCT_DAQIRI_POOL_H
@@ -38,20 +38,20 @@ typedef struct {
     uct_daqiri_log_limit_t log_limit;
 } uct_daqiri_pool_t;
 
-/* A buffer's point has @a lead bytes in front of it, @a length from it on, and is
- * aligned to @a align bytes, a cache line at least, @a offset bytes further. */
+/* A buffer's point has @a lead bytes in front of it and @a length bytes from it on. The
+ * address @a offset bytes behind it is aligned to @a align, a cache line or more. */
 ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool, const char *name,
                                   struct ibv_pd *pd, uint32_t limit,
                                   size_t lead, size_t length, size_t align,
                                   size_t offset);
 void uct_daqiri_pool_cleanup(uct_daqiri_pool_t *pool);
-/* Makes @a count more buffers; their indices follow from *first_p. They are
- * the caller's: not on the free stack. Any thread. */
+/* Makes @a count more buffers, with indices from *first_p on. They belong to the caller
+ * and are not on the free stack. Any thread. */
 ucs_status_t uct_daqiri_pool_grow(uct_daqiri_pool_t *pool, uint32_t count,
                                   uint32_t *first_p);
 
-/* The chunks hold all buffers that exist, and each buffer lies in its chunk: of the
- * last chunk, as it was carved. Under the lock. */
+/* The counts are within their limits, and the last buffer lies within the last chunk.
+ * The caller holds the lock. */
 static inline void uct_daqiri_pool_check(uct_daqiri_pool_t *pool)
 {
 #if DQ_DEBUG

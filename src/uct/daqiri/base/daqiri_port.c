@@ -46,7 +46,7 @@ static dq_gid_row_t uct_daqiri_gid_row(const struct ibv_gid_entry *entry)
 }
 
 
-/* Of all GIDs of the device those that the port can be addressed by. */
+/* Copies those GIDs of the device that the port can be addressed by. */
 static int uct_daqiri_gid_take(const uct_daqiri_iface_t *iface,
                                const struct ibv_gid_entry *entries, int count,
                                dq_gid_row_t *rows)
@@ -64,8 +64,8 @@ static int uct_daqiri_gid_take(const uct_daqiri_iface_t *iface,
 }
 
 
-/* How many GIDs the port has, or minus an errno; the caller frees *rows_p. One
- * question: a table may have a thousand places and three of them taken. */
+/* Returns how many GIDs the port has, or a negative errno. The caller frees *rows_p. One
+ * call reads the whole table, which may have a thousand places and three GIDs. */
 static int uct_daqiri_gid_list(uct_daqiri_iface_t *iface,
                                dq_gid_row_t **rows_p)
 {
@@ -191,7 +191,7 @@ static int uct_daqiri_gid_read_failed(int error)
 }
 
 
-/* It is not where it was. */
+/* Searches the table for the GID, which is not at its index any more. */
 static ucs_status_t uct_daqiri_gid_search(uct_daqiri_iface_t *iface)
 {
     const dq_gid_row_t *found;
@@ -232,7 +232,7 @@ ucs_status_t uct_daqiri_port_find_gid(uct_daqiri_iface_t *iface)
     if ((ret != 0) && (ret != ENODATA) && (ret != EINVAL)) {
         return UCS_ERR_IO_ERROR;
     }
-    /* an index that is taken again stands for another address */
+    /* the index may have been given to another address */
     return ((ret == 0) && dq_gid_is_same(&row, &iface->config.gid))
                    ? UCS_OK : uct_daqiri_gid_search(iface);
 }
@@ -329,7 +329,7 @@ void uct_daqiri_port_explain(uct_daqiri_iface_t *iface,
 
     ret = ibv_query_port(context, iface->config.port_num, &port);
     if ((ret == ENOMEM) || (ret == EAGAIN)) {
-        return; /* nobody could look */
+        return; /* the query itself failed and tells nothing */
     }
     if (ret != 0) {
         facts->cause = DQ_CAUSE_DEVICE_GONE;
@@ -372,16 +372,16 @@ int uct_daqiri_port_is_reachable(const dq_port_addr_t *local,
     if (local->is_eth != remote->is_eth) {
         return 0;
     }
-    /* RoCE routes by IP; on InfiniBand a LID means something in its subnet */
+    /* RoCE routes by IP. On InfiniBand a LID is valid within its subnet. */
     return local->is_eth
                    ? dq_gid_can_reach(local->gid, remote->gid)
                    : (memcmp(local->gid, remote->gid, SUBNET_PREFIX_LEN) == 0);
 }
 
 
-/* To have ports that do not lead everywhere is common where there are several,
- * and nothing to be warned of. Who has only a device in user space is stopped by
- * it, so that is said, once: there may be as many such peers as peers. */
+/* Where there are several ports, some commonly do not reach a peer: no reason to warn. A
+ * user whose only device is in user space is stopped by it and gets a warning. The
+ * warning comes once, because it may concern every peer. */
 static ucs_log_level_t
 uct_daqiri_port_level(const struct ibv_device *device)
 {
@@ -451,8 +451,8 @@ void uct_daqiri_port_ah_attr(const uct_daqiri_iface_t *iface,
 }
 
 
-/* Signalling rate per lane in bits per second, and the share left by the
- * line code, by the bits of ibv_port_attr.active_speed (IBA 14.2.5.6). */
+/* Bits per second of a lane, times the share that the line code leaves, for each bit of
+ * ibv_port_attr.active_speed (IBA 14.2.5.6). */
 static double uct_daqiri_lane_rate(uint8_t active_speed)
 {
     switch (active_speed) {
@@ -492,9 +492,8 @@ static unsigned uct_daqiri_lanes(uint8_t active_width)
 }
 
 
-/* A packet of a full MTU is accompanied by this many bytes: on InfiniBand LRH,
- * BTH and two CRCs (IBA 5.2); on Ethernet gap, preamble, header and CRC, IPv6,
- * UDP, BTH and ICRC. */
+/* Bytes on the wire beside the payload of a full packet. On InfiniBand: LRH, BTH, CRCs
+ * (IBA 5.2). On Ethernet: gap, preamble, header and CRC, IPv6, UDP, BTH, ICRC. */
 static unsigned uct_daqiri_packet_overhead(const struct ibv_port_attr *port)
 {
     return (port->link_layer == IBV_LINK_LAYER_ETHERNET)
@@ -532,8 +531,8 @@ int uct_daqiri_port_is_emulated(const struct ibv_device *device)
 }
 
 
-/* There a packet costs CPU time, however little is in it. Three of 4096 bytes are
- * full, or nearly. */
+/* On an emulated device each packet costs CPU time, whatever its length. A segment of
+ * this size fills three packets of 4096 bytes, or nearly. */
 size_t uct_daqiri_port_seg_size(const struct ibv_device *device)
 {
     return uct_daqiri_port_is_emulated(device) ? UCT_DAQIRI_SEG_SIZE_EMULATED
@@ -542,9 +541,9 @@ size_t uct_daqiri_port_seg_size(const struct ibv_device *device)
 
 
 /*
- * No device tells how long a short message takes one way. With each generation
- * of links it became less, down to what PCI and the two hosts take; the figures
- * are those that UCX takes for its own verbs transports.
+ * No device tells how long a short message takes one way. It became less with each
+ * generation of links, down to the time of PCI and the two hosts. These are the figures
+ * of UCX for its own verbs transports.
  *
  * In user space there is no link. The latency stands for half a message and a
  * quarter of a READ (UCT_DAQIRI_USER_LATENCY).

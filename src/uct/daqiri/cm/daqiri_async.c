@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asynchronous events of the device: the table says what each of them does, and
- * to which conns. Every event is acknowledged at once, before what it asks for
- * is done, so that nothing that it is about waits for us when it is destroyed.
+ * Asynchronous events of the device. The table says what each of them does, and to which
+ * conns. Every event is acknowledged at once, before it is handled. An object that is
+ * being destroyed then does not wait for this thread.
  *
- * What a conn has lost its completions tell better, and they come first; but a
- * QP that only receives has none, and a CQ that has overflowed none any more.
- * Devices differ in what they tell (rxe nothing of its QPs): so all that is
- * here only makes shorter what ends without it, too.
+ * Completions tell more about a failed QP than events do, and are handled first. But a QP
+ * that only receives has no completions of errors, and a CQ that has overflowed has no
+ * more completions. Devices differ in the events that they raise; rxe raises none about
+ * its QPs. So every failure is also found without events, only later.
  *
- * That something is broken for all conns goes before what follows from it for
- * one: it is looked at before a conn is said to be lost, and what the device has
- * told by then is read before the peer is told how much was received.
+ * A failure of the whole interface counts more than the failures of conns that follow
+ * from it. Progress asks for it before it declares a conn failed. The async thread reads
+ * pending events before it tells a peer how much was received.
  *
- * Threads: what is under "Async" is async's; join and leave are whoever opens
- * and closes interfaces; the rest is progress.
+ * Threads: functions under "Async" run on the async side. The thread that opens and
+ * closes interfaces subscribes and unsubscribes. The rest runs on the progress side.
  */
 #include "cm/daqiri_async.h"
 
@@ -28,7 +28,7 @@
 
 #include <sys/eventfd.h>
 
-/* Who is concerned. */
+/* Which conns an event concerns. */
 typedef enum {
     UCT_DAQIRI_OF_QP,    /* the conn of that QP                              */
     UCT_DAQIRI_OF_CQ,    /* all conns of the interface that has it           */
@@ -37,7 +37,7 @@ typedef enum {
     UCT_DAQIRI_OF_DEVICE /* those of all interfaces                          */
 } uct_daqiri_scope_t;
 
-/* What is done. */
+/* What an event does. */
 typedef enum {
     UCT_DAQIRI_COUNT,    /* nothing: it says what is known, or will be       */
     UCT_DAQIRI_LOSE,     /* the QP is lost: another one                      */
@@ -102,12 +102,12 @@ static const uct_daqiri_event_row_t uct_daqiri_events[] = {
 void uct_daqiri_async_wake(uct_daqiri_iface_t *iface)
 {
     if (__atomic_load_n(&iface->event.is_armed, __ATOMIC_SEQ_CST)) {
-        (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: rung already */
+        (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: it is readable already */
     }
 }
 
 
-/* A conn that is found here lives: it is reaped on this thread. */
+/* A conn that is found here stays valid: this thread releases it. */
 static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
                                int type)
 {
@@ -167,8 +167,8 @@ static int uct_daqiri_async_is_of(const uct_daqiri_iface_t *iface,
 }
 
 
-/* What it is about is looked at before the acknowledgement: afterwards it may
- * be destroyed at any moment. */
+/* Reads the event's object before the acknowledgement: afterwards it may be destroyed at
+ * any moment. */
 static void uct_daqiri_async_take(uct_daqiri_md_t *md,
                                   struct ibv_async_event *event)
 {
@@ -187,7 +187,7 @@ static void uct_daqiri_async_take(uct_daqiri_md_t *md,
     }
     ibv_ack_async_event(event);
     if (row == NULL) {
-        return; /* of a kind that is not ours: work queues, say */
+        return; /* a kind that concerns no object of ours, such as work queues */
     }
 
     ucs_debug("%s: event %s, qp 0x%x",
@@ -241,7 +241,7 @@ int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface)
 
 /* ---- Progress ---- */
 
-/* The QP has failed, says the device. Its completions may say why. */
+/* The device said that the QP has failed. Its completions may tell why. */
 void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn)
 {
     int type     = __atomic_load_n(&conn->async.type, __ATOMIC_RELAXED);
@@ -260,7 +260,7 @@ void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn)
 }
 
 
-/* Nothing of this interface works any more. */
+/* Fails all conns if the interface is broken. */
 void uct_daqiri_async_take_events(uct_daqiri_iface_t *iface)
 {
     dq_cause_t cause = (dq_cause_t)__atomic_load_n(&iface->broken,
@@ -326,7 +326,7 @@ void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface)
     pthread_mutex_unlock(&md->ifaces_lock);
     if (is_last) {
         ucs_async_remove_handler(md->context->async_fd, 1);
-        /* its last look was before this, as all can see */
+        /* its last run has ended before this lock is taken */
         pthread_mutex_lock(&md->ifaces_lock);
         pthread_mutex_unlock(&md->ifaces_lock);
     }

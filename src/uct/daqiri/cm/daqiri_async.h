@@ -7,15 +7,16 @@
 
 #include "daqiri.h"
 
-/* From here on what the device tells is heeded, until it leaves. */
+/* Starts and ends handling events of the device for the interface. */
 ucs_status_t uct_daqiri_async_subscribe(uct_daqiri_iface_t *iface);
 void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface);
 /* Wakes a program that sleeps until there is something to progress. Async. */
 void uct_daqiri_async_wake(uct_daqiri_iface_t *iface);
-/* Has the device, which is asked, said of nothing of the interface that it is
- * broken? If it has, progress knows, and its conns fail. Async. */
+/* Reads pending events. Returns non-zero if the device reported no CQ, SRQ or device
+ * error for the interface. After such an error progress fails all conns. Async. */
 int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface);
-/* Performs what was told of a conn's QP; of the whole interface. Progress. */
+/* Handles what the async side recorded of a conn's QP, or of the whole interface.
+ * Progress. */
 void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn);
 void uct_daqiri_async_take_events(uct_daqiri_iface_t *iface);
 

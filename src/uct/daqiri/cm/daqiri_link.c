@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a conn has of the device while it is connected: a QP, a way to address
- * the peer's handshake, and the RECVs behind its window. Made and destroyed on
- * the async thread, for both may block.
+ * The objects of the device that a connected conn has: a QP, an address handle for the
+ * peer's handshake, and the RECVs behind its window. The async thread makes and destroys
+ * them, because both may block.
  */
 #include "cm/daqiri_link.h"
 
@@ -18,15 +18,15 @@
 
 enum {
     UCT_DAQIRI_WINDOW_MIN   = 8, /* however little memory is left            */
-    /* A conn takes this part of what is left, so that with the default limit
-     * some 240 peers have windows that are backed. */
+    /* A conn takes this part of the buffers that are left. With the default limit some
+     * 240 peers have RECVs for their windows. */
     UCT_DAQIRI_WINDOW_SHARE = 64
 };
 
 
 /* ---- RECVs behind what is promised to a new peer ---- */
 
-/* The most that it ever gets. */
+/* The largest window that the peer ever gets. */
 static uint32_t uct_daqiri_link_window(uct_daqiri_iface_t *iface)
 {
     uint32_t limit = iface->rx.pool.limit;
@@ -53,7 +53,7 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
     }
     status = uct_daqiri_rx_make(iface, count, &first);
     if (status == UCS_ERR_NO_RESOURCE) {
-        return UCS_OK; /* the memory limit: the window stays unbacked */
+        return UCS_OK; /* the memory limit: the window has no RECVs of its own */
     }
     if (status != UCS_OK) {
         return status;
@@ -96,7 +96,7 @@ static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_conn_t *conn)
 }
 
 
-/* Unless the device has given the number to another's QP since. */
+/* Keeps the entry if the device has given the number to another conn's QP since. */
 static void uct_daqiri_link_remove_qpn(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
@@ -123,7 +123,7 @@ static void uct_daqiri_link_destroy_ah(uct_daqiri_conn_t *conn)
 }
 
 
-/* NULL, and errno. *gid_index_p: at which our GID was. */
+/* Returns NULL and sets errno if it fails. *gid_index_p is the index of our GID. */
 static struct ibv_ah *uct_daqiri_link_make_ah(uct_daqiri_iface_t *iface,
                                               const dq_port_addr_t *port,
                                               uint8_t *gid_index_p)
@@ -136,7 +136,7 @@ static struct ibv_ah *uct_daqiri_link_make_ah(uct_daqiri_iface_t *iface,
 }
 
 
-/* May another try succeed? If not, it is said. */
+/* Whether a retry may succeed. Logs if not. */
 static int uct_daqiri_link_ah_may_come(uct_daqiri_iface_t *iface,
                                        uint8_t gid_index, int error)
 {
@@ -166,9 +166,8 @@ static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
 }
 
 
-/* An address handle from before the GID went and came back is of no use: to the
- * device its place is empty. But one that something may be sent by, whoever's,
- * stays for that long. */
+/* An address handle does not work any more if the GID has left and come back at another
+ * index. It is replaced when no send is under way, because a send may still use it. */
 ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
@@ -177,7 +176,7 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
     uct_daqiri_assert_async(iface);
     status = uct_daqiri_port_find_gid(iface);
     if (status != UCS_OK) {
-        return status; /* no answer can find us */
+        return status; /* no answer could reach us */
     }
     if (conn->is_self) {
         return UCS_OK;
@@ -216,7 +215,7 @@ void uct_daqiri_link_give_ah(uct_daqiri_conn_t *conn, struct ibv_ah *ah,
 }
 
 
-/* What only the peer is to know of this attempt. 0 would be no mark. */
+/* Draws the mark of this attempt, which only the peer may know. 0 means no mark. */
 static ucs_status_t uct_daqiri_link_draw(uct_daqiri_conn_t *conn)
 {
     struct {

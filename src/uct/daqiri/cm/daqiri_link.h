@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a connected conn has of the device.
+ * The objects of the device that a connected conn has.
  *
  * Threads: async.
  */
@@ -10,24 +10,25 @@
 #include "daqiri.h"
 #include "dq/dq_wire.h"
 
-/* A way to address the peer's handshake, if there is none yet. May block for
- * a second. UCS_ERR_UNREACHABLE: not now, but another try may succeed. */
+/* Makes an address handle for the peer's handshake if there is none. May block for a
+ * second. UCS_ERR_UNREACHABLE if a retry may succeed. */
 ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn);
-/* The same to somebody who is no peer, or not yet. NULL: not now. The caller's.
- * *gid_index_p: at which our GID was. */
+/* Makes an address handle for somebody who is no peer, or not yet; the caller owns it.
+ * NULL if that is not possible now. *gid_index_p is the index of our GID. */
 struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
                                             const dq_port_addr_t *port,
                                             uint8_t *gid_index_p);
-/* It is the conn's from now on. */
+/* Gives @a ah to the conn. */
 void uct_daqiri_link_give_ah(uct_daqiri_conn_t *conn, struct ibv_ah *ah,
                              uint8_t gid_index);
-/* A QP in INIT with RECVs behind it; tells progress. What a failure leaves,
- * uct_daqiri_link_close() takes. */
+/* Makes a QP in INIT, with RECVs behind its window, and tells progress. After a failure
+ * uct_daqiri_link_close() frees what was made. */
 ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn);
 void uct_daqiri_link_close(uct_daqiri_conn_t *conn);
-/* Only the QP: another one follows. */
+/* Closes the QP alone: another one follows. */
 void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn);
-/* But its number still leads to the conn: completions of it may be in the CQs. */
+/* Destroys the QP. Its number still leads to the conn, because completions of it may be
+ * in the CQs. */
 void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn);
 
 #endif

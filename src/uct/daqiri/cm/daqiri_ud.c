@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The carrier of the handshake: one UD QP beside the RC QPs, on the same port.
- * It sends a frame, and it says when one has arrived; that the sender is who
- * the frame says is for the frame's cookie to show, so of the GRH nothing is
- * read but its length.
+ * The carrier of the handshake: one UD QP beside the RC QPs, on the same port. It sends
+ * frames and reports frames that arrive. It reads no more of the GRH than its length,
+ * because the frame's cookie proves who has sent it.
  *
- * If its CQ fails, that is the end of it: another CQ would take another QP, and
- * peers know this one by its number. What is sent may still arrive, no answer
+ * The carrier does not survive a failure of its CQ. Another CQ would need another QP, and
+ * peers know this one by its number. Frames that are sent may still arrive, but no answer
  * does.
  *
- * Datagrams may be lost at either end (here: when all send slots are busy).
- * The handshake asks again.
+ * Datagrams may be lost at either end; here, when all send slots are busy. The handshake
+ * sends them again.
  *
- * Who knows the QP's number may send it datagrams of any length that the port
- * has. One that is longer than its RECV would end the QP (LOC_LEN), so what does
- * not fit a slot goes to memory that all RECVs share and nobody reads. That
- * takes two SGEs a RECV: no more than the RC QPs take (UCX_DAQIRI_MAX_SGE), so a
- * device that has but one is refused by ibv_create_qp(), which the log names.
+ * Anybody who knows the QP's number may send it datagrams of any length that the port
+ * allows. A datagram that is longer than its RECV would end the QP (LOC_LEN). So bytes
+ * that do not fit a slot go to memory that all RECVs share and nobody reads. This takes
+ * two SGEs for each RECV, no more than the RC QPs take (UCX_DAQIRI_MAX_SGE). On a device
+ * with one SGE ibv_create_qp() fails, and the log names it.
  *
- * A RECV that the device refuses is offered to it again, with the next datagram
- * or after a tick of the handshake's timer.
+ * A RECV that the device refuses is offered to it again with the next datagram, or after
+ * a tick of the handshake's timer.
  *
- * A QP that fails is made ready again under its number, which the interface's
- * address names: peers that have it need not learn. What it had received or was
- * to send by then is lost like any datagram.
+ * A QP that fails is reset and keeps its number, which is part of the interface's
+ * address. Peers need not learn another one. What it had received or was sending is lost
+ * like any datagram.
  *
- * Threads: async; open and close on whichever thread opens the interface.
+ * Threads: async. The thread that opens the interface opens and closes the carrier.
  */
 #include "cm/daqiri_ud.h"
 
@@ -93,7 +92,7 @@ static int uct_daqiri_ud_post_recv(uct_daqiri_ud_t *ud, unsigned index)
 }
 
 
-/* What is refused is kept: uct_daqiri_ud_offer(). Returns errno or 0. */
+/* Posts a RECV. A refused one waits for uct_daqiri_ud_offer(). Returns errno or 0. */
 static int uct_daqiri_ud_give(uct_daqiri_iface_t *iface, unsigned index)
 {
     uct_daqiri_ud_t *ud = &iface->cm.ud;
@@ -160,8 +159,8 @@ static struct ibv_qp *uct_daqiri_ud_create_qp(uct_daqiri_iface_t *iface)
 }
 
 
-/* RESET to work, with some of its RECVs at least. Names the verb that failed, or
- * returns NULL. */
+/* Moves the QP from RESET to RTS and posts RECVs, one at least. Returns the name of the
+ * verb that failed, or NULL. */
 static const char *uct_daqiri_ud_ready(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_ud_t *ud = &iface->cm.ud;
@@ -192,7 +191,7 @@ static void uct_daqiri_ud_free_send(uct_daqiri_ud_t *ud, unsigned index)
 }
 
 
-/* None is under way any more: the QP is in RESET, or gone. */
+/* The QP is in RESET or destroyed, so no send is under way. */
 static void uct_daqiri_ud_free_sends(uct_daqiri_ud_t *ud)
 {
     unsigned i;
@@ -203,7 +202,7 @@ static void uct_daqiri_ud_free_sends(uct_daqiri_ud_t *ud)
 }
 
 
-/* Names the verb that failed, or returns NULL. */
+/* Returns the name of the verb that failed, or NULL. */
 static const char *uct_daqiri_ud_setup(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
@@ -246,7 +245,7 @@ static const char *uct_daqiri_ud_setup(uct_daqiri_iface_t *iface)
 }
 
 
-/* From one life of the QP to the next; the more if nothing has passed. */
+/* How long to wait between two resets of the QP. The time grows if no datagram passed. */
 static dq_retry_limits_t uct_daqiri_ud_limits(void)
 {
     return (dq_retry_limits_t){
@@ -297,7 +296,7 @@ void uct_daqiri_ud_close(uct_daqiri_iface_t *iface)
 }
 
 
-/* @a once: its own from here on if this returns UCS_OK, or NULL. */
+/* @a once is NULL, or an address handle that the carrier owns if this returns UCS_OK. */
 static ucs_status_t
 uct_daqiri_ud_post_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
                         struct ibv_ah *once, uint32_t qpn,
@@ -367,8 +366,8 @@ ucs_status_t uct_daqiri_ud_send_once(uct_daqiri_iface_t *iface,
 }
 
 
-/* From any error on nothing is posted; if only its sends have failed (SQE), the
- * RECVs are given up, too. The first that is no flush is the cause. */
+/* After an error nothing is posted until the QP is reset, even if only its sends have
+ * failed (SQE). The first error that is no flush is the cause. */
 static void uct_daqiri_ud_fail(uct_daqiri_ud_t *ud, enum ibv_wc_status status)
 {
     if ((ud->lost == DQ_CAUSE_NONE) || (ud->lost == DQ_CAUSE_WR_FLUSH)) {
@@ -389,14 +388,14 @@ static void uct_daqiri_ud_on_wc(uct_daqiri_iface_t *iface,
     }
     if (wc->status != IBV_WC_SUCCESS) {
         uct_daqiri_ud_fail(ud, wc->status);
-        return; /* the slot is gone with the QP */
+        return; /* the reset takes the slot back */
     }
     ud->passed++;
     if (wc->wr_id & UCT_DAQIRI_UD_IS_SEND) {
         return;
     }
     if (wc->byte_len >= DQ_WIRE_GRH_LEN) {
-        /* of a longer one as much as there is in the slot */
+        /* a longer datagram is cut to its slot */
         rx(iface, uct_daqiri_ud_recv_slot(ud, index) + DQ_WIRE_GRH_LEN,
            ucs_min(wc->byte_len, (uint32_t)UCT_DAQIRI_UD_SLOT) -
                    DQ_WIRE_GRH_LEN);
@@ -447,7 +446,7 @@ void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx)
     if (events > 0) {
         ibv_ack_cq_events(ud->cq, events);
     }
-    /* armed before the CQ is emptied: what comes in between wakes us again */
+    /* Arm before emptying the CQ: a completion in between then wakes this thread. */
     if (ibv_req_notify_cq(ud->cq, 0) != 0) {
         ucs_debug("handshake: ibv_req_notify_cq() failed: %m");
     }
@@ -455,10 +454,10 @@ void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx)
 }
 
 
-/* ---- Another life of the same QP ---- */
+/* ---- Reset after a failure ---- */
 
-/* In RESET the device has no request any more, and adds no completion; so what
- * is found in the CQ then is all that may still be told of the life before. */
+/* In RESET the device has no requests and adds no completions. The completions that are
+ * in the CQ then are the last ones of the time before. */
 static const char *uct_daqiri_ud_renew(uct_daqiri_iface_t *iface)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};

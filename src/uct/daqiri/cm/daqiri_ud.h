@@ -34,7 +34,7 @@ typedef struct {
     uint32_t                passed;    /* datagrams                          */
 } uct_daqiri_ud_t;
 
-/* A receive slot is kept once. Only a send slot that is busy has an address handle. */
+/* Idle receive slots exist, and only a busy send slot has an address handle. */
 static inline void uct_daqiri_ud_check(const uct_daqiri_ud_t *ud)
 {
 #if DQ_DEBUG
@@ -60,21 +60,21 @@ ucs_status_t uct_daqiri_ud_open(uct_daqiri_iface_t *iface);
 void uct_daqiri_ud_close(uct_daqiri_iface_t *iface);
 ucs_status_t uct_daqiri_ud_send(uct_daqiri_iface_t *iface, struct ibv_ah *ah,
                                 uint32_t qpn, const dq_frame_t *frame);
-/* The same, and @a ah is destroyed when nothing needs it any more. */
+/* The same, but the carrier destroys @a ah when the send has completed or failed. */
 ucs_status_t uct_daqiri_ud_send_once(uct_daqiri_iface_t *iface,
                                      struct ibv_ah *ah, uint32_t qpn,
                                      const dq_frame_t *frame);
 void uct_daqiri_ud_poll(uct_daqiri_iface_t *iface, uct_daqiri_ud_rx_t rx);
-/* Posts what the device did not take. If the QP has failed and it is time: makes
- * it ready again, under its number. Non-zero if it was. */
+/* Posts RECVs that the device has refused. Resets the QP if it has failed and it is time;
+ * the QP keeps its number. Returns non-zero if it was reset. */
 int uct_daqiri_ud_reset(uct_daqiri_iface_t *iface);
-/* Is there something to mend, now or later? */
+/* Whether uct_daqiri_ud_reset() has something to do, now or later. */
 static inline int uct_daqiri_ud_is_hurt(const uct_daqiri_ud_t *ud)
 {
     return !ud->is_failed &&
            ((ud->lost != DQ_CAUSE_NONE) || (ud->idle_count > 0));
 }
-/* Is something under way that will be told to be over? */
+/* Whether a send is under way that will complete. */
 static inline int uct_daqiri_ud_is_sending(const uct_daqiri_ud_t *ud)
 {
     return !ud->is_failed && (ud->send_busy != 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UCX's async thread after fork(). UCX 1.13 starts one for the process and
- * counts who needs it. A child inherits the count, but no thread: what it
- * registers there is never served, and goes into the event set that it shares
- * with its parent, where the parent's thread takes it for something of its own.
+ * UCX's async thread after fork(). UCX 1.13 starts one thread for the process and counts
+ * its users. A child inherits the count, but not the thread. Handlers that the child
+ * registers are never called. They also enter the event set that the child shares with
+ * its parent, whose thread takes them for its own.
  *
- * UCX tells nobody whether its thread runs, and in the child its locks may be
- * held for ever. So it is looked for in the parent, before the fork.
+ * UCX does not tell whether its thread runs, and in the child its locks may be held for
+ * ever. So the parent looks for the thread before the fork.
  */
 #include "daqiri.h"
 
@@ -61,8 +61,8 @@ static void uct_daqiri_in_child(void)
 }
 
 
-/* From the first question for devices on: before that UCX is not in use, and a
- * fork costs nothing. */
+/* Called when UCX asks for devices. Until then UCX is not in use, and a fork costs
+ * nothing. */
 void uct_daqiri_compat_watch_forks(void)
 {
     if (!__atomic_exchange_n(&uct_daqiri_is_watching, 1, __ATOMIC_RELAXED)) {

@@ -2,11 +2,11 @@
 /*
  * All that the plugin calls or reads of UCX's libraries.
  *
- * The plugin is not linked with them: which UCX a process uses shows only when
- * that asks for transports, and a plugin that brought a UCX of its own would put
- * the two side by side. So there is a pointer to everything, found in the UCX
- * that asks (ucx_find.c), and the names of UCX stand for what they point to. A
- * name that is missing here is not found by the linker (-z defs).
+ * The plugin is not linked with them. Which UCX a process uses is known only when that
+ * UCX asks for transports. A plugin that brought a UCX of its own would put two into the
+ * process. So there is a pointer to everything, which is found in the UCX that asks
+ * (ucx_find.c). The names of UCX stand for what the pointers point to. A name that is
+ * missing here fails the link (-z defs).
  *
  * Include after all headers of UCX.
  */
@@ -24,8 +24,8 @@
 
 /* ---- The list ---- */
 
-/* CALL: a function or object with the type that is declared. NAME: one that is
- * only handed on to UCX; MAYBE: the same, but some versions lack it. */
+/* CALL: a function or object with its declared type. NAME: one that the plugin only hands
+ * on to UCX. MAYBE: such a one that some versions lack. */
 #define UCT_DAQIRI_UCX_CALLS(CALL, NAME, MAYBE) \
     CALL(ucs_async_remove_handler) \
     CALL(ucs_async_set_event_handler) \

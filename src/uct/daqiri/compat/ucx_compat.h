@@ -19,7 +19,7 @@
 #ifndef UCT_DAQIRI_UCX_COMPAT_H
 #define UCT_DAQIRI_UCX_COMPAT_H
 
-/* More than this is compiled out, as Debian has it. */
+/* Logs above this level are compiled out, as in Debian's UCX. */
 #define UCS_MAX_LOG_LEVEL UCS_LOG_LEVEL_DEBUG
 
 #include "ucx_calls.h"
@@ -32,8 +32,8 @@
 /* How long a bcopy message may be, at most @a max bytes. */
 size_t uct_daqiri_compat_max_bcopy(size_t max);
 
-/* False in a process that was forked while UCX's async thread ran: UCX believes
- * that it runs here, too. Of forks after the first call of the other one. */
+/* False in a process that was forked while UCX's async thread ran: UCX wrongly believes
+ * that it runs here, too. Knows of forks after uct_daqiri_compat_watch_forks(). */
 int uct_daqiri_compat_async_runs(void);
 void uct_daqiri_compat_watch_forks(void);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which UCX is this? Told by itself, never guessed: libuct and libucs have no word
- * for their version, so the libucp that was made with them is asked. What it says
- * must agree with the functions that they export, which have grown with every
- * version, and with the sizes of three structures in them, which the loader knows.
- * A plugin that took one version for another would crash the job, or hang it, or
- * hand out wrong keys.
+ * Finds out which UCX this is. UCX tells it, and nothing is guessed. libuct and libucs do
+ * not tell their version, so the libucp that was built with them is asked. Its answer
+ * must agree with the functions that the libraries export: every version added some. It
+ * must also agree with the sizes of three structures, which the loader knows. A plugin
+ * that took one version for another would crash the job, hang it, or hand out wrong keys.
  */
 #include "daqiri.h"
 
@@ -20,7 +19,7 @@ ucs_class_t void_class;
 
 static unsigned uct_daqiri_ucx_minor;
 
-/* What each version was the first to export; 1.13 is none of these. */
+/* For each version a function that it was the first to export. 1.13 exports none. */
 static const struct {
     unsigned   since;
     const char *name;
@@ -87,8 +86,8 @@ static int uct_daqiri_ucx_is_together(const void *one, const void *other)
 }
 
 
-/* For dlsym(): that object and what it is linked with. The program itself has no
- * name. To be closed. */
+/* A handle for dlsym(): that object and what it is linked with. The program itself has no
+ * name. The caller closes it. */
 static void *uct_daqiri_ucx_open(const char *path)
 {
     if (path == NULL) {
@@ -120,9 +119,9 @@ void *uct_daqiri_ucx_symbol(const void *libuct, const char *name)
 }
 
 
-/* A program that reads an object of a library has the object itself (a copy
- * relocation), and all of the process uses that one; the library's is never written.
- * NULL: the program has none. */
+/* A program that reads an object of a library has a copy of it (a copy relocation). The
+ * whole process uses that copy, and the library's own is never written. Returns NULL if
+ * the program has no copy. */
 static void *uct_daqiri_ucx_copied(const char *name)
 {
     void *symbol         = dlsym(RTLD_DEFAULT, name);
@@ -205,8 +204,8 @@ static uct_daqiri_ucx_ask_t uct_daqiri_ucx_ask_at(const char *path,
 }
 
 
-/* One that is not loaded yet lies beside libuct and is called alike. It stays: who
- * uses this UCX will want it. */
+/* A libucp that is not loaded yet lies beside libuct, under the same kind of name. It
+ * stays loaded: the user of this UCX will need it. */
 static uct_daqiri_ucx_ask_t uct_daqiri_ucx_ask_beside(const void *libuct)
 {
     const char *path = uct_daqiri_ucx_path(libuct);
@@ -246,8 +245,7 @@ static uct_daqiri_ucx_ask_t uct_daqiri_ucx_ask(const void *libuct)
 
 /* ---- Is it true? ---- */
 
-/* The user takes the risk that a version is not what it says, or one that nobody
- * has seen yet. */
+/* The user accepts a UCX that contradicts itself, or is newer than the plugin knows. */
 static int uct_daqiri_ucx_is_any(void)
 {
     const char *any = getenv("DAQIRI_UCX_ANY");
@@ -263,8 +261,8 @@ static int uct_daqiri_ucx_is_known(unsigned major, unsigned minor)
 }
 
 
-/* That it is newer than we know is all that the user may overrule here: older ones
- * and another major version have other interfaces. */
+/* The user may only overrule that a UCX is too new. Older ones and another major version
+ * have other interfaces. */
 static int uct_daqiri_ucx_is_wanted(unsigned major, unsigned minor)
 {
     return uct_daqiri_ucx_is_known(major, minor) ||
@@ -295,7 +293,7 @@ static int uct_daqiri_ucx_has_marks(const void *libuct, unsigned minor,
 }
 
 
-/* 0: there is no such object, or nobody knows. */
+/* Returns 0 if there is no such object, or its size is not known. */
 static size_t uct_daqiri_ucx_object_size(const void *libuct, const char *name)
 {
     const ElfW(Sym) *entry = NULL;
@@ -332,8 +330,8 @@ static int uct_daqiri_ucx_has_sizes(const void *libuct, unsigned minor,
 }
 
 
-/* Those that UCX itself has written down: of an interface and of an endpoint, in a
- * UCX with statistics or without. */
+/* Checks the sizes of an interface and an endpoint, which UCX keeps itself. A UCX with
+ * statistics has larger ones. */
 static int uct_daqiri_ucx_has_classes(const void *libuct, char *why,
                                       size_t size)
 {

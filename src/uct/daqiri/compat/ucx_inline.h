@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small functions that UCX has as inlines in headers which are not installed, or not
- * in every version: arithmetic, queues, time, completions. The same names, for the
- * same things.
+ * Small inline functions of UCX whose headers are not installed, or not in every version:
+ * arithmetic, queues, time, completions. Names and meanings are UCX's.
  */
 #ifndef UCT_DAQIRI_UCX_INLINE_H
 #define UCT_DAQIRI_UCX_INLINE_H
@@ -117,7 +116,7 @@ static inline void ucs_queue_splice(ucs_queue_head_t *queue,
 #define UCS_TIME_INFINITY ULLONG_MAX
 #define UCS_TIME_AUTO     (UCS_TIME_INFINITY - 1)
 
-/* Where the processor's clock cannot be used, or nobody has asked yet. */
+/* Used if the processor's clock cannot be, or until that is known. */
 ucs_time_t uct_daqiri_ucx_slow_time(void);
 
 static inline ucs_time_t ucs_get_time(void)
@@ -192,8 +191,8 @@ uct_invoke_completion(uct_completion_t *comp, ucs_status_t status)
     }
 }
 
-/* How loud to be about a connection that has failed; @a handled: what UCP's
- * handler of errors has made of it. */
+/* The log level for a connection that has failed. @a handled is what UCP's error handler
+ * returned. */
 static inline ucs_log_level_t
 uct_base_iface_failure_log_level(uct_base_iface_t *iface, ucs_status_t handled,
                                  ucs_status_t status)

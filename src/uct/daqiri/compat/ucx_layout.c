@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which row of ucx_layout.def says what of which UCX; and whether what does not
- * differ is declared as ucx_types.def has it.
+ * Chooses the values of ucx_layout.def for a version of UCX, and asserts that our
+ * declarations of what does not differ agree with ucx_types.def.
  */
 #include "ucx_calls.h"
 #include "ucx_layout.h"

@@ -30,7 +30,7 @@ typedef enum {
 /* From uct_daqiri_ucx_choose() on: the values for the UCX of this process. */
 extern int uct_daqiri_ucx_layout[UCT_DAQIRI_UCX_ROWS];
 
-/* What the row says of UCX 1.@a minor; later ones are taken to be like the last. */
+/* The row's value for UCX 1.@a minor. Later versions are assumed to be like the last. */
 int uct_daqiri_ucx_value(uct_daqiri_ucx_row_t row, unsigned minor);
 void uct_daqiri_ucx_choose(unsigned minor);
 
@@ -39,7 +39,7 @@ static inline int uct_daqiri_ucx_has(uct_daqiri_ucx_row_t row)
     return uct_daqiri_ucx_layout[row] != UCT_DAQIRI_UCX_NONE;
 }
 
-/* What a row AT() or SLOT() stands for in the structure at @a base. */
+/* The address that a row AT() or SLOT() names in the structure at @a base. */
 static inline void *uct_daqiri_ucx_at(void *base, uct_daqiri_ucx_row_t row)
 {
     return (char*)base + uct_daqiri_ucx_layout[row];
@@ -50,7 +50,7 @@ static inline void **uct_daqiri_ucx_slot(void *base, uct_daqiri_ucx_row_t row)
     return (void**)base + uct_daqiri_ucx_layout[row];
 }
 
-/* Store where this version has it, and nowhere if it has not. */
+/* Stores a member if this version has it, and else does nothing. */
 #define UCT_DAQIRI_UCX_PUT(_base, _row, _type, _value) \
     do { \
         if (uct_daqiri_ucx_has(UCT_DAQIRI_UCX_##_row)) { \

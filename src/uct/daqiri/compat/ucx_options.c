@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From our description of options to UCX's: name, preset, help, offset, and a
- * parser, which is functions and an argument. Where the argument is, and whether
- * one function more stands in front of it, depends on the version.
+ * Translates our description of options into UCX's: name, default, help, offset, parser.
+ * A parser is functions and an argument. The place of the argument depends on the
+ * version, and so does one function in front of it.
  */
 #include "daqiri.h"
 
@@ -61,7 +61,7 @@ static int uct_daqiri_option_write_gid(char *buf, size_t max, const void *src,
 }
 
 
-/* As UCX has had it in all versions, up to the functions that follow. */
+/* The part that is the same in all versions. The functions follow it. */
 typedef struct {
     const char *name, *preset, *help;
     size_t     offset;

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* Of what kind an option is: how UCX, or we, read and print it. The comment says
- * what it is stored as. */
+/* The kind of an option: how UCX or the plugin reads and prints it. The comment says how
+ * it is stored. */
 typedef enum {
     UCT_DAQIRI_OPTION_IFACE,       /* UCX's own options of an interface      */
     UCT_DAQIRI_OPTION_MD,          /* UCX's own of a memory domain           */
@@ -31,7 +31,8 @@ typedef struct {
     uct_daqiri_option_kind_t kind;
 } uct_daqiri_option_t;
 
-/* The same for the UCX of this process, to be kept for ever; NULL: no memory. */
+/* Translates a table for the UCX of this process. UCX keeps the result for ever. NULL if
+ * there is no memory. */
 void *uct_daqiri_ucx_options(const uct_daqiri_option_t *options);
 
 #endif

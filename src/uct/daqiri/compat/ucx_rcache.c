@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The registration cache. It hears of memory that goes away through UCX's memory
- * hooks. Where those are off or cannot work (UCX_MEM_EVENTS=n) there is no cache.
+ * The registration cache. UCX's memory hooks tell it when memory goes away. Where the
+ * hooks are off or cannot work (UCX_MEM_EVENTS=n) there is no cache.
  *
- * UCX has had options of its own for it, which changed their names and places; so
- * ours are ours, under the names that they had first.
+ * UCX's own options for it changed their names and places. The plugin has options of its
+ * own, with the names that UCX's had first.
  */
 #include "base/daqiri_md.h"
 #include "base/daqiri_mem.h"
@@ -13,17 +13,18 @@
 #include <sys/mman.h>
 #include <ucm/api/ucm.h>
 
-/* At least, or half of what the device has: buffers of a few interfaces. */
+/* Registrations that the cache leaves free, or half of the device's if that is less: for
+ * buffers of a few interfaces. */
 #define UCT_DAQIRI_REG_RESERVE 512
 
-/* As the cache keeps it. */
+/* A region of the cache, with our handle behind it. */
 typedef struct {
     ucs_rcache_region_t super;
     uct_daqiri_mem_t    mem;
 } uct_daqiri_region_t;
 
 
-/* All access: who finds the region later may want more than who made it. */
+/* Registers with all access: a later user of the region may need more than the first. */
 static ucs_status_t uct_daqiri_rcache_reg(void *context, ucs_rcache_t *rcache,
                                           void *arg,
                                           ucs_rcache_region_t *super,
@@ -67,15 +68,15 @@ static void uct_daqiri_rcache_dump(void *context, ucs_rcache_t *rcache,
 }
 
 
-/* Where two regions become one: ours always have all access, so there is nothing
- * to do. In the versions without `merge' this stands where `dump_region' is. */
+/* UCX merges two regions. Ours always have all access, so nothing is to be done. In
+ * versions without `merge' this stands in the place of `dump_region'. */
 static void uct_daqiri_rcache_merge(void)
 {
 }
 
 
-/* `merge' came within a version number, and no symbol tells: 1.17.0 has three
- * functions, the last of its branch four. */
+/* `merge' came with a patch release, and no symbol tells which UCX has it: 1.17.0 has
+ * three functions, the last of its branch four. */
 static void *const uct_daqiri_rcache_ops[] = {
     uct_daqiri_rcache_reg,
     uct_daqiri_rcache_dereg,
@@ -84,7 +85,7 @@ static void *const uct_daqiri_rcache_ops[] = {
 };
 
 
-/* To look into the cache, seconds. */
+/* The time of a look into the cache, seconds. */
 static double uct_daqiri_rcache_cost(const uct_daqiri_md_t *md,
                                      const uct_daqiri_rcache_config_t *config)
 {
@@ -96,9 +97,9 @@ static double uct_daqiri_rcache_cost(const uct_daqiri_md_t *md,
 }
 
 
-/* A device has so many registrations and no more. What is kept for the next time
- * must leave some for what is in use: buffers of the interfaces, other users of
- * the device. The user's limit stands if it is lower. */
+/* A device has a limited number of registrations. The cache leaves some of them for
+ * buffers of the interfaces and for other users of the device. A lower limit of the
+ * user's counts. */
 static unsigned long uct_daqiri_rcache_regions(const uct_daqiri_md_t *md,
                                                unsigned long wanted)
 {
@@ -220,9 +221,9 @@ static void uct_daqiri_rcache_invalidated(void *arg)
 }
 
 
-/* From 1.16 on UCX's own transports keep nothing, for UCP does. If the user has
- * switched that off, a key that may be taken back must be over when UCP has closed an
- * endpoint by force and dropped the memory. */
+/* From 1.16 on UCX's own transports have no cache, because UCP has one. The user may
+ * switch UCP's off. A key that may be invalidated must then become invalid when UCP
+ * has closed an endpoint by force and dropped the memory. */
 static int uct_daqiri_rcache_is_over(const uct_daqiri_mem_t *mem)
 {
     return uct_daqiri_ucx_is_since(16) &&
@@ -237,7 +238,7 @@ void uct_daqiri_rcache_put(uct_daqiri_md_t *md, uct_daqiri_mem_t *mem,
                                                    mem);
 
     if ((comp != NULL) || uct_daqiri_rcache_is_over(mem)) {
-        /* nobody finds it any more; its keys go with it */
+        /* no later lookup finds the region, and its keys end with it */
         ucs_rcache_region_invalidate(md->rcache, &region->super,
                                      uct_daqiri_rcache_invalidated, comp);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables that UCX calls us through, laid out for the UCX that was found, and
- * the functions whose signatures change from one UCX to the next. What they do is
- * elsewhere.
+ * The tables through which UCX calls the plugin, laid out for the UCX that was found. The
+ * functions here adapt signatures that differ between versions. What the operations do
+ * is elsewhere.
  */
 #include "base/daqiri_config.h"
 #include "base/daqiri_md.h"
@@ -37,7 +37,7 @@ static uint64_t uct_daqiri_ucx_component[UCT_DAQIRI_UCX_COMPONENT_MAX / 8];
 static uint64_t uct_daqiri_ucx_tl[UCT_DAQIRI_UCX_TL_MAX / 8];
 
 
-/* Whatever a version asks for and we do not have. */
+/* Operations that a version has and the plugin does not support. */
 static ucs_status_t uct_daqiri_ucx_unsupported(void)
 {
     return UCS_ERR_UNSUPPORTED;
@@ -128,7 +128,7 @@ static ucs_status_t uct_daqiri_md_mem_reg_13(uct_md_h tl_md, void *address,
 }
 
 
-/* From 1.14 on memory may be what a file descriptor stands for. -1 stands for none. */
+/* From 1.14 on a file descriptor may name the memory. -1 means that none does. */
 static ucs_status_t
 uct_daqiri_md_mem_reg_14(uct_md_h tl_md, void *address, size_t length,
                          const uct_md_mem_reg_params_t *params,
@@ -207,7 +207,7 @@ uct_daqiri_md_mkey_pack_13(uct_md_h tl_md, uct_mem_h memh,
 }
 
 
-/* From 1.16 on a part of the memory is named. Its key is that of the whole. */
+/* From 1.16 on UCX names a part of the memory. Its key is that of the whole. */
 static ucs_status_t
 uct_daqiri_md_mkey_pack_16(uct_md_h tl_md, uct_mem_h memh, void *address,
                            size_t length,
@@ -274,8 +274,8 @@ static int uct_daqiri_ucx_field(uint64_t mask, uint64_t bit)
 }
 
 
-/* NULL: it is reachable. From 1.15 on it may be asked whether the peer is at the same
- * device. */
+/* Returns NULL if the peer is reachable. From 1.15 on UCX may ask whether it is on the
+ * same device. */
 static const char *
 uct_daqiri_ucx_unreachable(const uct_iface_h iface,
                            const uct_iface_is_reachable_params_t *params)
@@ -347,7 +347,7 @@ uct_daqiri_ep_is_connected_16(const uct_ep_h ep,
 }
 
 
-/* The second argument, flags up to 1.20 and parameters later, says nothing new. */
+/* The second argument is not needed: flags up to 1.20, later parameters. */
 static ucs_status_t uct_daqiri_ucx_ep_invalidate(uct_ep_h ep, uintptr_t unused)
 {
     (void)unused;
@@ -355,8 +355,8 @@ static ucs_status_t uct_daqiri_ucx_ep_invalidate(uct_ep_h ep, uintptr_t unused)
 }
 
 
-/* UCX takes all operations for alike. On some devices RDMA is dearer than a message
- * (uct_daqiri_port_rdma_overhead()). */
+/* UCX's own estimate is the same for all operations. On some devices RDMA costs more than
+ * a message (uct_daqiri_port_rdma_overhead()). */
 static ucs_status_t uct_daqiri_ucx_estimate_perf(uct_iface_h iface,
                                                  uct_perf_attr_t *attr)
 {
@@ -394,7 +394,8 @@ static void uct_daqiri_ucx_fill_internal_ops(void)
 }
 
 
-/* The same in all versions; those of UCX's own are put in when they are known. */
+/* Operations that are the same in all versions. UCX's own functions are added when they
+ * are known. */
 uct_iface_ops_t uct_daqiri_iface_ops = {
     .ep_am_short              = uct_daqiri_ep_am_short,
     .ep_am_short_iov          = uct_daqiri_ep_am_short_iov,
@@ -560,9 +561,10 @@ int uct_daqiri_ucx_register(void)
 
 
 /*
- * UCP lets a user's header of an active message be as long as a bcopy. Since 1.16 it
- * copies that, without a look, into a buffer of UCX_SEG_SIZE bytes, which are 8 KiB:
- * a longer one ends the process. With this length, which is that of rc_verbs, none is.
+ * UCP allows a user's header of an active message to be as long as a bcopy message. Since
+ * 1.16 it copies the header unchecked into a buffer of UCX_SEG_SIZE bytes, which is
+ * 8 KiB: a longer header ends the process. With this length, which is that of rc_verbs,
+ * no header is too long.
  */
 size_t uct_daqiri_compat_max_bcopy(size_t max)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a transport shares with UCX and no installed header declares, as far as
- * it is the same in all UCX from 1.13 to 1.23, with and without assertions and
- * statistics. Whatever is not is in ucx_layout.h.
+ * Structures that a transport shares with UCX and no installed header declares. They are
+ * the same in all UCX from 1.13 to 1.23, with and without assertions and statistics. What
+ * differs is in ucx_layout.h.
  *
- * Written from measured sizes and offsets. Only what the plugin touches has a
- * name; the rest is room. ucx_types.def has the numbers, and ucx_layout.c holds
- * these types against them. A UCX with statistics has one pointer more at the end
- * of an interface and of an endpoint: there is room for it in either case.
+ * They were written from measured sizes and offsets. Only members that the plugin uses
+ * have names. ucx_types.def has the numbers, and ucx_layout.c compares these types with
+ * them. A UCX with statistics has one pointer more at the end of an interface and of an
+ * endpoint. There is always room for it.
  */
 #ifndef UCT_DAQIRI_UCX_TYPES_H
 #define UCT_DAQIRI_UCX_TYPES_H
@@ -90,7 +90,7 @@ typedef struct {
     uct_completion_t *comp;
 } uct_md_mem_dereg_params_t;
 
-/* What an operation costs; more follows, other in each version. */
+/* The estimate of an operation. More members follow, which differ by version. */
 typedef struct {
     uint64_t field_mask;
     int      operation;
@@ -168,7 +168,7 @@ enum {
 
 typedef struct ucs_rcache ucs_rcache_t;
 
-/* Its own part of a region; the size changes, and ours comes behind all of it. */
+/* UCX's part of a region. Its size differs by version, and our part follows it. */
 typedef struct {
     uintptr_t start, end;
     char      room[112];

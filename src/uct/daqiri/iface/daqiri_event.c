@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeping: one file descriptor that becomes readable when progress has
- * something to do, and arming it, so that nothing that happens in between is
- * missed.
+ * Sleeping. One file descriptor becomes readable when progress has something to do. A
+ * program arms it before it sleeps, so that it misses nothing that happens in between.
  *
  *   channel    completions of either CQ           ibv_req_notify_cq
- *   wake_fd    what the async thread tells        uct_daqiri_async_wake
+ *   wake_fd    messages of the async side         uct_daqiri_async_wake
  *
- * A device may tell only of completions that come after it was armed (rxe), so
- * both CQs are polled once more then. What that finds is kept for the next
- * progress call: whoever arms does not expect to be called back.
+ * Some devices (rxe) report only completions that come after they were armed. So both CQs
+ * are polled once more after arming. Completions that this finds are kept for the next
+ * progress call, because the caller does not expect callbacks.
  *
- * Threads: one at a time, as UCT has it: progress, or UCX's async thread for
- * an interface that nobody progresses.
+ * Threads: progress. UCX's async thread may play that part for an interface that nobody
+ * else progresses.
  */
 #include "iface/daqiri_event.h"
 
@@ -108,7 +107,7 @@ static unsigned uct_daqiri_event_take(uct_daqiri_iface_t *iface)
 }
 
 
-/* Takes what has come since the CQ was looked at last. */
+/* Takes completions that have come since the CQ was polled last. */
 static int uct_daqiri_event_prefetch(uct_daqiri_prefetched_t *prefetched,
                                      struct ibv_cq *cq)
 {
@@ -118,10 +117,10 @@ static int uct_daqiri_event_prefetch(uct_daqiri_prefetched_t *prefetched,
 }
 
 
-/* Whoever tells sets has_events and then reads is_armed; here it is the other
- * way round: all four SEQ_CST, so that one of the two sees the other.
+/* The async side sets has_events and then reads is_armed. This side sets is_armed and
+ * then reads has_events. All four are SEQ_CST, so one side sees what the other has set.
  *
- * Conns that die count time, and grants that are due are waited for. */
+ * A conn that is draining counts time, and a peer waits for a grant that is due. */
 static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)
 {
     return (iface->event.tx.count > 0) || (iface->event.rx.count > 0) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What UCP asks before it sends anything: abilities, costs, addresses.
+ * Answers what UCP asks before it sends: capabilities, costs, addresses.
  */
 #include "iface/daqiri_query.h"
 
@@ -63,8 +63,8 @@ static void uct_daqiri_iface_query_rma(uct_daqiri_iface_t *iface,
 }
 
 
-/* What verbs have, where the device has it. It is atomic with what comes from
- * elsewhere through the same device, and only with that, unless it is GLOB. */
+/* The atomics of verbs, if the device has them. They are atomic with respect to requests
+ * through the same device. GLOB means: with respect to the CPU, too. */
 static void uct_daqiri_iface_query_amo(uct_daqiri_iface_t *iface,
                                        uct_iface_attr_t *attr)
 {
@@ -100,8 +100,8 @@ ucs_status_t uct_daqiri_iface_query(uct_iface_h tl_iface,
     attr->ep_addr_len         = sizeof(dq_iface_info_t);
     attr->bandwidth.dedicated = 0;
     attr->bandwidth.shared    = uct_daqiri_port_bandwidth(iface);
-    /* each connection is one more for the device to keep at hand; the overhead
-     * is the CPU time of one post */
+    /* The latency grows with the connections that the device has to keep in its cache.
+     * The overhead is the CPU time of one post. */
     attr->latency             = ucs_linear_func_make(iface->config.latency,
                                                      1e-9);
     attr->overhead            = 75e-9;
@@ -138,8 +138,8 @@ ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
 }
 
 
-/* What one side sends must fit what the other has posted. What suits a device
- * differs (SEG_SIZE=auto), so this need not be anybody's mistake. */
+/* A message must fit the RECV that the peer has posted. The best size depends on the
+ * device (SEG_SIZE=auto), so a difference need not be a mistake. */
 static int uct_daqiri_iface_is_seg_alike(uct_daqiri_iface_t *iface,
                                          const dq_iface_info_t *info)
 {

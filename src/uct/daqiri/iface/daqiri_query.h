@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What UCT asks of an interface: its limits, its addresses, whom it reaches.
+ * The queries of UCT about an interface: its limits, its addresses, whom it reaches.
  *
- * Threads: UCT's.
+ * Threads: progress.
  */
 #ifndef UCT_DAQIRI_QUERY_H
 #define UCT_DAQIRI_QUERY_H
@@ -18,19 +18,19 @@ ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
 int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
                                   const uct_device_addr_t *dev_addr,
                                   const uct_iface_addr_t *iface_addr);
-/* The same, with the reason; NULL if it is reachable. */
+/* The reason why the peer is not reachable, or NULL if it is. */
 const char *uct_daqiri_iface_unreachable(const uct_iface_h tl_iface,
                                          const uct_device_addr_t *dev_addr,
                                          const uct_iface_addr_t *iface_addr);
-/* Can it talk to an interface with this address, or endpoint's address? Says why
- * not, once. */
+/* Whether this address, of an interface or an endpoint, has the same size of segments and
+ * the same version of the wire. Logs once why not. */
 int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr);
-/* Seconds that RDMA takes of the processor that begins it, beside the post. */
+/* Seconds of processor time that a READ or a WRITE takes beyond its post. */
 double uct_daqiri_iface_rdma_overhead(const uct_iface_h tl_iface);
-/* Is the peer at the port that the interface has? */
+/* Whether the peer is on the same port as the interface. */
 int uct_daqiri_iface_is_same_device(const uct_iface_h tl_iface,
                                     const uct_device_addr_t *dev_addr);
-/* Does the endpoint lead there? Either address may be NULL. */
+/* Whether the endpoint leads to these addresses. Either may be NULL. */
 int uct_daqiri_ep_is_connected(const uct_ep_h tl_ep, const void *dev_addr,
                                const void *iface_addr);
 

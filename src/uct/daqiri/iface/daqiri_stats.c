@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters of an interface, in a file that others may map (dq_stats.h): to
- * be read costs nothing here. And as text, when it closes.
+ * The counters of an interface, in a file that others may map (dq_stats.h). Being read
+ * costs the interface nothing. They are also written as text when it closes.
  *
- * The file is made under a lock that its process keeps until it ends, however
- * it ends. So whoever can take the lock of a file has found what a killed
- * process has left, and removes it.
+ * A process locks its file and keeps the lock until it ends, however it ends. A process
+ * that can take the lock of a file has found one that a killed process left, and removes
+ * it.
  *
- * Threads: open, close and look are progress; a counter is written by its owner.
+ * Threads: open, close and sample are progress. Each counter is written by its owner.
  */
 #include "iface/daqiri_stats.h"
 
@@ -135,7 +135,7 @@ static const char *uct_daqiri_wire_name(int index)
 }
 
 
-/* One value for each answer of ours, named after it. */
+/* One counter for each answer of admission, with its name. */
 static const struct {
     const char *prefix;
     size_t     offset;
@@ -201,7 +201,7 @@ static uint64_t uct_daqiri_stats_now(void)
 
 /* ---- The file ---- */
 
-/* Other users have the names that come first: one that they cannot guess. */
+/* Other users may have taken the first names. This name they cannot guess. */
 static uint32_t uct_daqiri_stats_far_serial(void)
 {
     uint32_t serial;
@@ -213,7 +213,7 @@ static uint32_t uct_daqiri_stats_far_serial(void)
 }
 
 
-/* Names are counted on: files in DQ_STATS_DIR, and those of text. */
+/* Numbers the names of files in DQ_STATS_DIR, and those of text. */
 static uint32_t uct_daqiri_stats_next(uint32_t *serial, int tried)
 {
     return (tried < UCT_DAQIRI_STATS_TRIES) ?
@@ -222,8 +222,8 @@ static uint32_t uct_daqiri_stats_next(uint32_t *serial, int tried)
 }
 
 
-/* A name was taken, most likely by another user. Once: he may have taken
- * many. */
+/* Logs that a name was taken, most likely by another user. Logs once, because many names
+ * may be taken. */
 static void uct_daqiri_stats_log_taken(int *is_logged, const char *taken,
                                        uid_t uid, const char *instead)
 {
@@ -234,7 +234,7 @@ static void uct_daqiri_stats_log_taken(int *is_logged, const char *taken,
 }
 
 
-/* Is what is open there a file of ours alone? */
+/* Whether the open file is a regular file of this user's, with no other name. */
 static int uct_daqiri_stats_is_ours(int fd)
 {
     struct stat st;
@@ -244,7 +244,7 @@ static int uct_daqiri_stats_is_ours(int fd)
 }
 
 
-/* Is what is open there still what has this name? */
+/* Whether the open file still has this name. */
 static int uct_daqiri_stats_is_named(int fd, const char *path)
 {
     struct stat ours, named;
@@ -254,7 +254,7 @@ static int uct_daqiri_stats_is_named(int fd, const char *path)
 }
 
 
-/* Removes it if its owner is gone. */
+/* Removes the file if its owner has ended. */
 static void uct_daqiri_stats_sweep_one(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -291,8 +291,8 @@ static void uct_daqiri_stats_sweep(void)
 }
 
 
-/* A file that is ours and locked; -1 with errno. Between the making and the
- * lock somebody may take it for a leftover: then another. */
+/* Returns a locked file of this process, or -1 with errno. Before the lock is taken
+ * another process may remove the file as a leftover. Then another file is made. */
 static int uct_daqiri_stats_create(char *path)
 {
     static uint32_t serial = 0;
@@ -309,7 +309,7 @@ static int uct_daqiri_stats_create(char *path)
         if ((fd < 0) && (errno != EEXIST)) {
             return -1;
         }
-        if (fd < 0) { /* of a pid in another container, or another user's */
+        if (fd < 0) { /* the same pid in another container, or another user */
             if ((lstat(path, &other) == 0) && (other.st_uid != geteuid())) {
                 ucs_strncpy_zero(taken, path, sizeof(taken));
                 st = other;
@@ -330,8 +330,8 @@ static int uct_daqiri_stats_create(char *path)
 }
 
 
-/* All of its memory is there before it is written to: a full folder is a
- * refusal here, and no signal later. */
+/* Allocates all memory of the file first. A full folder then fails this call, and raises
+ * no signal later. */
 static void *uct_daqiri_stats_map_file(uct_daqiri_stats_t *stats,
                                        size_t length)
 {
@@ -368,7 +368,7 @@ static void uct_daqiri_stats_release_peer(uct_daqiri_stats_t *stats)
 }
 
 
-/* A process that ends with interfaces open. */
+/* Removes the files of a process that ends with open interfaces. */
 static void __attribute__((destructor)) uct_daqiri_stats_at_exit(void)
 {
     uct_daqiri_stats_t *stats;
@@ -487,7 +487,7 @@ void uct_daqiri_stats_add_conn(uct_daqiri_conn_t *conn)
 }
 
 
-/* Ids wrap; how many requests there were does not. */
+/* Extends ids, which wrap, to the number of requests, which does not. */
 static void uct_daqiri_stats_sum(uct_daqiri_conn_t *conn)
 {
     conn->watchdog.all_posted  += conn->sq.posted - conn->watchdog.posted;
@@ -625,7 +625,7 @@ static uint64_t uct_daqiri_stats_add(const uint64_t *values, int count)
 }
 
 
-/* What is not in the file, but follows from it. */
+/* Values that are not in the file but follow from it. */
 static void uct_daqiri_stats_print_sums(uct_daqiri_iface_t *iface, FILE *file)
 {
     const uct_daqiri_counters_t *count = iface->count;
@@ -671,8 +671,9 @@ static void uct_daqiri_stats_print(uct_daqiri_iface_t *iface, FILE *file)
 }
 
 
-/* To be written to from its start; -1 with errno. Others may have put something
- * into the folder: nothing is followed, waited for or cut that is not ours. */
+/* Returns a file to be written from its start, or -1 with errno. Others may have put
+ * something into the folder. It follows no link, waits for no FIFO and truncates no file
+ * that is not ours. */
 static int uct_daqiri_stats_open_text(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
@@ -690,7 +691,7 @@ static int uct_daqiri_stats_open_text(const char *path)
 }
 
 
-/* The path is that of the file, or of the last that could not be had. */
+/* The path is that of the file, or of the last one that could not be opened. */
 static FILE *uct_daqiri_stats_text(const char *dir, unsigned pid, char *path)
 {
     static uint32_t serial = 0;
@@ -713,7 +714,7 @@ static FILE *uct_daqiri_stats_text(const char *dir, unsigned pid, char *path)
         }
         if (lstat(path, &other) != 0) {
             errno = error;
-            break; /* no such folder, or not ours to write to */
+            break; /* no such folder, or no permission */
         }
         ucs_strncpy_zero(taken, path, sizeof(taken));
         st    = other;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters: written by their owner, read by anybody while they count.
+ * Counters. Their owner writes them, and anybody may read them at any time.
  *
- * Threads: open, close and sample are progress; a counter is its owner's.
+ * Threads: open, close and sample are progress. Each counter has one writing thread.
  */
 #ifndef UCT_DAQIRI_STATS_H
 #define UCT_DAQIRI_STATS_H
@@ -40,7 +40,7 @@ typedef struct {
     uint64_t frames_dropped[DQ_WIRE_LAST];
 } uct_daqiri_counters_t;
 
-/* What is looked at now and then: the same. */
+/* Values that are sampled now and then: also 64-bit words with names. */
 typedef struct {
     uint64_t sampled_at_ns;
     uint64_t posted, retired;  /* work requests of all QPs                   */
@@ -58,7 +58,7 @@ typedef struct {
     uct_daqiri_gauges_t   gauge;
 } uct_daqiri_values_t;
 
-/* The file that these are in, or memory of our own where there can be none. */
+/* The file that has these, or private memory if there can be no file. */
 typedef struct {
     dq_stats_header_t *map;
     int               fd;      /* locked; -1: no file                        */
@@ -69,17 +69,17 @@ typedef struct {
     ucs_list_link_t   link;    /* of all interfaces of the process           */
 } uct_daqiri_stats_t;
 
-/* iface->count, and the file if there can be one. */
+/* Makes iface->count, and the file if possible. */
 ucs_status_t uct_daqiri_stats_open(uct_daqiri_iface_t *iface, int is_wanted);
 void uct_daqiri_stats_close(uct_daqiri_iface_t *iface);
-/* The interface is open: its file may be read. */
+/* Lets the file be read, when the interface is open. */
 void uct_daqiri_stats_publish(uct_daqiri_iface_t *iface);
-/* A conn has its first QP; is over. Progress. */
+/* Called when a conn gets its first QP, and when it is closed. Progress. */
 void uct_daqiri_stats_add_conn(uct_daqiri_conn_t *conn);
 void uct_daqiri_stats_remove_conn(uct_daqiri_conn_t *conn);
 /* Brings the gauges up to date. Progress. */
 void uct_daqiri_stats_sample(uct_daqiri_iface_t *iface);
-/* The counters of a closing interface, as text, into DAQIRI_STATS_DIR. */
+/* Writes the counters of a closing interface as text into DAQIRI_STATS_DIR. */
 void uct_daqiri_stats_write(uct_daqiri_iface_t *iface);
 
 #endif

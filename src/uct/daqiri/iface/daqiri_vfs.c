@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters of an interface as files of UCX's own VFS, where that is built in:
+ * The counters of an interface as files of UCX's VFS, if UCX was built with it:
  *
  *     /tmp/ucx/PID/uct/worker/ADDRESS/iface/ADDRESS/counters/NAME
  *
- * They are read from where they are counted; sums and gauges are as they were at
- * the last look (docs/stats.md). UCX asks for the files when somebody lists the
- * folder, again after each new endpoint, and removes them before it closes the
- * interface.
+ * A read returns the counter itself. Sums and gauges are as they were at the last sample
+ * (docs/stats.md). UCX asks for the files when somebody lists the folder, and again after
+ * each new endpoint. It removes them before it closes the interface.
  *
- * Threads: whichever serves the VFS.
+ * Threads: the one that serves the VFS.
  */
 #include "iface/daqiri_vfs.h"
 
@@ -31,7 +30,7 @@ void uct_daqiri_iface_vfs_refresh(uct_iface_h tl_iface)
     for (i = 0; i < map->count; i++) {
         name = dq_stats_entry(map, i)->name;
         if (name[0] != '\0') {
-            /* that it is there already is no error */
+            /* an existing file is no error */
             (void)ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
                                           &values[i], UCS_VFS_TYPE_ULONG,
                                           "counters/%s", name);

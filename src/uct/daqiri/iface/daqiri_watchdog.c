@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking after what nobody else does: requests that neither complete nor fail,
- * operations that wait for ever, peers of which nothing is heard. What to do is
- * for dq_watchdog to say.
+ * The watchdog finds requests that neither complete nor fail, operations that wait for
+ * ever, and peers that are silent. dq_watchdog decides what to do.
  *
- * A timer on the async thread says when it is time to look; progress looks, as
- * one of its slow_work. So the data path has nothing to do with it, and a program
- * that makes no progress is not blamed on its device.
+ * A timer on the async side says when to look, and progress looks, as slow work. So the
+ * data path does nothing for it. A program that makes no progress is not taken for a
+ * device that hangs.
  *
- * Threads: the timer is async's; the rest is progress.
+ * Threads: the timer is async; the rest is progress.
  */
 #include "iface/daqiri_watchdog.h"
 
@@ -30,7 +29,7 @@
 enum {
     UCT_DAQIRI_WATCHDOG_MIN_MS = 2,
     UCT_DAQIRI_WATCHDOG_MAX_MS = 1000,
-    /* a process on a machine that is busy may not run for a while */
+    /* on a busy machine a process may not run for a while */
     UCT_DAQIRI_WATCHDOG_UNRESPONSIVE_MS = 1000
 };
 
@@ -51,7 +50,7 @@ static void uct_daqiri_watchdog_on_timer(int fd, ucs_event_set_types_t events,
             uct_daqiri_async_wake(iface);
         }
     }
-    uct_daqiri_cm_hand_over(iface); /* to who closes the descriptor */
+    uct_daqiri_cm_hand_over(iface); /* to the thread that closes the descriptor */
     uct_daqiri_leave_async();
 }
 
@@ -170,7 +169,7 @@ static void uct_daqiri_watchdog_give_up(uct_daqiri_conn_t *conn)
 }
 
 
-/* A request that completes by itself, of those that need no credit. */
+/* Posts a request that needs neither a credit nor the peer's program. */
 static void uct_daqiri_watchdog_probe(uct_daqiri_conn_t *conn, uint64_t *counter)
 {
     if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) ==
@@ -181,7 +180,7 @@ static void uct_daqiri_watchdog_probe(uct_daqiri_conn_t *conn, uint64_t *counter
 }
 
 
-/* Does the peer's process run, and not only its device? */
+/* Asks whether the peer's process runs, and not only its device. */
 static void uct_daqiri_watchdog_process(uct_daqiri_conn_t *conn,
                                         ucs_time_t elapsed)
 {
@@ -215,9 +214,9 @@ static void uct_daqiri_watchdog_process(uct_daqiri_conn_t *conn,
 }
 
 
-/* A port that was down may have left requests behind that the device has forgotten
- * (rxe does): those that have not moved since it is back are stuck as soon as
- * the device should have failed them. */
+/* After a port was down, the device may have forgotten requests (rxe does). Requests that
+ * have not moved since the port is back count as stuck as soon as the device should
+ * have failed them. */
 static dq_watchdog_bounds_t uct_daqiri_watchdog_bounds(uct_daqiri_iface_t *iface,
                                                        ucs_time_t elapsed)
 {
@@ -268,8 +267,8 @@ static void uct_daqiri_watchdog_conn(uct_daqiri_conn_t *conn,
 }
 
 
-/* A process that was stopped, or has not progressed, has seen nothing: what is
- * in its queues comes first, in the calls until the next look. */
+/* A process that was stopped, or made no progress, has missed what happened. Its next
+ * progress calls handle what is in its queues before the watchdog looks again. */
 void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now     = ucs_get_time();

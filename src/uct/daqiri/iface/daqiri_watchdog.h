@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands still is looked at now and then.
+ * The watchdog: it looks now and then at connections that make no progress.
  *
  * Threads: progress.
  */
