@@ -284,3 +284,11 @@ setup_vm_with_fakes()
     run -2 "$contrib/check.d/aarch64" --nonsense
     [ "$output" = 'aarch64: unknown option "--nonsense" (try aarch64 --help)' ]
 }
+
+# Nothing is compiled here: where there is no compiler for aarch64, folders of headers
+# that have moved would go unseen.
+@test "check.d/aarch64 finds the headers of every source" {
+    replace cc "exec ${CC:-gcc} -E \"\$@\""
+    AARCH64_CC=$fake/cc run -0 "$contrib/check.d/aarch64"
+    [[ ${lines[-1]} =~ ^[1-9][0-9]*' passed, 0 failed, 0 skipped'$ ]]
+}
