@@ -54,6 +54,7 @@ every_np_one_sided()
 @test "Open MPI: MPI_THREAD_MULTIPLE" { every_np ompi threads; }
 @test "Open MPI: elements that lie apart" { every_np ompi types; }
 @test "Open MPI: one-sided windows" { every_np_one_sided ompi windows; }
+@test "Open MPI: a window in memory that the ranks share" { every_np ompi shared_window; }
 @test "Open MPI: one-sided atomics" { every_np ompi atomics; }
 @test "Open MPI: collectives" { every_np ompi collectives; }
 
@@ -70,6 +71,7 @@ every_np_one_sided()
 # of each processor, over tcp as well.
 @test "MPICH: elements that lie apart" { JOB_LIMIT=300 every_np mpich types; }
 @test "MPICH: one-sided windows" { every_np_one_sided mpich windows; }
+@test "MPICH: a window in memory that the ranks share" { every_np mpich shared_window; }
 @test "MPICH: one-sided atomics" { every_np mpich atomics; }
 @test "MPICH: collectives" { every_np mpich collectives; }
 
