@@ -284,3 +284,52 @@ setup_vm_with_fakes()
     run -2 "$contrib/check.d/aarch64" --nonsense
     [ "$output" = 'aarch64: unknown option "--nonsense" (try aarch64 --help)' ]
 }
+
+# Nothing is compiled here: where there is no compiler for aarch64, folders of headers
+# that have moved would go unseen.
+@test "check.d/aarch64 finds the headers of every source" {
+    replace cc "exec ${CC:-gcc} -E \"\$@\""
+    AARCH64_CC=$fake/cc run -0 "$contrib/check.d/aarch64"
+    [[ ${lines[-1]} =~ ^[1-9][0-9]*' passed, 0 failed, 0 skipped'$ ]]
+}
+
+# gtest_log KERNEL TEST...: what UCX's suite says of tests; one with a "!" has failed
+gtest_log()
+{
+    local name
+
+    [ -z "$1" ] || echo "kernel $1"
+    for name in "${@:2}"; do
+        echo "[ RUN      ] daqiri/${name%!}/0 <daqiri/rxe0:1>"
+        case $name in
+            *!) echo "[  FAILED  ] daqiri/${name%!}/0, where GetParam() = x (1 ms)" ;;
+            *) echo "[       OK ] daqiri/$name/0 (1 ms)" ;;
+        esac
+    done
+}
+
+# judge KERNEL TEST...
+judge()
+{
+    gtest_log "$@" > log
+    awk -f "$contrib/check.d/ucx-gtest.awk" known skips log
+}
+
+@test "ucx-gtest.awk: what is known of a kernel's Soft-RoCE holds there alone" {
+    cat > known <<'EOS'
+daqiri/a.always for a reason
+daqiri/a.new Soft-RoCE of 6.12: for another
+daqiri/a.race Soft-RoCE of 6.12, sometimes: for a third
+EOS
+    : > skips
+    run -0 judge 6.12.117+deb13-amd64 a.ok a.always! a.new! a.race!
+    [ "$output" = '1 passed, 0 failed, 3 failed as known, 0 skipped with a reason' ]
+    run -0 judge 7.2.12-amd64 a.always! a.new! a.race
+    run -1 judge 7.2.12-amd64 a.always! a.new a.race
+    [ "${lines[0]}" = 'FAILED: daqiri/a.new passes, but is listed as: Soft-RoCE of 6.12: for another' ]
+    run -0 judge 6.1.0-38-amd64 a.always! a.new a.race
+    run -1 judge 6.1.0-38-amd64 a.always! a.new! a.race!
+    [[ $output == *'0 passed, 2 failed, 1 failed as known'* ]]
+    run -1 judge '' a.ok a.always! a.new!
+    [ "${lines[0]}" = 'FAILED: daqiri/a.new' ]
+}

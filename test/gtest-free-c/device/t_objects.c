@@ -307,6 +307,66 @@ START_TEST(test_other_verbs)
 }
 END_TEST
 
+/* Verbs that the headers may not have. */
+struct ibv_buf;
+void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf_p);
+void ibv_free_buf(struct ibv_buf *buf);
+struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr,
+                              size_t length, int access);
+int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
+struct ibv_comp_cntr_caps;
+int _ibv_query_comp_cntr_caps(struct ibv_context *context,
+                              struct ibv_comp_cntr_caps *caps, size_t size);
+
+static void check_buffer(struct ibv_pd *pd, size_t size)
+{
+    struct ibv_buf *buf;
+    struct ibv_mr *mr;
+    char *memory;
+
+    memory = ibv_alloc_buf(pd, size, &buf);
+    ck_assert_ptr_nonnull(memory);
+    ck_assert_uint_eq((uintptr_t)memory % 4096, 0);
+    memset(memory, 1, size);
+    mr = ibv_reg_buf_mr(pd, buf, memory, size, T_ACCESS_ALL);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_ptr_eq(mr->addr, memory);
+    ck_assert_uint_eq(mr->length, size);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    mr = ibv_reg_buf_mr(pd, buf, memory + size - 1, 1, T_ACCESS_ALL);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_ptr_null(ibv_reg_buf_mr(pd, buf, memory, size + 1, 0));
+    ck_assert_int_eq(errno, EINVAL);
+    errno = 0;
+    ck_assert_ptr_null(ibv_reg_buf_mr(pd, buf, memory - 1, 1, 0));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(ibv_export_buf_dmabuf_fd(buf), -1);
+    ck_assert_int_eq(errno, EOPNOTSUPP);
+    ibv_free_buf(buf);
+}
+
+/* A buffer that the device gives is memory like any other, and no more of it. */
+START_TEST(test_buffers)
+{
+    static const size_t sizes[] = {1, 4096, 5000, 1 << 20};
+    struct ibv_buf *buf;
+    struct t_end end;
+    size_t i;
+
+    t_softverbs_only("this libibverbs may have no such verbs");
+    t_end_open(&end, NULL);
+    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
+        check_buffer(end.pd, sizes[i]);
+    }
+    errno = 0;
+    ck_assert_ptr_null(ibv_alloc_buf(end.pd, 0, &buf));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(_ibv_query_comp_cntr_caps(end.context, NULL, 0), EOPNOTSUPP);
+    t_end_close(&end);
+}
+END_TEST
+
 /* What the settings of an SRQ and of a CQ cannot be. */
 START_TEST(test_other_settings)
 {
@@ -856,6 +916,7 @@ static Suite *suite_objects(void)
                            "limits", test_srq_limits,
                            "limits", test_many_qps,
                            "others", test_other_verbs,
+                           "others", test_buffers,
                            "others", test_other_settings,
                            "others", test_other_port,
                            "regions", test_mr_refusals,

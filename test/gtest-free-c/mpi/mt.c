@@ -27,6 +27,7 @@ static const mt_case_t mt_cases[] = {
     {"types", mt_case_types},
     {"thread_pairs", mt_case_thread_pairs},
     {"windows", mt_case_windows},
+    {"shared_window", mt_case_shared_window},
     {"atomics", mt_case_atomics},
     {"collectives", mt_case_collectives}
 };

@@ -89,6 +89,7 @@ void mt_case_threads(void);
 void mt_case_types(void);
 void mt_case_thread_pairs(void);
 void mt_case_windows(void);
+void mt_case_shared_window(void);
 void mt_case_atomics(void);
 void mt_case_collectives(void);
 

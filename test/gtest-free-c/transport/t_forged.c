@@ -704,6 +704,9 @@ START_TEST(test_noise)
         length = t_rng_below(&rng, DQ_FRAME_BYTES + 20);
         t_rng_fill(&rng, bytes, length);
         forger_send(length);
+        if (i % 100 == 99) {
+            forger_settle(FORGER);
+        }
     }
     pair_close(0, 0);
     ck_assert_uint_eq(t_stats_sum("frames_dropped_short") +
@@ -773,7 +776,8 @@ static const uint16_t lengths[] = {
 enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]), LONG_EACH = 30 };
 
 
-/* So many of one length: noise, and frames with more behind them. */
+/* So many of one length: noise, and frames with more behind them. All are looked at
+ * before it returns: the device drops what finds no RECV, and the victim has 256. */
 static void forger_ramble(unsigned length, t_rng_t *rng)
 {
     uint8_t *bytes   = &forger.memory[SLOT * RECVS];
@@ -787,6 +791,7 @@ static void forger_ramble(unsigned length, t_rng_t *rng)
         dq_frame_pack(&frame, bytes);
         forger_send(length);
     }
+    forger_settle(FORGER);
 }
 
 

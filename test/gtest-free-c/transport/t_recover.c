@@ -34,7 +34,7 @@ static struct {
     int             is_err[QPS];
     unsigned        stopped;    /* moved to ERR by the plugin                */
     int             is_held;    /* those who connect, for a moment           */
-    int             is_connecting; /* one is; atomic                         */
+    unsigned        connecting; /* how often one has begun to; atomic        */
 } qps = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A device that moves a QP to ERR, but is not done with the messages that it has
@@ -97,15 +97,16 @@ static int modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 }
 
 
-/* Holds the thread that connects a QP for a moment, and says so. Relaxed: what the two
- * threads see of each other is the plugin's to order, and not the test's. */
+/* Says that a QP is being connected, and holds the thread that does so for a moment.
+ * It is counted, for the program may not get a processor before the moment is over.
+ * Relaxed: what the two threads see of each other is the plugin's to order, and not the
+ * test's. */
 static void hold_connecting(void)
 {
     enum { HOLD_US = 2000 };
 
-    __atomic_store_n(&qps.is_connecting, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&qps.connecting, 1, __ATOMIC_RELAXED);
     usleep(HOLD_US);
-    __atomic_store_n(&qps.is_connecting, 0, __ATOMIC_RELAXED);
 }
 
 
@@ -722,18 +723,19 @@ START_TEST(test_used_meanwhile)
     t_end_t *end[2];
     uint64_t failures;
     t_rng_t rng;
-    unsigned round;
+    unsigned round, connecting;
 
     t_rng_init(&rng, 7 + _i);
     t_expect_log("UCX has given up");
     link        = idle_open(end, &stream, options);
     qps.is_held = 1;
     for (round = 0; round < ROUNDS; round++) {
-        failures = t_live_sum("qp_failures");
+        failures   = t_live_sum("qp_failures");
+        connecting = __atomic_load_n(&qps.connecting, __ATOMIC_RELAXED);
         t_plan_by_command("qp-error qp=rc at=0ms times=1");
         T_WAIT(t_live_sum("qp_failures") > failures);
         if (round % 2 == 0) {
-            T_WAIT(__atomic_load_n(&qps.is_connecting, __ATOMIC_RELAXED));
+            T_WAIT(__atomic_load_n(&qps.connecting, __ATOMIC_RELAXED) != connecting);
         }
         t_progress_turns(t_rng_below(&rng, TURNS));
         act_on(link, _i);
