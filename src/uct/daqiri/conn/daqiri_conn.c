@@ -618,9 +618,13 @@ static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
     if ((received > 0) && !is_late) {
         return 0;
     }
-    if (conn->qp.state == DQ_QP_FAILED) {
+    if ((conn->qp.state == DQ_QP_FAILED) && !conn->qp.is_err) {
         uct_daqiri_conn_to_err(conn);
         return 0; /* once more round: what it had received comes first */
+    }
+    if (conn->qp.state == DQ_QP_FAILED) {
+        /* of itself: the endpoints hear of it in the call that has seen it */
+        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_IN_ERR);
     }
     if (uct_daqiri_conn_is_flushing(conn) && !is_late) {
         return 0;
