@@ -456,6 +456,31 @@ START_TEST(test_wrong_key)
 END_TEST
 
 
+/* The endpoint hears of its end in the progress call in which its last request has
+ * failed: a program that flushes and then looks sees it. */
+START_TEST(test_wrong_key_told)
+{
+    kind_t kind = _i;
+    pair_t pair;
+
+    t_expect_loss();
+    t_expect_log("wrong or expired key");
+    pair_open(&pair, "FAILURE=error", 0);
+    t_send(pair.link, T_BCOPY, 10);
+    T_WAIT(pair.stream.got == 1);
+    ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
+    ck_assert_int_eq(try_op(&pair, kind, 0, 5000, 1, 0xdeadbeef),
+                     UCS_INPROGRESS);
+    pair.b->is_stopped = 1; /* so that nothing comes in between */
+    T_WAIT(pair.over == pair.started);
+    ck_assert_uint_eq(pair.a->errors, 1);
+    ck_assert_int_ne(pair.status, UCS_OK);
+    pair.b->is_stopped = 0;
+    pair_close(&pair);
+}
+END_TEST
+
+
 /* ---- Processes ---- */
 
 /* Rank 1 computes while rank 0 writes into its memory and reads it back. */
@@ -731,6 +756,7 @@ static Suite *suite_rma(void)
 
     tcase_add_loop_test(refused, test_too_many_pieces, 0, 2);
     tcase_add_loop_test(refused, test_wrong_key, 0, 2);
+    tcase_add_loop_test(refused, test_wrong_key_told, 0, 2);
     suite_add_tcase(suite, refused);
 
     tcase_add_test(team, test_one_computes);
