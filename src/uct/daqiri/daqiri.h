@@ -12,17 +12,17 @@
  *
  * Two threads work on an interface, and every field belongs to one of them:
  *
- *   progress  whoever drives the UCT worker (one thread at a time, by UCT's
- *             rules): ledgers, credits, both completion queues, pending
+ *   progress  the thread that drives the UCT worker (one at a time, by UCT's rules):
+ *             ledgers, credits, both completion queues, pending
  *   async     UCX's async thread: the handshake, QP creation and transitions
  *
- * They share the connection table and two mailboxes (cm/daqiri_cm.c), under one
- * lock that neither holds across a verb or a callback, and that the data path
- * never takes.
+ * They share the connection table and two mailboxes (cm/daqiri_cm.c) under one lock.
+ * Neither thread holds the lock across a verb or a callback. The data path never takes
+ * it.
  *
- * A connection (conn) is what UCP believes in; a QP is what the NIC has. All
- * endpoints to one peer interface, and the peer's endpoints to this one, share
- * one conn.
+ * A connection (conn) is what UCP sees. A queue pair (QP) is what the NIC has, and a conn
+ * may go through several. All endpoints to one peer interface share one conn with the
+ * peer's endpoints to this interface.
  */
 #ifndef UCT_DAQIRI_H
 #define UCT_DAQIRI_H
@@ -55,22 +55,22 @@
 
 enum {
     UCT_DAQIRI_POLL_MAX     = 64,
-    UCT_DAQIRI_HW_COUNTERS  = 64,      /* of the port, looked at; daqiri_hw.c */
+    UCT_DAQIRI_HW_COUNTERS  = 64,      /* most counters of a port; daqiri_hw.c */
     UCT_DAQIRI_HW_TEXT_MAX  = 200,
     UCT_DAQIRI_PREFETCH_MAX = 16,
     UCT_DAQIRI_SGE_MAX      = 32,
     UCT_DAQIRI_RX_DESC_LEN  = 16,      /* index and release, see daqiri_rx.c  */
-    UCT_DAQIRI_HDR_MAX      = 256,     /* of a zcopy: it is copied            */
-    /* 16 KiB, and 64 bytes for the headers of UCP and ours: on a device in user space
-     * one message holds what UCP sends without asking first, see daqiri_port.c */
+    UCT_DAQIRI_HDR_MAX      = 256,     /* most bytes of a zcopy header, copied */
+    /* 16 KiB, and 64 bytes for the headers of UCP and daqiri. On a device in user space,
+     * one message holds what UCP sends eagerly; see daqiri_port.c. */
     UCT_DAQIRI_SEG_SIZE    = 16384 + 64,
     UCT_DAQIRI_SEG_SIZE_EMULATED = 12288, /* see daqiri_port.c               */
     UCT_DAQIRI_FRAG_ALIGN  = 16,      /* see uct_daqiri_iface_seg_size()     */
-    /* progress calls from one look at the send CQ to the next, while nothing
-     * in it could be a success */
+    /* Progress polls the send CQ once in so many calls while no request is signalled.
+     * The CQ can only hold errors then. */
     UCT_DAQIRI_TX_POLL_EVERY = 64,
-    /* UCT's short messages, header and payload, at most: a page, and what UCP
-     * puts around it */
+    /* Most bytes of a short message of UCT, header and payload: a page, and the headers
+     * of UCP around it. */
     UCT_DAQIRI_SHORT_MAX   = 4096 + 64,
     UCT_DAQIRI_QPN_BITS    = 24,      /* IBA 9.2                             */
     UCT_DAQIRI_QPN_LOW     = 12,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomics, as verbs have them: fetch-and-add and compare-and-swap of 64 bits.
- * What UCX knows besides (32 bits, and, or, xor, swap) is not offered: UCP then
- * emulates all of them, and they stay atomic with each other.
+ * The two atomics of verbs: fetch-and-add and compare-and-swap of 64 bits. daqiri does
+ * not offer UCX's others (32 bits, and, or, xor, swap). UCP then emulates every atomic
+ * operation, so all of them stay atomic with each other.
  *
- * A verbs atomic always fetches. A post, which wants no result, has it written
- * to a buffer like any other, and nobody looks.
+ * A verbs atomic always fetches. A post of UCT wants no result: the device writes it to a
+ * buffer, and nobody reads it.
  */
 #include "ep/daqiri_amo.h"
 
@@ -23,7 +23,7 @@ static void uct_daqiri_amo_unpack(void *arg, const void *data, size_t length)
 }
 
 
-/* The HCA answers EINVAL, or never, to an address that is not aligned. */
+/* An HCA answers EINVAL, or never, if the address is not aligned. */
 static ucs_status_t uct_daqiri_amo_bad_address(uint64_t remote_addr)
 {
     ucs_error("daqiri: atomic operation on address 0x%" PRIx64 ", which is not "

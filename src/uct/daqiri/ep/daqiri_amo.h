@@ -2,6 +2,11 @@
 /*
  * Atomic operations of an endpoint.
  *
+ * A post returns UCS_OK. The others return UCS_INPROGRESS: the result is in *result when
+ * @a comp is invoked. Errors: UCS_ERR_NO_RESOURCE if a retry may succeed,
+ * UCS_ERR_INVALID_PARAM for an address that is not a multiple of 8,
+ * UCS_ERR_UNSUPPORTED for an opcode other than ADD, and the status of a failed conn.
+ *
  * Threads: progress.
  */
 #ifndef UCT_DAQIRI_AMO_H

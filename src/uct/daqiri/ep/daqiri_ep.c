@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The operations of an endpoint: check, admit, fill, hand to the send line.
- * Nothing is owned before the first thing that may refuse.
+ * The operations of an endpoint. Each one checks its arguments, asks the ledger for
+ * admission, takes and fills a buffer, and hands the request to the send line. It owns
+ * nothing before the ledger has admitted it.
  */
 #include "ep/daqiri_ep.h"
 
@@ -34,8 +35,8 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
         return UCS_ERR_NO_RESOURCE;
     }
     if (!ep->is_reported) {
-        /* UCX aborts on an operation that fails, before anybody could say why:
-         * so it is told first */
+        /* UCX aborts on an operation that fails before it has heard why. So the failure
+         * of the conn is reported first. */
         uct_daqiri_conn_use_after_failure(conn);
         return UCS_ERR_NO_RESOURCE;
     }
@@ -81,7 +82,7 @@ static ucs_status_t uct_daqiri_ep_bad_id(uint8_t id)
 
 /* ---- Active messages ---- */
 
-/* Header, credits and ledger of one active message, then the post. */
+/* Fills in the header and the credits of one active message, and posts it. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_daqiri_ep_post_am(uct_daqiri_conn_t *conn, dq_msg_hdr_t *hdr, uint8_t id,
                       uct_daqiri_tx_t *tx, struct ibv_sge *sge, int num_sge)
@@ -116,28 +117,28 @@ static inline void uct_daqiri_ep_count(uct_daqiri_counters_t *count,
 }
 
 
-/* The start of a short message, as it goes out. */
+/* The first bytes of a short message on the wire. */
 typedef struct {
     dq_msg_hdr_t msg;
     uint64_t     am;
 } __attribute__((packed)) uct_daqiri_short_hdr_t;
 
 
-/* One word, as much of what is short has, needs no call. */
+/* Many short messages are one word long: copying that needs no call. */
 static inline void uct_daqiri_ep_copy(void *to, const void *from,
                                       size_t length)
 {
     if (length == sizeof(uint64_t)) {
         memcpy(to, from, sizeof(uint64_t));
-    } else if (length > 0) { /* it may be NULL otherwise */
+    } else if (length > 0) { /* from may be NULL otherwise */
         memcpy(to, from, length);
     }
 }
 
 
-/* A send buffer, for header and data of one admitted message. Returns where the
- * header goes, and says so in *tx and *sge, whose length is the caller's; or
- * NULL. */
+/* Takes a send buffer for header and data of one admitted message, and enters it in *tx
+ * and *sge. The caller sets sge->length. Returns where the header goes, or NULL if there
+ * is no buffer. */
 static UCS_F_ALWAYS_INLINE dq_msg_hdr_t *
 uct_daqiri_ep_take_buffer(uct_daqiri_iface_t *iface, uct_daqiri_tx_t *tx,
                           struct ibv_sge *sge)
@@ -155,8 +156,8 @@ uct_daqiri_ep_take_buffer(uct_daqiri_iface_t *iface, uct_daqiri_tx_t *tx,
 }
 
 
-/* A short message that is too long for the work request itself. UCP takes the
- * short way through its own code all the same. */
+/* Sends a short message through a buffer, because it is too long to be inline. UCP still
+ * takes its own short path for it. */
 static UCS_F_NOINLINE ucs_status_t
 uct_daqiri_ep_am_copied(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
                         const void *payload, unsigned length)
@@ -191,7 +192,7 @@ uct_daqiri_ep_am_copied(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
 }
 
 
-/* A short message, whatever is in its way. */
+/* Sends a short message that is not plain: long, with credits, or perhaps refused. */
 static UCS_F_NOINLINE ucs_status_t
 uct_daqiri_ep_am_short_any(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
                            const void *payload, unsigned length)
@@ -240,7 +241,7 @@ uct_daqiri_ep_am_short_any(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
 }
 
 
-/* Is nothing in its way, and does it take nothing along? */
+/* Whether a message of this length may go out at once, inline and without credits. */
 static UCS_F_ALWAYS_INLINE int
 uct_daqiri_ep_is_plain(const uct_daqiri_conn_t *conn,
                        const uct_daqiri_iface_t *iface, unsigned length)
@@ -252,8 +253,8 @@ uct_daqiri_ep_is_plain(const uct_daqiri_conn_t *conn,
 }
 
 
-/* Most short messages are plain: this is what they cost, and all else is asked
- * before the first store (docs/bench.md). */
+/* Most short messages are plain and take only this path. It makes every check before its
+ * first store (docs/bench.md). */
 UCT_DAQIRI_POLLED_FIRST ucs_status_t
 uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                        const void *payload, unsigned length)
@@ -288,7 +289,7 @@ uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 }
 
 
-/* The pieces one after the other, where the device takes them as they are. */
+/* Joins the pieces in a buffer. The device joins those of an inline message itself. */
 static void uct_daqiri_ep_copy_pieces(void *to, const struct ibv_sge *sge,
                                       int num_sge)
 {
@@ -447,9 +448,9 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
         return UCS_ERR_NO_RESOURCE;
     }
 
-    tx.signal    |= comp != NULL; /* somebody waits for it */
+    tx.signal    |= comp != NULL; /* the user waits for it */
     sge[0].length = sizeof(*hdr) + header_length;
-    if (header_length > 0) { /* it may be NULL otherwise */
+    if (header_length > 0) { /* header may be NULL otherwise */
         memcpy(hdr + 1, header, header_length);
     }
     status = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, num_sge);
@@ -465,10 +466,10 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
 /* ---- Flush, fence, check ---- */
 
 /*
- * Nobody wants the results any more. The NIC does not know that: as long as it
- * may touch the user's memory, and it does not wait for the peer's software,
- * this is a flush that overtakes what waits. Of a conn that is dead, it waits
- * here, within a bound.
+ * A flush that cancels: the user wants no results any more, but the NIC may still touch
+ * the user's memory. On a conn that is up, a probe overtakes the requests that wait, and
+ * completes without the peer's software. On any other conn, uct_daqiri_tx_detach() waits
+ * for the NIC, within a bound.
  */
 static ucs_status_t uct_daqiri_ep_cancel(uct_daqiri_ep_t *ep,
                                          uct_completion_t *comp)
@@ -478,7 +479,7 @@ static ucs_status_t uct_daqiri_ep_cancel(uct_daqiri_ep_t *ep,
     dq_admit_t admit;
 
     if (uct_daqiri_preconnect_is_posted(conn)) {
-        /* not dead: the next progress call will hear that it is up */
+        /* the conn is up: the next progress call learns that */
         return uct_daqiri_ep_refused(ep, DQ_ADMIT_NOT_UP);
     }
     if ((conn->sq.gate != DQ_GATE_UP) || (dq_sq_in_use(&conn->sq) == 0)) {
@@ -494,8 +495,8 @@ static ucs_status_t uct_daqiri_ep_cancel(uct_daqiri_ep_t *ep,
 }
 
 
-/* Whether a peer that closed has taken all that was sent before is known when the
- * ledger is empty. Until then a flush is asked again, which harms nobody. */
+/* Flushes a conn whose peer has closed. An empty ledger shows whether the peer took all
+ * that was sent before. Until then the user repeats the flush, which does no harm. */
 static ucs_status_t uct_daqiri_ep_flush_left(uct_daqiri_ep_t *ep,
                                              const uct_completion_t *comp)
 {
@@ -508,8 +509,8 @@ static ucs_status_t uct_daqiri_ep_flush_left(uct_daqiri_ep_t *ep,
 }
 
 
-/* All endpoints of a conn share its QP: what is over for the QP is over for
- * each of them. The probe is behind everything posted so far. */
+/* All endpoints of a conn share its QP, so this flushes all of them. The probe completes
+ * after everything posted before it. */
 ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp)
 {
@@ -540,7 +541,7 @@ ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags)
     uct_daqiri_ep_t *ep = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
 
     (void)flags;
-    /* an RC QP keeps the order by itself, but for what follows a READ */
+    /* An RC QP keeps the order by itself, except after a READ. */
     ep->conn->next_flags = IBV_SEND_FENCE;
     return UCS_OK;
 }
@@ -555,13 +556,13 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     dq_admit_t admit;
 
     (void)flags;
-    (void)comp; /* UCT 1.13: must be NULL */
+    (void)comp; /* UCT 1.13: comp must be NULL */
     if ((!dq_life_is_over(conn->state) && (conn->state != DQ_LIFE_UP)) ||
         ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
         uct_daqiri_tx_note_awaited(conn);
-        return UCS_OK; /* something is on its way that will tell */
+        return UCS_OK; /* what is under way will show a failure */
     }
-    /* it overtakes requests that wait: perhaps for credits of a dead peer */
+    /* The probe overtakes requests that wait: a dead peer may owe them credits. */
     admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
     if (admit != DQ_ADMIT_OK) {
         return uct_daqiri_ep_refused(ep, admit);
@@ -580,7 +581,7 @@ ucs_status_t uct_daqiri_ep_invalidate(uct_ep_h tl_ep)
     dq_facts_t facts;
 
     if (conn->is_stub) {
-        return UCS_OK; /* nothing of it can be under way */
+        return UCS_OK; /* a stub has no request under way */
     }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_GIVEN_UP, &facts);
     uct_daqiri_conn_fail(conn, &facts);
@@ -590,8 +591,8 @@ ucs_status_t uct_daqiri_ep_invalidate(uct_ep_h tl_ep)
 
 /* ---- Birth and death ---- */
 
-/* With the peer's address, or none of it: uct_daqiri_ep_connect_to_ep() will
- * tell. */
+/* @a params has both addresses of the peer, or neither: then
+ * uct_daqiri_ep_connect_to_ep() brings them later. */
 static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(params->iface,
@@ -617,14 +618,14 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
         return status;
     }
     ucs_list_add_tail(&self->conn->eps, &self->conn_link);
-    self->conn->qp.has_told_data = 0; /* of what it tells, more is heeded now */
+    self->conn->qp.has_told_data = 0; /* the handshake heeds CMD_READY from now on */
     uct_daqiri_cm_post_command(self->conn, UCT_DAQIRI_CMD_OPEN);
     return UCS_OK;
 }
 
 
-/* Copied messages in flight go on: their buffers belong to the conn, which
- * stays. What lies in the user's memory is waited for. */
+/* Copied messages in flight go on, because their buffers belong to the conn, which stays.
+ * uct_daqiri_tx_detach() waits for requests on the user's memory. */
 static UCS_CLASS_CLEANUP_FUNC(uct_daqiri_ep_t)
 {
     uct_daqiri_ep_pending_purge(&self->super.super, NULL, NULL);

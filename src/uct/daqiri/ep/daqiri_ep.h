@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the operations of an endpoint have in common: admission, the ways to
- * refuse, data that is fetched into a buffer of ours. Private to daqiri_ep.c,
- * daqiri_rma.c and daqiri_amo.c; where that data lies in the buffer, daqiri_iface.c
- * sets.
+ * The endpoint, and what its operations share: admission, refusals, and fetches into a
+ * send buffer.
  *
  * Threads: progress.
  */
@@ -17,12 +15,17 @@ struct uct_daqiri_ep {
     uct_base_ep_t     super;
     uct_daqiri_conn_t *conn;
     ucs_list_link_t   conn_link;
-    int               is_reported; /* UCP has been told of its failure       */
+    int               is_reported; /* UCP has been told that its conn failed */
 };
 
 UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_ep_t, uct_ep_t, const uct_ep_params_t*);
 UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_ep_t, uct_ep_t);
 
+/* Active messages; lengths in bytes. If the message is posted, short ones return UCS_OK,
+ * bcopy returns the packed length, and zcopy returns UCS_INPROGRESS. The user's memory
+ * of a zcopy must stay until @a comp is invoked; the header is copied. Errors:
+ * UCS_ERR_NO_RESOURCE if a retry may succeed, UCS_ERR_INVALID_PARAM for a wrong id or
+ * length, and the status of a failed conn. */
 ucs_status_t uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id,
                                     uint64_t header, const void *payload,
                                     unsigned length);
@@ -35,42 +38,50 @@ ucs_status_t uct_daqiri_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
                                     const void *header, unsigned header_length,
                                     const uct_iov_t *iov, size_t iovcnt,
                                     unsigned flags, uct_completion_t *comp);
+/* Returns UCS_OK if nothing is under way. Returns UCS_INPROGRESS if @a comp, where it is
+ * not NULL, will be invoked after everything posted before. Errors: UCS_ERR_NO_RESOURCE
+ * if a retry may succeed, and the status of a failed conn. */
 ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp);
+/* Orders what follows after what was posted before. Always UCS_OK. */
 ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags);
+/* Makes sure that a failure of the path to the peer is noticed and reported to UCP.
+ * UCS_ERR_NO_RESOURCE if a retry may succeed. */
 ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp);
-/* Gives up the conn, as if its QP had failed: its endpoints are told. */
+/* Fails the conn, as if its QP had failed. UCP is told for each of its endpoints. */
 ucs_status_t uct_daqiri_ep_invalidate(uct_ep_h tl_ep);
 
-/* The one place where a refusal becomes a UCT status. Out of line. */
+/* Counts a refusal and turns it into a UCT status. No other function does that. Out of
+ * line. */
 ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit);
 
-/* The same for a request that may be held, if the conn is not up yet: UCS_OK if
- * it may be posted all the same. Out of line. */
+/* The same, but returns UCS_OK if the conn is not up yet and can hold the request until
+ * it is. Out of line. */
 ucs_status_t uct_daqiri_ep_admit_preconnect(uct_daqiri_ep_t *ep,
                                             dq_wr_class_t wr_class,
                                             dq_admit_t admit);
 
-/* Caller's mistakes: each is logged, and is INVALID_PARAM. */
+/* Log a mistake of the caller. Return UCS_ERR_INVALID_PARAM. */
 ucs_status_t uct_daqiri_ep_bad_length(const char *op, size_t length,
                                       size_t max);
 ucs_status_t uct_daqiri_ep_bad_iov(size_t iovcnt, unsigned max);
 
 /*
- * What the peer's memory holds comes into a send buffer, and its user gets it
- * when the ledger says that it is there. Lies at the end of that buffer.
+ * A fetch from the peer's memory. The device writes the data to a send buffer. When the
+ * ledger retires the request, @a unpack hands the data to the user. This struct lies at
+ * the end of the same buffer.
  */
 typedef struct {
-    uct_completion_t      super;  /* of the work request                     */
+    uct_completion_t      super;  /* completion of the work request          */
     uct_completion_t      *comp;  /* the user's, or NULL                     */
-    uct_unpack_callback_t unpack; /* not called if it failed                 */
+    uct_unpack_callback_t unpack; /* not called if the fetch failed          */
     void                  *arg;
     const void            *data;
     size_t                length;
 } uct_daqiri_fetch_t;
 
-/* Where in a send buffer it lies; what is before that is for data. */
+/* Offset of that struct in a send buffer, bytes. The data lies before it. */
 static inline size_t uct_daqiri_fetch_offset_in(size_t seg_size)
 {
     return ucs_align_down_pow2(seg_size - sizeof(uct_daqiri_fetch_t), 16);
@@ -81,18 +92,21 @@ static inline size_t uct_daqiri_fetch_offset(const uct_daqiri_iface_t *iface)
     return iface->config.fetch_offset;
 }
 
-/* Admits and posts a request that fetches, of which @a tx has the opcode and
- * where from, and @a fetch what becomes of the data. */
+/* Admits and posts a fetch. @a tx has the opcode and the remote address. @a fetch says
+ * what to do with the data, and is copied. Returns UCS_OK if posted, or as
+ * uct_daqiri_ep_admit(). */
 ucs_status_t uct_daqiri_fetch(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
                               const uct_daqiri_fetch_t *fetch);
 
-/* Requests that wait go first: a send may not overtake them. */
+/* Whether requests wait: a new send must not overtake them. */
 static inline int uct_daqiri_ep_must_queue(uct_daqiri_conn_t *conn)
 {
     return ucs_unlikely(!ucs_queue_is_empty(&conn->pending)) &&
            (conn->iface->tx.dispatching != conn);
 }
 
+/* Whether an operation may be posted now: UCS_OK, UCS_ERR_NO_RESOURCE if a retry may
+ * succeed, or the status of a failed conn. */
 static inline ucs_status_t uct_daqiri_ep_admit(uct_daqiri_ep_t *ep,
                                                dq_wr_class_t wr_class)
 {
@@ -110,7 +124,8 @@ static inline ucs_status_t uct_daqiri_ep_admit(uct_daqiri_ep_t *ep,
     return uct_daqiri_ep_must_queue(conn) ? UCS_ERR_NO_RESOURCE : UCS_OK;
 }
 
-/* The entries of an iov; empty ones are left out. Returns how many remain. */
+/* Copies the entries of an iov that are not empty. Returns how many those are; *total_p
+ * is their length, bytes. */
 static inline int uct_daqiri_ep_fill_sge(struct ibv_sge *sge,
                                          const uct_iov_t *iov, size_t iovcnt,
                                          size_t *total_p)

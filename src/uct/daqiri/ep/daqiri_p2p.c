@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints that are made first and connected later (CONNECT_TO_EP), as UCP's
- * client/server path wants them. All endpoints between two interfaces share a
- * conn, so the address of an endpoint is that of its interface, and to connect
- * it is to give it the conn that it would have had from its creation.
+ * Endpoints that UCP creates first and connects later (CONNECT_TO_EP), as its
+ * client/server path does. All endpoints between two interfaces share a conn. So the
+ * address of an endpoint is that of its interface. Connecting the endpoint gives it the
+ * conn that it would otherwise have from its creation.
  *
- * Until then it has a conn of its own that leads nowhere, a stub: its gate never
- * opens, no table has it, and the async thread never hears of it. So an
- * operation finds a conn in any case; it is refused, and its request waits.
+ * Until then the endpoint has a stub: a conn of its own that leads nowhere. The gate of a
+ * stub never opens, no table has it, and the async thread never learns of it. So every
+ * operation finds a conn. The stub refuses the operation, and its request waits.
  */
 #include "ep/daqiri_p2p.h"
 
@@ -57,7 +57,7 @@ ucs_status_t uct_daqiri_ep_get_address(uct_ep_h tl_ep, uct_ep_addr_t *addr)
 }
 
 
-/* UCP may connect it once more, to the same. */
+/* UCP may connect an endpoint again, to the same peer. */
 static ucs_status_t uct_daqiri_p2p_retry(const uct_daqiri_conn_t *conn,
                                          const dq_iface_addr_t *peer)
 {
@@ -80,7 +80,7 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     dq_port_addr_t port;
     ucs_status_t status;
 
-    memcpy(&peer, ep_addr, sizeof(peer)); /* they may lie at any address */
+    memcpy(&peer, ep_addr, sizeof(peer)); /* either may be unaligned */
     memcpy(&port, dev_addr, sizeof(port));
     if (!stub->is_stub) {
         return uct_daqiri_p2p_retry(stub, &peer);

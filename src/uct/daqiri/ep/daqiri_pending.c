@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that were refused and wait: one FIFO per conn, for all endpoints
- * that share it. When something has become free they are tried in order, and
- * enter the send line at its start: there is no second path.
+ * Requests that were refused and wait: one FIFO per conn, for all endpoints that share
+ * it. When something has become free, progress tries the requests in order. Each one
+ * enters the send line at its start; there is no second path.
  */
 #include "ep/daqiri_pending.h"
 
@@ -12,7 +12,7 @@
 #include "ep/daqiri_ep.h"
 #include "iface/daqiri_iface.h"
 
-/* What the queue keeps in a request that is not ours. */
+/* The queue's part of a request, which belongs to UCP. */
 typedef struct {
     ucs_queue_elem_t queue;
     uct_daqiri_ep_t  *ep;
@@ -54,7 +54,7 @@ ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     uct_daqiri_iface_t *iface = conn->iface;
 
     (void)flags;
-    /* BUSY must mean that a send would be admitted, or the caller spins */
+    /* UCS_ERR_BUSY must mean that a send would be admitted, or the caller spins. */
     if (ucs_queue_is_empty(&conn->pending) &&
         (iface->tx.pool.count - iface->tx.pool.free_count <
          iface->tx.pool.limit) &&
@@ -89,7 +89,7 @@ void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn)
     ucs_queue_splice(&conn->pending, &stub->pending);
     uct_daqiri_pending_unlink(stub);
     uct_daqiri_pending_enter(conn);
-    iface->tx.wake = 1; /* it may be up: there is nothing else to wait for */
+    iface->tx.wake = 1; /* conn may be up, and nothing else would wake it */
 }
 
 
@@ -121,8 +121,8 @@ void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
 }
 
 
-/* Tries the requests of one conn in order, a batch at most, so that the next
- * conn has its turn. Returns how many went. */
+/* Tries the requests of one conn in order, at most poll_batch of them, so that the next
+ * conn has its turn. Returns how many were sent, in full or in part. */
 static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
@@ -139,14 +139,14 @@ static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
         pending = ucs_queue_pull_elem_non_empty(&conn->pending,
                                                 uct_daqiri_pending_t, queue);
         req     = uct_daqiri_pending_req(pending);
-        status  = req->func(req); /* on OK the request is gone */
+        status  = req->func(req); /* after UCS_OK req is UCP's */
         if (status == UCS_OK) {
             count++;
             continue;
         }
         ucs_queue_push_head(&conn->pending, &pending->queue);
         if (status == UCS_INPROGRESS) {
-            iface->tx.wake = 1; /* it went in part */
+            iface->tx.wake = 1; /* UCP sent a part of it */
             count++;
         }
         break;
@@ -169,10 +169,10 @@ void uct_daqiri_pending_finish(uct_daqiri_conn_t *conn)
 }
 
 
-/* Nothing has become free for a while: is every peer that we wait for there? */
+/* Nothing has become free for a while. Probes the peers whose credits are missing. */
 static void uct_daqiri_dispatch_probe(uct_daqiri_iface_t *iface)
 {
-    enum { TURNS = 256 }; /* spare most calls the look at the clock */
+    enum { TURNS = 256 }; /* most calls do not read the clock */
     uct_daqiri_conn_t *conn;
 
     if ((++iface->tx.idle_dispatches % TURNS) != 0) {
@@ -186,7 +186,7 @@ static void uct_daqiri_dispatch_probe(uct_daqiri_iface_t *iface)
 }
 
 
-/* Is what all conns share used up? */
+/* Whether a resource that all conns share is used up. */
 static int uct_daqiri_dispatch_is_out(const uct_daqiri_iface_t *iface)
 {
     const uct_daqiri_pool_t *pool = &iface->tx.pool;
@@ -212,7 +212,7 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
     ucs_list_splice_tail(&turn, &iface->tx.pending);
     ucs_list_head_init(&iface->tx.pending);
     while (!ucs_list_is_empty(&turn) && !uct_daqiri_dispatch_is_out(iface)) {
-        /* moved on first: the callbacks may purge any conn's requests */
+        /* Moved to the tail first: callbacks may purge the requests of any conn. */
         conn = ucs_list_extract_head(&turn, uct_daqiri_conn_t, pending_link);
         ucs_list_add_tail(&iface->tx.pending, &conn->pending_link);
         if (conn->sq.gate == DQ_GATE_UP) {
@@ -223,8 +223,8 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
         uct_daqiri_pending_unlink(conn);
     }
 
-    /* those who had no turn come first next time, or the first few would take
-     * all that becomes free, each time */
+    /* Conns that had no turn come first next time. Otherwise the first few would always
+     * take all that becomes free. */
     ucs_list_splice_tail(&turn, &iface->tx.pending);
     ucs_list_head_init(&iface->tx.pending);
     ucs_list_splice_tail(&iface->tx.pending, &turn);

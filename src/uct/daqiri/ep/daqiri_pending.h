@@ -9,16 +9,20 @@
 
 #include "daqiri.h"
 
+/* Queues @a req, which stays UCP's. UCS_ERR_BUSY if it need not wait: UCP then sends. */
 ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                        unsigned flags);
+/* Takes all requests of the endpoint out of the queue, and gives each to @a cb, if there
+ * is one. */
 void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
                                  uct_pending_purge_callback_t cb, void *arg);
-/* What waits for a stub waits for another conn from now on. */
+/* Moves the requests that wait for a stub to the queue of @a conn. */
 void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn);
-/* The requests that wait for a conn which is over, tried once more: those that want
- * nothing of the peer go, the others stay. */
+/* Tries the requests of a failed conn once more. Those that need nothing of the peer
+ * succeed; the others stay. */
 void uct_daqiri_pending_finish(uct_daqiri_conn_t *conn);
-/* Offers the conns that wait another try. Returns how many requests went. */
+/* Tries the requests of conns that wait. Returns how many were sent, in full or in
+ * part. */
 unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface);
 
 #endif

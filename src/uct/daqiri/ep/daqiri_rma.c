@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-sided operations: RDMA WRITE and READ, on the caller's memory or through
- * a buffer of ours. They take no credit, for no RECV of the peer is used; that
- * the data has arrived tells their own completion.
+ * One-sided operations: RDMA WRITE and READ, on the caller's memory or through a send
+ * buffer. They take no credit, because they use no RECV of the peer. Their own completion
+ * tells that the data has arrived.
  */
 #include "ep/daqiri_rma.h"
 
@@ -15,7 +15,7 @@
 #include "iface/daqiri_iface.h"
 
 
-/* ---- Data on its way through a buffer ---- */
+/* ---- Through a send buffer ---- */
 
 static void uct_daqiri_fetch_done(uct_completion_t *super)
 {
@@ -30,7 +30,7 @@ static void uct_daqiri_fetch_done(uct_completion_t *super)
 }
 
 
-/* Inline: a get is little else. */
+/* Inline, because a get does little else. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_daqiri_fetch_post(uct_daqiri_ep_t *ep, size_t offset, uct_daqiri_tx_t *tx,
                       const uct_daqiri_fetch_t *fetch)

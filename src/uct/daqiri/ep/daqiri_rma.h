@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One-sided operations of an endpoint.
+ * One-sided operations of an endpoint; lengths in bytes.
+ *
+ * If the operation is posted, put_short returns UCS_OK, put_bcopy returns the packed
+ * length, and the others return UCS_INPROGRESS; or UCS_OK if there are no data. The
+ * user's memory of a zcopy must stay until @a comp is invoked. Errors:
+ * UCS_ERR_NO_RESOURCE if a retry may succeed, UCS_ERR_INVALID_PARAM for a wrong length
+ * or iov, and the status of a failed conn.
  *
  * Threads: progress.
  */
