@@ -16,13 +16,12 @@
 #define DUP      DQ_ACT_COUNT_DUP
 
 /*
- * Rows: states. Columns: events. `present` tells a written cell from a
- * forgotten one: a unit test looks at each.
+ * Rows: states. Columns: events. `present` marks a written cell; a unit test checks that
+ * none is missing.
  *
- * A peer that has FORGOT the connection begins anew, and what was under way is
- * lost: this end must not believe in it any longer either. The peer's next REQ
- * finds a connection that has been closed here, or is refused while local
- * endpoints still hold the dead one.
+ * A peer that FORGOT the connection begins anew. What was under way is lost, so this end
+ * must give the connection up, too. While local endpoints hold the dead connection, the
+ * peer's next REQ is refused. After that it opens a new one.
  */
 static const struct {
     uint8_t  present;
@@ -169,7 +168,7 @@ void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid)
 }
 
 
-/* Is it the number of one of our attempts, from the first to the current? */
+/* Whether the epoch names one of our attempts, from the first to the current. */
 static int dq_conn_is_mine(const dq_conn_t *conn, uint32_t epoch)
 {
     return (conn->epoch != 0) && !dq_epoch_is_newer(conn->first, epoch) &&
@@ -177,8 +176,8 @@ static int dq_conn_is_mine(const dq_conn_t *conn, uint32_t epoch)
 }
 
 
-/* Which attempt of ours can a peer have lost? With an end that is UP it has been
- * connected to the current one. Any other may be ahead of it. */
+/* Whether the peer can have lost a QP that was connected to this attempt of ours. If we
+ * are UP, that is the current attempt. In any other state we may be ahead of the peer. */
 static int dq_conn_is_known(const dq_conn_t *conn, uint32_t epoch)
 {
     if (conn->state == DQ_CONN_UP) {
@@ -204,8 +203,8 @@ static dq_conn_event_t dq_conn_classify_req(const dq_conn_t *conn,
     if (!dq_conn_is_known(conn, frame->peer_epoch)) {
         return DQ_EV_UNKNOWN;
     }
-    /* who names our current attempt has answered it already, and lost the QP:
-     * to that one our REQ is stale */
+    /* A peer that names our current attempt has answered it already, and lost the QP.
+     * Our REQ is stale to that peer, so the REQs do not cross. */
     if ((conn->state == DQ_CONN_REQ_SENT) && !conn->yields &&
         (frame->peer_epoch != conn->epoch)) {
         return DQ_EV_REQ_CROSS;
@@ -221,8 +220,8 @@ int dq_conn_is_forged(const dq_conn_t *conn, const dq_frame_t *frame)
 }
 
 
-/* A frame that answers must answer our current attempt, and come from the
- * attempt of the peer that our QP is connected to. */
+/* Whether the frame answers our current attempt. It must come from the attempt of the
+ * peer that our QP is connected to, if it is connected. */
 static int dq_conn_is_answer(const dq_conn_t *conn, const dq_frame_t *frame)
 {
     return (conn->epoch != 0) && (frame->peer_epoch == conn->epoch) &&
@@ -230,8 +229,8 @@ static int dq_conn_is_answer(const dq_conn_t *conn, const dq_frame_t *frame)
 }
 
 
-/* A peer that waits for an answer to its REQ, as we do to ours, knows of nothing
- * else that could be over. */
+/* A peer whose REQ crossed ours, and has no answer yet, knows no other attempt that could
+ * end. */
 void dq_conn_name_ended(const dq_conn_t *conn, dq_frame_t *frame)
 {
     int is_connected = conn->peer_epoch != 0;
@@ -241,9 +240,8 @@ void dq_conn_name_ended(const dq_conn_t *conn, dq_frame_t *frame)
 }
 
 
-/* A connection is known by the peer's first attempt. Before we know that, only a
- * frame that names our attempt is of ours; any other GONE is of a connection that
- * the peer had before this one, or has made up. */
+/* The peer's first attempt identifies a connection. Before we know it, only a GONE that
+ * names our attempt counts. Any other is about an earlier connection, or is forged. */
 int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame)
 {
     if (conn->peer_first == 0) {
@@ -254,7 +252,8 @@ int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame)
 }
 
 
-/* Who has the mark already waits for the timer. */
+/* Whether an AGAIN brings a new mark. If we have that mark already, the REQ waits for the
+ * timer. */
 static int dq_conn_is_asked_again(const dq_conn_t *conn,
                                   const dq_frame_t *frame)
 {

@@ -12,39 +12,39 @@
  *                     LOST <---------------------+
  *                           LOSE, or the peer's new REQ
  *
- * and from everywhere to DEAD: attempts exhausted, refusal, an error that no
- * new QP cures, peer gone. A frame first becomes an event (dq_conn_classify),
- * by its kind, its epochs and who yields; then the table is looked up. No cell
- * is missing: late, repeated and reordered frames are legal and have stated
- * answers.
+ * Every state also leads to DEAD: attempts exhausted, refusal, an error that no new QP
+ * cures, peer gone. dq_conn_classify() turns a frame into an event, by its kind, its
+ * epochs and who yields. dq_conn_step() looks the event up in the table. No cell is
+ * missing: late, repeated and reordered frames are legal and have stated answers.
  *
- * Both ends may open at once. Then both have sent a REQ, and the end with the
- * lower uuid yields: it answers the other's REQ and forgets its own. The other
- * end says its REQ again, for the first one may have come too early.
+ * Both ends may open at once. Then both have sent a REQ, and the end with the lower uuid
+ * yields: it answers the other's REQ and drops its own. The other end repeats its REQ,
+ * because the first one may have come too early.
  *
- * An epoch names one attempt of one end. Frames of an older attempt, or that
- * answer one, are STALE and change nothing.
+ * An epoch names one attempt of one end. Frames of an older attempt, and answers to one,
+ * are STALE and change nothing.
  *
- * Epochs are counted, so anybody can guess one. Each attempt has a mark besides,
- * which is drawn, and told to the peer alone. A frame that names our current
- * attempt must have its mark, or it is STALE, whatever it is: so who takes us to
- * UP has heard our REQ or REP.
+ * Epochs count up, so anybody can guess one. Each attempt also has a mark: a random
+ * number that only the peer is told. A frame that names our current attempt must have its
+ * mark. Otherwise it is STALE, whatever its kind. So a sender that takes us to UP has
+ * heard our REQ or REP.
  *
- * A first REQ shows nothing of the kind. An interface to which too many say one
- * keeps nothing of another, and answers AGAIN, with a mark that the REQ is to have.
+ * A first REQ has no mark to prove that. An interface with too many first REQs keeps
+ * nothing of a further one. It answers AGAIN, with a mark for the repeated REQ to carry.
  *
- * A connection outlives its QP. When that dies, or the peer says in a new REQ
- * that its own has died, the old one is drained (LOST): only then it is final
- * how much it has delivered, and the next REQ or REP may say so. A REQ that
- * follows a loss names the attempt of the peer that it was connected to
- * (peer_epoch), and every frame its sender's first attempt: so who has
- * forgotten a connection is told from who has lost a QP. The former ends it, on
- * both sides.
+ * A connection outlives its QP. The QP fails, or a new REQ tells that the peer's QP has
+ * failed. The old QP is then drained (LOST). After that the count of what it delivered is
+ * final, and the next REQ or REP may tell it.
  *
- * Nothing here does I/O: the caller performs the actions, in the order of
- * their bits, and passes the time in.
+ * A REQ after a loss names the attempt of the peer that its sender was connected to
+ * (peer_epoch). Every frame names its sender's first attempt. So an end can tell a peer
+ * that lost a QP from one that forgot the connection. A forgotten connection ends on both
+ * sides.
  *
- * Threads: one (the one that owns the handshake).
+ * Nothing here does I/O or reads a clock. The caller performs the actions, in the order
+ * of their bits, and reports timeouts as events.
+ *
+ * Threads: one, which owns the handshake.
  */
 #ifndef DQ_CONN_H
 #define DQ_CONN_H
@@ -53,11 +53,11 @@
 
 typedef enum {
     DQ_CONN_IDLE,     /* nothing known                                       */
-    DQ_CONN_REQ_SENT, /* our QP is in INIT, waiting for the peer's           */
-    DQ_CONN_REP_SENT, /* our QP is in RTS, the peer's may not be: no sending */
+    DQ_CONN_REQ_SENT, /* our QP is in INIT: we wait for the peer's           */
+    DQ_CONN_REP_SENT, /* our QP is in RTS, the peer's may not be: no data    */
     DQ_CONN_UP,       /* both QPs carry data                                 */
-    DQ_CONN_LOST,     /* the QP is gone; what it has received is delivered   */
-    DQ_CONN_DEAD,     /* over; what was posted is being drained              */
+    DQ_CONN_LOST,     /* the QP failed; what it received is delivered        */
+    DQ_CONN_DEAD,     /* failed; posted requests are drained                 */
     DQ_CONN_STATE_LAST
 } dq_conn_state_t;
 
@@ -66,28 +66,28 @@ typedef enum {
     DQ_EV_REQ,       /* a REQ that is new to us: a first one, or after a loss */
     DQ_EV_REQ_CROSS, /* a REQ that crossed ours, and the peer will yield     */
     DQ_EV_REQ_DUP,   /* the REQ that we have answered, again                 */
-    DQ_EV_FORGOT,    /* a REQ of a peer that begins anew what we still hold  */
-    DQ_EV_UNKNOWN,   /* a REQ after the loss of a QP that we know nothing of */
+    DQ_EV_FORGOT,    /* a REQ: the peer begins anew, we hold the old conn    */
+    DQ_EV_UNKNOWN,   /* a REQ after the loss of a QP unknown to us           */
     DQ_EV_REP,       /* an answer to our REQ                                 */
     DQ_EV_AGAIN,     /* the peer wants our first REQ with a mark             */
-    DQ_EV_RTU,       /* the peer's QP is ready; or data came on ours         */
-    DQ_EV_REFUSE,    /* the peer will not                                    */
-    DQ_EV_GONE,      /* the peer has ended it                                */
-    DQ_EV_STALE,     /* any frame of, or about, an attempt that is over      */
+    DQ_EV_RTU,       /* the peer's QP is ready, or data came on ours         */
+    DQ_EV_REFUSE,    /* the peer refuses to connect                          */
+    DQ_EV_GONE,      /* the peer has ended the connection                    */
+    DQ_EV_STALE,     /* a frame of, or about, an older attempt               */
     DQ_EV_TICK,      /* the retry timer ran out                              */
-    DQ_EV_EXPIRE,    /* it ran out, and so did the time limit                */
-    DQ_EV_LOSE,      /* our QP died, and a new one may do                    */
+    DQ_EV_EXPIRE,    /* the retry timer and the time limit ran out           */
+    DQ_EV_LOSE,      /* our QP failed, a new one may work                    */
     DQ_EV_DRAINED,   /* all that the lost QP had received is delivered       */
-    DQ_EV_QP_ERROR,  /* our QP died, and a new one would not help            */
-    DQ_EV_VERB_FAIL, /* an action could not be performed                     */
-    DQ_EV_NO_QP,     /* the same, and with another QP it may be              */
+    DQ_EV_QP_ERROR,  /* our QP failed, a new one would not help              */
+    DQ_EV_VERB_FAIL, /* an action failed                                     */
+    DQ_EV_NO_QP,     /* an action failed, another QP may help                */
     DQ_EV_LAST
 } dq_conn_event_t;
 
-/* What the caller has to do, in this order. */
+/* The actions. The caller performs them in this order. */
 enum {
-    DQ_ACT_QP_CLOSE   = 1 << 0,  /* destroy the QP that was lost             */
-    DQ_ACT_QP_CREATE  = 1 << 1,  /* a QP in INIT, with RECVs behind it       */
+    DQ_ACT_QP_CLOSE   = 1 << 0,  /* destroy the lost QP                      */
+    DQ_ACT_QP_CREATE  = 1 << 1,  /* create a QP in INIT, with RECVs          */
     DQ_ACT_QP_CONNECT = 1 << 2,  /* INIT -> RTR -> RTS, to the frame's QP    */
     DQ_ACT_SEND_REQ   = 1 << 3,
     DQ_ACT_SEND_REP   = 1 << 4,
@@ -95,10 +95,10 @@ enum {
     DQ_ACT_REFUSE     = 1 << 6,  /* send a REFUSE                            */
     DQ_ACT_TIMER_ARM  = 1 << 7,
     DQ_ACT_TIMER_STOP = 1 << 8,
-    DQ_ACT_POST_UP    = 1 << 9,  /* the owner of the ledger may post         */
-    DQ_ACT_POST_LOST  = 1 << 10, /* it must drain, and say DRAINED           */
-    DQ_ACT_POST_DEAD  = 1 << 11, /* it must drain; this is the end           */
-    DQ_ACT_COUNT_DUP  = 1 << 12, /* a frame that changed nothing             */
+    DQ_ACT_POST_UP    = 1 << 9,  /* the ledger's owner may post              */
+    DQ_ACT_POST_LOST  = 1 << 10, /* the ledger's owner must drain, then DRAINED */
+    DQ_ACT_POST_DEAD  = 1 << 11, /* the ledger's owner must drain; no QP follows */
+    DQ_ACT_COUNT_DUP  = 1 << 12, /* count a frame that changed nothing       */
     DQ_ACT_LAST_BIT   = 1 << 13
 };
 
@@ -108,36 +108,35 @@ typedef struct {
     uint32_t        epoch;      /* of our current attempt; 0 before one      */
     uint32_t        first;      /* of our first attempt                      */
     uint32_t        peer_epoch; /* of the peer's attempt that our QP is
-                                   connected to; 0 if it is to none          */
-    uint32_t        peer_last;  /* the last one that was not 0               */
-    uint32_t        peer_first; /* the peer's first attempt, once we know it */
+                                   connected to; 0: none                     */
+    uint32_t        peer_last;  /* the last peer_epoch that was not 0        */
+    uint32_t        peer_first; /* the peer's first attempt; 0: unknown      */
     uint64_t        mark;       /* of our current attempt; the caller draws it
                                    with DQ_ACT_QP_CREATE                     */
-    uint64_t        peer_mark;  /* of peer_last; before, that of an AGAIN    */
+    uint64_t        peer_mark;  /* of peer_last; before that, of an AGAIN    */
     uint32_t        heard;      /* the peer's attempt whose REQ crossed ours, */
     uint64_t        heard_mark; /* and its mark; 0: none                     */
 } dq_conn_t;
 
 void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid);
 
-/* Does it name our current attempt, without its mark? */
+/* Whether the frame names our current attempt without its mark. */
 int dq_conn_is_forged(const dq_conn_t *conn, const dq_frame_t *frame);
 
-/* Which attempt of the peer a GONE of ours ends: what we are connected to, or have
- * heard of. It says so in *frame. */
+/* Enters in our GONE the attempt of the peer that it ends: the one that we are connected
+ * to, or else the one whose REQ crossed ours. */
 void dq_conn_name_ended(const dq_conn_t *conn, dq_frame_t *frame);
 
-/* Is this GONE about the connection that we hold, not about one before it? */
+/* Whether this GONE is about the connection that we hold, and not an earlier one. */
 int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame);
 
-/* Which event this frame is, in this state. Changes nothing. */
+/* Returns the event that this frame is in this state. Changes nothing. */
 dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
                                  const dq_frame_t *frame);
 
 /*
- * One step. @a frame is the frame behind the event, or NULL. @a next_epoch is
- * the number that a new attempt takes: the caller's own rising count, never 0.
- * Returns the actions.
+ * Performs one step and returns the actions. @a frame is the frame behind the event, or
+ * NULL. A new attempt takes @a next_epoch, which the caller counts up; it is never 0.
  */
 uint32_t dq_conn_step(dq_conn_t *conn, dq_conn_event_t event,
                       const dq_frame_t *frame, uint32_t next_epoch);
@@ -152,7 +151,7 @@ const char *dq_conn_state_name(dq_conn_state_t state);
 const char *dq_conn_event_name(dq_conn_event_t event);
 const char *dq_conn_action_name(uint32_t bit);
 
-/* The table itself, for the test that prints it into docs/states.md. */
+/* A cell of the table. A test prints all of them into docs/states.md. */
 typedef struct {
     dq_conn_state_t next;
     uint32_t        actions;
