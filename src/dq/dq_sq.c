@@ -133,7 +133,7 @@ int dq_sq_is_signalled(const dq_sq_t *sq, uint32_t id)
 }
 
 
-/* Length of the tail after the newest signalled request still in use. */
+/* Counts the requests after the newest signalled one that is in use. */
 static uint32_t dq_sq_count_silent(const dq_sq_t *sq)
 {
     uint32_t count = 0;

@@ -7,13 +7,13 @@
  *   -----[####################|......................]-----> ids
  *        <------------ in use <= depth -------------->
  *
- * A work request costs one slot of its send queue (SQ) and one slot of the
- * completion queue (CQ), signalled or not: when a QP dies, the device flushes
- * every one of them into the CQ. So both are debited at post and credited at
- * retire, and "full" is a subtraction that cannot be wrong.
+ * A work request costs one slot of its send queue (SQ) and one slot of the completion
+ * queue (CQ), signalled or not. When a QP fails, the device flushes every request into
+ * the CQ. So the ledger debits both slots at post and credits them at retire, and "full"
+ * is a subtraction that cannot be wrong.
  *
- * Ids run freely and wrap at 2^32; id modulo the power of two above the depth
- * is the slot. The id is the wr_id, so every completion names its request.
+ * Ids run freely and wrap at 2^32. The slot is the id modulo a power of two, the first
+ * that is not below the depth. The id is the wr_id, so a completion names its request.
  *
  * Three promises, each checked by dq_sq_check() and by the unit tests:
  *  - in use <= depth, and the CQ slots in use are the sum over all its SQs;
@@ -21,24 +21,22 @@
  *  - unsignalled tails hold at most half of the CQ, so a full CQ always
  *    drains, however many SQs share it.
  *
- * Credits are the peer's promise of posted RECVs. A message takes one. Data
- * leaves the last one for a credit grant: two peers that have both run out of
- * data credits can still release each other.
+ * Credits are the peer's promise of posted RECVs. A message takes one. Data leaves the
+ * last one for a credit grant. So two peers that have both run out of data credits can
+ * still release each other.
  *
- * While the gate is still closed a few requests may be posted all the same, to
- * be held until it opens: whoever sends first need not be told to come back.
- * They are debited like any other. Their messages live on the credits that
- * every peer promises at the least (DQ_WINDOW_MIN).
+ * A few requests may be posted before the gate has opened, to be held until it opens. So
+ * the first requests of a program are not refused. The ledger debits them like any other.
+ * Their messages use the credits that every peer promises at least (DQ_WINDOW_MIN).
  *
- * Threads: one. Complexity: every function O(1), but dq_sq_unpost(), which is
- * O(signal_every + n).
+ * Threads: one. Complexity: O(1), except O(signal_every + n) of dq_sq_unpost().
  */
 #ifndef DQ_SQ_H
 #define DQ_SQ_H
 
 #include "dq.h"
 
-/* Why a work request may not be posted now. All but DEAD mean: ask again. */
+/* Why a work request may not be posted now. A later try may succeed, except if DEAD. */
 typedef enum {
     DQ_ADMIT_OK,
     DQ_ADMIT_SQ_FULL,
@@ -50,23 +48,23 @@ typedef enum {
 } dq_admit_t;
 
 typedef enum {
-    DQ_WR_MSG,   /* SEND of data: a credit, and leaves the control reserve   */
-    DQ_WR_RMA,   /* one-sided: no credit, leaves the control reserve         */
-    DQ_WR_GRANT  /* SEND of a credit grant: a credit, may use every reserve  */
+    DQ_WR_MSG,   /* SEND of data: takes a credit, leaves the reserve         */
+    DQ_WR_RMA,   /* one-sided: takes no credit, leaves the reserve           */
+    DQ_WR_GRANT  /* SEND of a grant: takes a credit, may use reserves        */
 } dq_wr_class_t;
 
 typedef enum {
     DQ_GATE_NOT_UP, /* connecting: nothing may be posted                     */
     DQ_GATE_UP,
-    DQ_GATE_LOST,   /* the QP is gone, what is posted waits for another      */
-    DQ_GATE_DEAD    /* for ever                                              */
+    DQ_GATE_LOST,   /* the QP failed; posted requests wait for another       */
+    DQ_GATE_DEAD    /* failed: closed for ever                               */
 } dq_gate_t;
 
 /* Slots of the send CQ, shared by all SQs that complete into it. */
 typedef struct {
     uint32_t depth;   /* CQEs the device gave                                */
     uint32_t used;    /* slots owed to posted requests                       */
-    uint32_t signals; /* of those, requests that will complete by themselves */
+    uint32_t signals; /* of those, signalled requests                        */
 } dq_cq_t;
 
 typedef struct {
@@ -85,7 +83,7 @@ typedef struct {
 } dq_sq_t;
 
 typedef struct {
-    uint32_t id;     /* goes into wr_id                                      */
+    uint32_t id;     /* the wr_id of the request                             */
     int      signal; /* non-zero: ask the device for a completion            */
 } dq_ticket_t;
 
@@ -98,13 +96,13 @@ enum {
     DQ_CQ_DEPTH_MIN      = 4
 };
 
-/* Number of uint32_t that dq_sq_init() wants for @a depth requests. */
+/* Number of uint32_t that dq_sq_init() needs for @a depth requests. */
 uint32_t dq_sq_slots(uint32_t depth);
 
 /*
- * @a slot is memory for dq_sq_slots(depth) words, the caller's, alive as long
- * as the ledger. signal_every is cut to a quarter of the depth. The gate
- * starts at NOT_UP. @a first_id lets a test start just before the wrap.
+ * Begins an empty ledger, with the gate at NOT_UP. @a slot has dq_sq_slots(depth) words.
+ * The caller owns them, and they must live as long as the ledger. @a signal_every is cut
+ * to a quarter of @a depth. A test passes a @a first_id just before the wrap.
  */
 void dq_sq_init(dq_sq_t *sq, uint32_t depth, uint32_t signal_every,
                 uint32_t first_id, uint32_t *slot);
@@ -116,17 +114,17 @@ static inline uint32_t dq_sq_in_use(const dq_sq_t *sq)
     return sq->posted - sq->retired;
 }
 
-/* Will half of the CQ be owed with @a more requests? */
+/* Whether @a more requests bring the CQ to half of its depth. */
 static inline int dq_cq_is_pressed(const dq_cq_t *cq, uint32_t more)
 {
     return cq->used + more >= (cq->depth / 2);
 }
 
-/* Out of line: names the reason once something is short. */
+/* The rest of dq_sq_admit(): finds the reason. Out of line. */
 dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
                          dq_wr_class_t wr_class);
 
-/* May a request of this class be posted now? A question: changes nothing. */
+/* Whether a request of this class may be posted now. Changes nothing. */
 static inline dq_admit_t dq_sq_admit(const dq_sq_t *sq, const dq_cq_t *cq,
                                      dq_wr_class_t wr_class)
 {
@@ -140,47 +138,47 @@ static inline dq_admit_t dq_sq_admit(const dq_sq_t *sq, const dq_cq_t *cq,
     return dq_sq_refusal(sq, cq, wr_class);
 }
 
-/* Before the gate has ever been open: count on the credits that there will be
- * in any case, for dq_sq_admit_preconnect(). */
+/* Adds the credits that every peer promises at least, for dq_sq_admit_preconnect(). Must
+ * be called before the gate first opens, at most once. */
 void dq_sq_expect(dq_sq_t *sq);
 
 /*
- * May a request of this class be posted now, to be held until the gate opens?
- * Held requests complete late, or never: they get at most half of the CQ, so
- * that conns which are up always have the other half. Where the gate is open or
- * dead, the same as dq_sq_admit().
+ * Whether a request of this class may be posted now, to be held until the gate opens.
+ * Held requests complete late, or never. So they get at most half of the CQ, and conns
+ * that are up always have the other half. Unless the gate is NOT_UP, the same as
+ * dq_sq_admit().
  */
 dq_admit_t dq_sq_admit_preconnect(const dq_sq_t *sq, const dq_cq_t *cq,
                                   dq_wr_class_t wr_class);
 
 /*
- * The gate opens: the peer promises @a promised RECVs, DQ_WINDOW_MIN at least, of
- * which the messages that were held have taken some, and never more than @a window.
- * Returns 0, or -1 if it promises fewer, or more: a broken peer, and nothing is
- * changed.
+ * Opens the gate. The peer promises @a promised RECVs now, and never more than @a window.
+ * Held messages have taken some of the promised ones already. Returns 0. Returns -1 and
+ * changes nothing if the peer is broken: it promises more than @a window, or fewer than
+ * dq_sq_expect() assumed.
  */
 int dq_sq_open(dq_sq_t *sq, uint32_t window, uint32_t promised);
 
-/* The gate closes until dq_sq_reopen(). What is posted stays in the ledger, and
- * no credit of the old QP is worth anything. */
+/* Closes the gate until dq_sq_reopen(). Posted requests stay in the ledger. The credits
+ * of the old QP are void. */
 void dq_sq_lose(dq_sq_t *sq);
 
 /*
- * A new QP: the peer promises @a promised RECVs for it, of a window that may be
- * news, for the first QP may have been lost before it was known. Of these the
- * messages that are sent again take @a taken. Credits that have come on the new
- * QP already count, too. Returns 0, or -1 if it promises fewer than that, or all
- * together more than the window: a broken peer, and nothing is changed.
+ * Opens the gate for a new QP, for which the peer promises @a promised RECVs. @a window
+ * may be new here, because the first QP may have failed before it was known. Messages
+ * that are sent again take @a taken of the RECVs. Credits that have come on the new QP
+ * count, too. Returns 0. Returns -1 and changes nothing if the peer is broken: it
+ * promises fewer than @a taken, or more than @a window in all.
  */
 int dq_sq_reopen(dq_sq_t *sq, uint32_t window, uint32_t promised,
                  uint32_t taken);
 
-/* Was a completion asked for, when this request, which is in use, was posted? */
+/* Whether request @a id, which must be in use, was posted with a signal. */
 int dq_sq_is_signalled(const dq_sq_t *sq, uint32_t id);
 
-/* The ticket of the next request, if it is admitted. A question: the debit is
- * dq_sq_debit(). @a want_signal asks for a signal; the ledger adds its own where
- * a wait would otherwise never end. */
+/* The ticket of the next request, which must be admitted. Changes nothing: dq_sq_debit()
+ * debits it. @a want_signal asks for a signal. The ledger adds its own where a wait would
+ * otherwise never end. */
 static inline dq_ticket_t dq_sq_ticket(const dq_sq_t *sq, const dq_cq_t *cq,
                                        int want_signal)
 {
@@ -192,8 +190,8 @@ static inline dq_ticket_t dq_sq_ticket(const dq_sq_t *sq, const dq_cq_t *cq,
     };
 }
 
-/* Is the next one admitted if it is a message, and with a ticket of no signal? What
- * dq_sq_admit() and dq_sq_ticket() say, in fewer steps, for what most are. */
+/* Whether the next message is admitted, and its ticket has no signal: what dq_sq_admit()
+ * and dq_sq_ticket() answer, in fewer steps, for most messages. */
 static inline int dq_sq_is_plain(const dq_sq_t *sq, const dq_cq_t *cq)
 {
     return (sq->gate == DQ_GATE_UP) && (sq->credits > DQ_CREDIT_SPARE) &&
@@ -202,7 +200,7 @@ static inline int dq_sq_is_plain(const dq_sq_t *sq, const dq_cq_t *cq)
            !dq_cq_is_pressed(cq, 1);
 }
 
-/* What a debit does; dq_sq_debit() and dq_sq_mark() say when it may. */
+/* Debits a ticket. The callers, dq_sq_debit() and dq_sq_mark(), check that they may. */
 static inline void dq_sq_enter(dq_sq_t *sq, dq_cq_t *cq, dq_wr_class_t wr_class,
                                dq_ticket_t ticket)
 {
@@ -221,8 +219,8 @@ static inline void dq_sq_enter(dq_sq_t *sq, dq_cq_t *cq, dq_wr_class_t wr_class,
     sq->slot[ticket.id & sq->mask] = sq->signals;
 }
 
-/* Debit one admitted request with its ticket. The device may have it by now, but
- * nothing else has happened to the ledger since the ticket. */
+/* Debits one admitted request with its ticket. The device may already have the request,
+ * but the ledger must not have changed since the ticket. */
 static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
                                dq_wr_class_t wr_class, dq_ticket_t ticket)
 {
@@ -230,7 +228,7 @@ static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
     dq_sq_enter(sq, cq, wr_class, ticket);
 }
 
-/* Both at once. */
+/* dq_sq_ticket() and dq_sq_debit() at once. */
 static inline dq_ticket_t dq_sq_post(dq_sq_t *sq, dq_cq_t *cq,
                                      dq_wr_class_t wr_class, int want_signal)
 {
@@ -241,15 +239,15 @@ static inline dq_ticket_t dq_sq_post(dq_sq_t *sq, dq_cq_t *cq,
 }
 
 /*
- * The device refused the newest @a count requests, of which @a messages had
- * taken a credit: they are as if never posted. Everything older stays owned.
+ * Takes back the newest @a count requests, which the device has refused: they are as if
+ * never posted. @a messages of them had taken a credit. Older requests stay in use.
  */
 void dq_sq_unpost(dq_sq_t *sq, dq_cq_t *cq, uint32_t count, uint32_t messages);
 
 /*
- * A completion names @a id: everything up to it is over, oldest first.
- * Returns how many requests that is; 0 if no such request is in use, which
- * the caller counts (a completion that belongs to nothing).
+ * Retires all requests up to @a id, which a completion names. Returns how many those are;
+ * the caller completes them, oldest first. Returns 0 if no such request is in use; the
+ * caller counts that completion as unknown.
  */
 static inline uint32_t dq_sq_retire(dq_sq_t *sq, dq_cq_t *cq, uint32_t id)
 {
@@ -266,13 +264,13 @@ static inline uint32_t dq_sq_retire(dq_sq_t *sq, dq_cq_t *cq, uint32_t id)
     sq->signals_over  = signals;
     sq->retired      += count;
     if (sq->unsignalled > dq_sq_in_use(sq)) {
-        /* an error names unsignalled requests too */
+        /* an error completes an unsignalled request, too */
         sq->unsignalled = dq_sq_in_use(sq);
     }
     return count;
 }
 
-/* The oldest request, and there is one, is over: the same in fewer steps. */
+/* Retires the oldest request, in fewer steps. At least one must be in use. */
 static inline void dq_sq_retire_oldest(dq_sq_t *sq, dq_cq_t *cq)
 {
     uint32_t signals = sq->slot[sq->retired & sq->mask];
@@ -287,26 +285,26 @@ static inline void dq_sq_retire_oldest(dq_sq_t *sq, dq_cq_t *cq)
     }
 }
 
-/* The peer promised @a count more RECVs. Returns 0, or -1 if that is more
- * than its whole window: a broken peer, and nothing is changed. */
+/* Adds @a count credits that the peer has granted. Returns 0. Returns -1 and changes
+ * nothing if that exceeds the peer's whole window: the peer is broken. */
 int dq_sq_credit(dq_sq_t *sq, uint32_t count);
 
-/* True if the newest request will not complete by itself: whoever wants to
- * wait for it has to post a signalled one behind it. */
+/* True if the newest request has no signal. A caller that waits for it must post a
+ * signalled request behind it. */
 static inline int dq_sq_tail_is_silent(const dq_sq_t *sq)
 {
     return sq->unsignalled > 0;
 }
 
-/* Is there room for a marker: a signalled request that needs no credit, behind the
- * last request of a queue pair that is lost? The gate is closed to all others. */
+/* Whether there is room for a marker: a signalled request that needs no credit, behind
+ * the last request of a lost queue pair. The gate is closed to all other requests. */
 static inline int dq_sq_may_mark(const dq_sq_t *sq, const dq_cq_t *cq)
 {
     return (dq_sq_in_use(sq) + DQ_SQ_RESERVE < sq->depth) &&
            (cq->used + DQ_SQ_RESERVE < cq->depth);
 }
 
-/* Debit one, if there is room. */
+/* Debits a marker, for which there must be room. */
 static inline void dq_sq_mark(dq_sq_t *sq, dq_cq_t *cq)
 {
     DQ_ASSERT(dq_sq_may_mark(sq, cq));
@@ -314,7 +312,7 @@ static inline void dq_sq_mark(dq_sq_t *sq, dq_cq_t *cq)
                 (dq_ticket_t){.id = sq->posted, .signal = 1});
 }
 
-/* True if the invariants hold for this SQ, and its CQ as far as one SQ tells. */
+/* True if the invariants of this SQ hold, and those of the CQ that one SQ can show. */
 int dq_sq_check(const dq_sq_t *sq, const dq_cq_t *cq);
 
 const char *dq_admit_name(dq_admit_t admit);
