@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RC queue pairs of the device: made, connected, moved to ERR. What one is for,
- * nothing here knows.
+ * Creates RC queue pairs of the device, connects them, and moves them to ERR. This file
+ * does not know what a queue pair is for.
  */
 #include "base/daqiri_rc.h"
 
@@ -11,8 +11,8 @@
 #include "iface/daqiri_iface.h"
 
 enum {
-    /* 7 means "for ever" for an RNR, on every device (IBA 9.7.5.2.8): a peer
-     * that is slow to post RECVs is not a dead one. */
+    /* After an RNR, 7 means "retry for ever" on every device (IBA 9.7.5.2.8). A peer
+     * that is slow to post RECVs is not dead. */
     UCT_DAQIRI_RNR_RETRY = 7
 };
 
@@ -23,7 +23,7 @@ static int uct_daqiri_rc_to_init(uct_daqiri_iface_t *iface, struct ibv_qp *qp)
         .qp_state        = IBV_QPS_INIT,
         .pkey_index      = 0,
         .port_num        = iface->config.port_num,
-        /* the probe of a flush is an empty WRITE */
+        /* a flush posts an empty WRITE */
         .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ,
     };
@@ -36,7 +36,7 @@ static int uct_daqiri_rc_to_init(uct_daqiri_iface_t *iface, struct ibv_qp *qp)
 }
 
 
-/* NO_RESOURCE: at another time it may do. */
+/* Returns UCS_ERR_NO_RESOURCE if a retry may succeed. */
 static ucs_status_t uct_daqiri_rc_status(int error)
 {
     return ((error == ENOMEM) || uct_daqiri_port_may_come_back(error))
@@ -68,7 +68,7 @@ ucs_status_t uct_daqiri_rc_create(uct_daqiri_iface_t *iface,
     qp = ibv_create_qp(pd, &init);
     while ((qp == NULL) && (inline_p != NULL) &&
            (init.cap.max_inline_data > 0)) {
-        /* no device tells its limit otherwise than by saying no */
+        /* a device tells its limit of inline data only by refusing a QP */
         init.cap.max_inline_data /= 2;
         qp = ibv_create_qp(pd, &init);
     }
@@ -133,8 +133,8 @@ static int uct_daqiri_rc_to_rts(uct_daqiri_iface_t *iface, struct ibv_qp *qp,
 }
 
 
-/* Settings that were written are worth nothing until read back: an RNR timer
- * of 0 means 655 ms of silence for each message that finds no RECV. */
+/* Reads the timers back, because a device may not keep what was written. An RNR timer of
+ * 0 means 655 ms of silence for each message that finds no RECV. */
 static void uct_daqiri_rc_read_back(uct_daqiri_iface_t *iface,
                                     struct ibv_qp *qp)
 {
@@ -163,7 +163,7 @@ static void uct_daqiri_rc_read_back(uct_daqiri_iface_t *iface,
 }
 
 
-/* Something has killed it since it was made; so it is no wonder. */
+/* Whether the QP has failed since its creation, which explains the refusal. */
 static int uct_daqiri_rc_is_dead(struct ibv_qp *qp)
 {
     struct ibv_qp_init_attr init;
@@ -205,7 +205,7 @@ ucs_status_t uct_daqiri_rc_connect(uct_daqiri_iface_t *iface,
 
 ucs_time_t uct_daqiri_rc_max_retry_time(const uct_daqiri_iface_t *iface)
 {
-    enum { SLACK = 4 }; /* of ACK timeouts (IBA 9.7.6.1.3) */
+    enum { SLACK = 4 }; /* a device may wait 4 ACK timeouts (IBA 9.7.6.1.3) */
     double timeout = dq_ack_timeout_seconds(iface->config.ack_timeout);
 
     return ucs_time_from_sec(SLACK * timeout *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RC queue pairs of the device: made, connected, moved to ERR.
+ * RC queue pairs of the device: creation, connection, move to ERR. All functions but
+ * uct_daqiri_rc_max_retry_time() may call the kernel.
  *
  * Threads: any, one at a time for each queue pair.
  */
@@ -10,21 +11,23 @@
 #include "daqiri.h"
 #include "dq/dq_wire.h"
 
-/* Creates a QP in INIT. UCS_ERR_NO_RESOURCE if a retry may succeed. @a level: of the
- * log line if there is none. @a inline_p, if not NULL: a smaller limit of inline data
- * will do, and this is it. */
+/* Creates a QP in INIT; the caller owns it. Logs a failure at @a level, and returns
+ * UCS_ERR_NO_RESOURCE if a retry may succeed, or else UCS_ERR_IO_ERROR. If @a inline_p is
+ * not NULL, a smaller limit of inline data suffices; *inline_p is that limit, bytes. */
 ucs_status_t uct_daqiri_rc_create(uct_daqiri_iface_t *iface,
                                   ucs_log_level_t level,
                                   struct ibv_qp **qp_p, uint32_t *inline_p);
-/* INIT -> RTR -> RTS, towards @a peer. UCS_ERR_NO_RESOURCE if another QP may do. */
+/* Moves a QP from INIT through RTR to RTS, towards @a peer. May block. Returns
+ * UCS_ERR_NO_RESOURCE if a retry with another QP may succeed. Logs any other failure and
+ * returns UCS_ERR_IO_ERROR. The QP stays the caller's. */
 ucs_status_t uct_daqiri_rc_connect(uct_daqiri_iface_t *iface,
                                    struct ibv_qp *qp, uint32_t psn,
                                    const dq_frame_t *peer);
-/* Within this time a device fails a request that gets no answer, by itself. */
+/* The longest time in which a device itself fails a request that gets no answer. */
 ucs_time_t uct_daqiri_rc_max_retry_time(const uct_daqiri_iface_t *iface);
-/* 0, or errno: it goes on as it was. */
+/* Moves a QP to ERR. Returns 0, or an errno: the QP then stays as it was. */
 int uct_daqiri_rc_to_err(struct ibv_qp *qp);
-/* What the device says of its state, for people. Calls the kernel. */
+/* Name of the state that the device reports, for messages. NULL if it reports none. */
 const char *uct_daqiri_rc_state_name(struct ibv_qp *qp);
 
 #endif
