@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the two threads share: the table of conns and two mailboxes.
+ * The two threads share the table of conns and two mailboxes.
  *
  *   progress --commands--> async      eventfd wakes the async thread
  *   async    --events----> progress   a flag that each progress call reads
  *
- * A mailbox holds conns, each with a set of bits: to ask twice is to ask once.
- * The lock guards the table, the lists and the bits, and is held for nothing
- * else.
+ * A mailbox holds conns, each with a set of bits: a repeated request counts once. The
+ * lock guards the table, the lists, the bits, and the copies of news. No thread holds it
+ * across a verb or a callback.
  */
 #include "cm/daqiri_cm.h"
 
@@ -22,9 +22,8 @@
 #include <sys/timerfd.h>
 
 
-/* What one thread did before this, another sees after it. The async thread's
- * last word before uct_daqiri_cm_stop(): UCX orders the two as well, but in a
- * way that no tool can see. */
+/* Each callback of the async thread ends with this call, so uct_daqiri_cm_stop() sees all
+ * that the thread did. UCX orders the two as well, but in a way that no tool can see. */
 void uct_daqiri_cm_hand_over(uct_daqiri_iface_t *iface)
 {
     pthread_mutex_lock(&iface->cm.lock);
@@ -43,7 +42,7 @@ static void uct_daqiri_cm_on_command(int fd, ucs_event_set_types_t events,
 
     (void)events;
     uct_daqiri_enter_async();
-    (void)eventfd_read(fd, &count); /* EAGAIN: somebody was faster */
+    (void)eventfd_read(fd, &count); /* EAGAIN: it has been read already */
     while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
         uct_daqiri_hs_on_command(conn, commands);
     }
@@ -95,8 +94,8 @@ static ucs_status_t uct_daqiri_cm_listen(uct_daqiri_iface_t *iface)
     unsigned i;
 
     for (i = 0; i < ucs_static_array_size(sources); i++) {
-        /* no async context: our handlers take no lock of the worker's, so
-         * the handshake is answered whatever the worker is busy with */
+        /* No async context: these handlers take no lock of the worker. So the
+         * handshake answers while the worker is busy. */
         status = ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK,
                                              sources[i].fd,
                                              UCS_EVENT_SET_EVREAD,
@@ -139,7 +138,7 @@ ucs_status_t uct_daqiri_cm_init(uct_daqiri_iface_t *iface)
     if (status != UCS_OK) {
         goto err;
     }
-    /* the last of what the async thread reads: it starts with the next line */
+    /* The async thread reads this, and starts with the next call. */
     iface->config.addr.ud_qpn = iface->cm.ud.qp->qp_num;
     status = uct_daqiri_cm_listen(iface);
     if (status != UCS_OK) {
@@ -200,8 +199,8 @@ uct_daqiri_conn_t *uct_daqiri_cm_find(uct_daqiri_iface_t *iface, uint64_t uuid)
 }
 
 
-/* Makes one, and puts it in the place of that which the table has, if any. NULL:
- * no memory. */
+/* Creates a conn and puts it in the table, in the place of another one for this uuid, if
+ * there is one. Returns NULL if there is no memory. The caller holds the lock. */
 static uct_daqiri_conn_t *uct_daqiri_cm_put(uct_daqiri_iface_t *iface,
                                             const dq_port_addr_t *port,
                                             const dq_iface_addr_t *addr)
@@ -262,7 +261,7 @@ ucs_status_t uct_daqiri_cm_get_addressed(uct_daqiri_iface_t *iface,
         conn = uct_daqiri_cm_put(iface, port, addr);
     }
     if (conn == NULL) {
-        forged = NULL; /* the table has it still */
+        forged = NULL; /* the table still has it */
     } else {
         conn->is_addressed = 1;
     }
@@ -299,7 +298,7 @@ void uct_daqiri_cm_post_command(uct_daqiri_conn_t *conn, uint32_t command)
     conn->commands |= command;
     pthread_mutex_unlock(&iface->cm.lock);
 
-    (void)eventfd_write(iface->cm.event_fd, 1); /* EAGAIN: woken already */
+    (void)eventfd_write(iface->cm.event_fd, 1); /* EAGAIN: it is readable already */
 }
 
 
@@ -313,7 +312,7 @@ void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event,
         ucs_list_add_tail(&iface->cm.events, &conn->evt_link);
     }
     if (event & UCT_DAQIRI_EVT_QP) {
-        /* these were of the QP before */
+        /* these were about the QP before */
         conn->events &= ~(UCT_DAQIRI_EVT_UP | UCT_DAQIRI_EVT_LOST |
                           UCT_DAQIRI_EVT_NO_QP);
     }
@@ -328,7 +327,7 @@ void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event,
 }
 
 
-/* Under the lock, or whoever finds the mailbox empty could take it back. */
+/* Sets has_events under the lock, because uct_daqiri_cm_next_event() clears it there. */
 void uct_daqiri_cm_post_due(uct_daqiri_iface_t *iface)
 {
     pthread_mutex_lock(&iface->cm.lock);
