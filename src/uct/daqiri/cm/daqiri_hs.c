@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The handshake: what happened -> an event of dq_conn -> actions, performed
- * here. Everything in this file runs on UCX's async thread, so that a peer
- * that computes for a minute still answers; verbs that may block (address
- * handles, INIT -> RTR) block nobody else here.
+ * The handshake turns what happened into an event of dq_conn, and performs the actions
+ * that dq_conn answers. All of it runs on UCX's async thread. So a program that computes
+ * for a minute still answers its peers, and verbs that may block (address handles,
+ * INIT -> RTR) block no other thread.
  */
 #include "cm/daqiri_hs.h"
 
@@ -25,13 +25,13 @@ enum {
     UCT_DAQIRI_BACKOFF_MAX  = 1, /* seconds                                  */
     UCT_DAQIRI_TICK_MS      = 5,
     UCT_DAQIRI_LONG_WAIT_MS = 100,
-    /* so often, and so long, that it is no accident of a busy device */
+    /* after so many refusals, and so long, the reason is not a busy device */
     UCT_DAQIRI_HS_REFUSALS   = 7,
     UCT_DAQIRI_HS_REFUSED_MS = 1000,
-    UCT_DAQIRI_UNPROVEN_MAX  = 64 /* a peer proves itself within one round trip,
-                                     so few are under way at once; each has a QP
-                                     and its slots, for CONN_TIMEOUT. More take
-                                     a round trip before that                 */
+    /* A peer proves itself within one round trip, so few are unproven at a time. Each
+     * has a QP and its slots until CONN_TIMEOUT. Further peers must take another round
+     * trip first. */
+    UCT_DAQIRI_UNPROVEN_MAX  = 64
 };
 
 
@@ -64,7 +64,7 @@ static uint32_t uct_daqiri_hs_epoch(uct_daqiri_iface_t *iface)
 }
 
 
-/* ---- Timer: one for all, ticking while anybody waits ---- */
+/* ---- Timer: one for all conns, which ticks while one of them waits ---- */
 
 static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
 {
@@ -121,7 +121,7 @@ static void uct_daqiri_hs_timer_stop(uct_daqiri_conn_t *conn)
 
 /* ---- Frames ---- */
 
-/* What is the same whomever it is for. */
+/* The fields that are the same for every peer. */
 static dq_frame_t uct_daqiri_hs_frame_to(const uct_daqiri_iface_t *iface,
                                          dq_frame_kind_t kind, uint64_t cookie)
 {
@@ -157,7 +157,7 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
     frame.done       = conn->hs->resume.done;
     frame.promised   = conn->hs->resume.promised;
     if (kind == DQ_FRAME_REQ) {
-        /* not an answer: the attempt that was lost, if there was one */
+        /* a REQ is no answer: it names the attempt that was lost, if any */
         frame.peer_epoch = conn->hs->machine.peer_last;
     }
     if (frame.epoch == 0) {
@@ -170,7 +170,7 @@ static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
 }
 
 
-/* Once may be an accident. */
+/* Counts refusals in a row, because a single one may be an accident. */
 static void uct_daqiri_hs_note_refusal(uct_daqiri_conn_t *conn,
                                        ucs_status_t status, int error)
 {
@@ -185,8 +185,8 @@ static void uct_daqiri_hs_note_refusal(uct_daqiri_conn_t *conn,
 }
 
 
-/* The device takes none of its frames, and will hardly: there is no queue that
- * could be full. Nobody answers what has not been asked. */
+/* Whether the device will hardly take a frame of this conn again: it refuses them though
+ * no queue is full. The peer cannot answer a frame that was never sent. */
 static int uct_daqiri_hs_is_refused(const uct_daqiri_conn_t *conn,
                                     ucs_time_t now)
 {
@@ -196,15 +196,15 @@ static int uct_daqiri_hs_is_refused(const uct_daqiri_conn_t *conn,
 }
 
 
-/* False: the peer is oneself, or cannot be addressed now. Then no frame reaches
- * it, and the handshake asks again. */
+/* Whether a frame can reach the peer. It cannot if the peer is this interface itself, or
+ * cannot be addressed now; the handshake then asks again. */
 static int uct_daqiri_hs_is_addressed(uct_daqiri_conn_t *conn)
 {
     return !conn->is_self && (uct_daqiri_link_address(conn) == UCS_OK);
 }
 
 
-/* To a peer that is addressed. */
+/* Sends a frame to a peer that has an address handle. */
 static ucs_status_t uct_daqiri_hs_post(uct_daqiri_conn_t *conn,
                                        const dq_frame_t *frame)
 {
@@ -235,7 +235,7 @@ static void uct_daqiri_hs_send(uct_daqiri_conn_t *conn, dq_frame_kind_t kind)
 }
 
 
-/* It is over here; @a cause says of what. */
+/* Tells the peer that the connection has ended here, because of @a cause. */
 static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
 {
     dq_frame_t frame;
@@ -250,8 +250,8 @@ static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
 }
 
 
-/* REFUSE, HEARD and the GONE of an interface that closes answer an attempt that our
- * machine may never have taken up, or has no more. */
+/* Answers the attempt of @a request by a REFUSE, a HEARD, or the GONE of an interface
+ * that closes. Our machine may have dropped that attempt, or never taken it up. */
 static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
                                  const dq_frame_t *request)
 {
@@ -268,10 +268,10 @@ static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
 
 
 /*
- * A device may ask the network who is at an address, and wait for a second for an
- * answer that does not come. So that takes half of this thread's time at most: a
- * turn that was long is followed by as long a rest, in which only peers are heard.
- * NULL: there is no way there, now.
+ * A device may ask the network who is at an address, and wait a second for an answer that
+ * does not come. Such waits must take at most half of this thread's time. So after a long
+ * wait this thread hears only known peers, for as long. Returns NULL if there is no way
+ * to the address now.
  */
 static struct ibv_ah *uct_daqiri_hs_address(uct_daqiri_iface_t *iface,
                                             const dq_port_addr_t *port,
@@ -288,8 +288,9 @@ static struct ibv_ah *uct_daqiri_hs_address(uct_daqiri_iface_t *iface,
 }
 
 
-/* Nothing is kept of somebody but a datagram under way, so that no number of
- * strangers costs memory. He asks again if that is lost, or cannot go now. */
+/* Answers an unknown peer, and keeps nothing of it but the datagram under way. So no
+ * number of unknown peers costs memory. The peer asks again if the answer is lost, or
+ * cannot be sent now. */
 static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
                                          dq_frame_kind_t kind,
                                          const dq_frame_t *request)
@@ -303,7 +304,7 @@ static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
     if (ah == NULL) {
         return;
     }
-    /* the peer takes an answer only from the attempt that its frame names */
+    /* the peer accepts an answer only from the attempt that its frame names */
     frame.epoch      = (request->peer_epoch != 0) ? request->peer_epoch
                                                   : uct_daqiri_hs_epoch(iface);
     frame.first      = frame.epoch;
@@ -314,7 +315,7 @@ static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
 }
 
 
-/* Of a conn that has died here, the peer may know nothing yet. */
+/* Includes conns that have failed here: their peers may not know it yet. */
 void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn)
 {
     if ((conn->hs->machine.state == DQ_CONN_IDLE) || (conn->hs->ah == NULL) ||
@@ -330,10 +331,10 @@ void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn)
 }
 
 
-/* ---- Whose first word has been answered, and no more ---- */
+/* ---- Unproven conns: the first REQ has been answered, and no more ---- */
 
-/* Anybody can say a REQ in any name. That the answer arrives where it says is
- * shown by the mark of our REP, which the RTU must have. */
+/* Anybody can send a REQ in any name. The RTU must have the mark of our REP, which shows
+ * that the REP has arrived at the address of the REQ. */
 static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
 {
     conn->iface->cm.unproven -= conn->hs->is_unproven;
@@ -342,10 +343,12 @@ static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
 
 
 /*
- * NULL: too many, no memory, or no way to where it says that it is. The peer asks
- * again, and at once if there are too many: an AGAIN tells him the interface's mark,
- * and who has that hears us. So the places are not missing to peers who come while
- * others only pretend to be there.
+ * Creates a conn for a peer that asks. Returns NULL if too many conns are unproven, if
+ * there is no memory, or no way to the address of the REQ. The peer then asks again.
+ *
+ * If too many are unproven, an AGAIN tells the peer this interface's mark, and the peer
+ * asks at once. A REQ with that mark shows that its sender hears us. So senders of forged
+ * REQs do not take the places of peers.
  */
 static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
                                                 const dq_frame_t *request)
@@ -370,7 +373,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
         return NULL;
     }
     uct_daqiri_link_give_ah(conn, ah, gid_index);
-    /* or an endpoint was faster: then its CMD_OPEN is still to come */
+    /* An endpoint may have created it just now: its CMD_OPEN is still to come. */
     conn->hs->is_unproven = is_unproven;
     iface->cm.unproven  += is_unproven;
     return conn;
@@ -379,7 +382,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
 
 /* ---- The machine ---- */
 
-/* To be one's own peer takes no answer. */
+/* A conn to this interface itself needs no answer, and so no carrier. */
 static int uct_daqiri_hs_has_carrier_failed(const uct_daqiri_conn_t *conn)
 {
     return conn->iface->cm.ud.is_failed && !conn->is_self;
@@ -408,7 +411,7 @@ static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
 }
 
 
-/* Progress learns it, with all that it may have to know of it. */
+/* Tells progress of an event, with all that progress may have to know. */
 static void uct_daqiri_hs_post_event(uct_daqiri_conn_t *conn, uint32_t event)
 {
     const uct_daqiri_news_t news = {
@@ -440,7 +443,7 @@ static ucs_status_t uct_daqiri_hs_make_qp(uct_daqiri_conn_t *conn)
 }
 
 
-/* One action. Only making and connecting a QP can fail. */
+/* Performs one action. Only the creation and the connection of a QP can fail. */
 static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
                                       const dq_frame_t *frame)
 {
@@ -478,7 +481,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
         if (conn->hw == NULL) {
             conn->hw = uct_daqiri_port_share_hw(conn->iface);
         }
-        /* first: what is held may be answered before we return */
+        /* the event first: the peer may answer held requests before this returns */
         uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_UP);
         uct_daqiri_preconnect_post(conn, conn->hs->qp);
         break;
@@ -529,7 +532,7 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
 }
 
 
-/* To oneself there is nobody to ask: the QP is its own peer. */
+/* Connects this interface to itself: the QP is its own peer, and no frame is sent. */
 static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
                                     dq_conn_event_t event)
 {
@@ -543,8 +546,8 @@ static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
 }
 
 
-/* The conn ends here. Who is not told finds out when it sends something, after
- * all its time limits; so once is enough. */
+/* Tells the peer that the conn ends here. Once is enough: a peer that misses it finds out
+ * by its own time limits when it sends something. */
 static void uct_daqiri_hs_notify_end(uct_daqiri_conn_t *conn, dq_cause_t cause)
 {
     if ((conn->hs->machine.state != DQ_CONN_IDLE) &&
@@ -561,7 +564,7 @@ static void uct_daqiri_hs_give_up(uct_daqiri_conn_t *conn)
 }
 
 
-/* Would it have to ask its peer? */
+/* Whether the event begins an attempt, which asks the peer. */
 static int uct_daqiri_hs_is_attempt(const uct_daqiri_conn_t *conn,
                                     dq_conn_event_t event)
 {
@@ -583,8 +586,8 @@ static void uct_daqiri_hs_open(uct_daqiri_conn_t *conn, dq_conn_event_t event)
 }
 
 
-/* A queue that is broken has lost what it should have told: the counts are
- * wrong, and no QP that has it works. Its event may not have been read yet. */
+/* A CQ that is broken has lost completions: the counts are wrong, and no QP of that CQ
+ * works. The event of the CQ may not have been read yet, so this reads the events. */
 static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
 {
     if (uct_daqiri_async_is_sound(conn->iface)) {
@@ -594,8 +597,8 @@ static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
 }
 
 
-/* Our REP once more: whoever is up answers it with an RTU, on its async thread,
- * whatever its program does. So no frame of its own is needed. */
+/* Repeats our REP. A peer that is up answers with an RTU, on its async thread, whatever
+ * its program does. So a probe needs no frame of its own. */
 static void uct_daqiri_hs_probe_peer(uct_daqiri_conn_t *conn)
 {
     if ((conn->hs->machine.state == DQ_CONN_UP) &&
@@ -608,10 +611,10 @@ static void uct_daqiri_hs_probe_peer(uct_daqiri_conn_t *conn)
 
 
 /*
- * Who sends data has heard our REP, if it is the peer. But data shows no mark: to
- * get a packet into our QP takes its number, which devices count, and the PSN that
- * the REQ itself has named. So of a conn that only a REQ has asked for, it says
- * nothing. The REP is said again until the RTU comes.
+ * Whether data on the QP counts as an RTU. A peer that sends data has heard our REP. But
+ * data shows no mark. To get a packet into our QP, a forger needs its number, which
+ * devices count up, and the PSN, which the forged REQ has named. So data does not count
+ * on an unproven conn. The REP is repeated until the RTU comes.
  */
 static int uct_daqiri_hs_heeds_data(const uct_daqiri_conn_t *conn)
 {
@@ -624,7 +627,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
 {
     if (commands & UCT_DAQIRI_CMD_RELEASE) {
         if (commands & UCT_DAQIRI_CMD_FAIL) {
-            /* both came while this thread was busy: the peer has heard nothing */
+            /* both came while this thread was busy: the peer has not been told */
             uct_daqiri_hs_notify_end(conn, conn->death.cause);
         }
         uct_daqiri_hs_prove(conn);
@@ -634,7 +637,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         return;
     }
     if (commands & UCT_DAQIRI_CMD_OPEN) {
-        uct_daqiri_hs_prove(conn); /* it is wanted here */
+        uct_daqiri_hs_prove(conn); /* an endpoint uses it */
         uct_daqiri_hs_open(conn, DQ_EV_OPEN);
     }
     if ((commands & UCT_DAQIRI_CMD_READY) && uct_daqiri_hs_heeds_data(conn)) {
@@ -664,7 +667,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
 
 /* ---- What arrives ---- */
 
-/* It gets no answer, for we do not know how to say one; but somebody is told. */
+/* Logs a peer of another version. It gets no answer, because its format is unknown. */
 static void uct_daqiri_hs_on_other_version(uct_daqiri_iface_t *iface,
                                            const void *payload, size_t length)
 {
@@ -696,7 +699,7 @@ static int uct_daqiri_hs_parse(uct_daqiri_iface_t *iface, const void *payload,
 }
 
 
-/* NULL: a stranger. */
+/* Returns the conn of the sender. NULL if the sender is unknown, or is not that peer. */
 static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
                                                const dq_frame_t *frame,
                                                uct_daqiri_conn_t *conn)
@@ -706,7 +709,7 @@ static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
         return NULL;
     }
     if (!uct_daqiri_conn_is_at(conn, &frame->port, &frame->src)) {
-        /* who the peer is, the sender does not know: so it is not the peer */
+        /* the frame has not the peer's addresses: its sender is not the peer */
         iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
         return NULL;
     }
@@ -719,7 +722,8 @@ static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
 }
 
 
-/* After either the peer is not told any more: it knows, or it does not listen. */
+/* Whether the frame shows that the peer knows the end (HEARD), or has itself ended the
+ * connection (GONE). The peer is then not told any more. */
 static int uct_daqiri_hs_is_farewell(const uct_daqiri_conn_t *conn,
                                      const dq_frame_t *frame)
 {
@@ -732,8 +736,8 @@ static int uct_daqiri_hs_is_farewell(const uct_daqiri_conn_t *conn,
 }
 
 
-/* A GONE is answered even if it is of a connection before this one: its sender
- * may still wait for that. */
+/* Answers every GONE, even one about an earlier connection: its sender may still wait for
+ * the answer. */
 static void uct_daqiri_hs_on_farewell(uct_daqiri_conn_t *conn,
                                       const dq_frame_t *frame)
 {
@@ -761,8 +765,8 @@ static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
 }
 
 
-/* Does somebody who is not known here, and not ourselves, wait for an answer? The
- * REP of one is to a connection that has ended here since it asked. */
+/* Whether an unknown peer, which is not this interface itself, waits for an answer. An
+ * unknown peer sends a REP if the connection that asked for it has ended here. */
 static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
                                        const uct_daqiri_conn_t *conn,
                                        const dq_frame_t *frame)
@@ -779,7 +783,7 @@ static void uct_daqiri_hs_accept_unknown(uct_daqiri_iface_t *iface,
     uct_daqiri_conn_t *conn;
 
     if (frame->peer_epoch != 0) {
-        /* what it wants to go on with is not known here, or no longer */
+        /* it wants to resume a connection that is not known here, or no longer */
         iface->count->frames_unknown++;
         uct_daqiri_hs_answer_unknown(iface, DQ_FRAME_REFUSE, frame);
         return;
@@ -820,7 +824,7 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
 }
 
 
-/* Who asks now would get no answer, and ask until CONN_TIMEOUT. */
+/* Without an answer, a peer that asks now would ask until CONN_TIMEOUT. */
 void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
                                  const void *payload, size_t length)
 {
@@ -857,13 +861,13 @@ void uct_daqiri_hs_retry_now(uct_daqiri_iface_t *iface)
 
     ucs_list_for_each(hs, &iface->cm.timed, timer_link) {
         hs->next_try = now;
-        hs->interval = iface->config.conn_retry / 2; /* doubled then */
+        hs->interval = iface->config.conn_retry / 2; /* the timer doubles it */
     }
 }
 
 
-/* Said at once: perhaps nobody wants a connection from here on but a peer, who
- * gets no answer. */
+/* Logs the failure at once. Perhaps only a peer wants a connection from now on, and that
+ * peer gets no answer. */
 void uct_daqiri_hs_fail_carrier(uct_daqiri_iface_t *iface)
 {
     const dq_facts_t facts = {
@@ -896,17 +900,17 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
     if (now - conn->hs->started > limit) {
         return DQ_EV_EXPIRE;
     }
-    /* an address that is gone may come back; a device hardly */
+    /* An address that is gone may come back. A device hardly does. */
     return (uct_daqiri_port_find_gid(iface) == UCS_ERR_IO_ERROR)
                    ? DQ_EV_VERB_FAIL : DQ_EV_TICK;
 }
 
 
-/* Has the timer tick until it is done. */
+/* Resets the carrier if its QP has failed. The timer ticks until that has succeeded. */
 static void uct_daqiri_hs_reset_carrier(uct_daqiri_iface_t *iface)
 {
     if (uct_daqiri_ud_reset(iface)) {
-        uct_daqiri_hs_retry_now(iface); /* what they asked went down with it */
+        uct_daqiri_hs_retry_now(iface); /* their frames were lost with the QP */
     }
     uct_daqiri_hs_tick_set(iface);
 }

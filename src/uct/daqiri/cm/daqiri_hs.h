@@ -10,57 +10,63 @@
 #include "cm/daqiri_cm.h"
 #include "dq/dq_conn.h"
 
-/* The async side's half of a conn: progress sees nothing of it. What it has to know
- * comes by value, with an event (uct_daqiri_news_t). */
+/* The async side's half of a conn. Progress reads nothing of it: an event carries what
+ * progress has to know, by value (uct_daqiri_news_t). */
 struct uct_daqiri_hs {
     uct_daqiri_conn_t     *conn;
     dq_conn_t             machine;
     struct ibv_qp         *qp;
-    uint32_t              qpn;       /* in the table: the QP's, also of the
-                                        one that was destroyed last; or 0    */
+    uint32_t              qpn;       /* in the QPN table: that of the QP, or of
+                                        the last one; 0: none                */
     struct ibv_ah         *ah;
-    int                   ah_error;  /* why there is none                    */
-    uint8_t               ah_gid_index; /* at which the GID was              */
-    int                   is_unproven; /* only a REQ has asked for it        */
-    int                   has_no_qp; /* there is no QP that can be connected */
-    int                   refused;   /* errno: no frame of it may be posted  */
-    unsigned              refusals;  /* so many times, one after the other   */
-    ucs_time_t            refused_at; /* ... since then                      */
-    int                   is_told;   /* that we close; it may have been lost */
-    int                   is_heard;  /* the peer knows, or is gone itself    */
+    int                   ah_error;  /* errno, if there is no ah             */
+    uint8_t               ah_gid_index; /* index of our GID for ah           */
+    int                   is_unproven; /* only a REQ has asked for the conn  */
+    int                   has_no_qp; /* no QP could be made or connected     */
+    int                   refused;   /* errno of the last refused frame      */
+    unsigned              refusals;  /* frames refused in a row              */
+    ucs_time_t            refused_at; /* when the row began                  */
+    int                   is_told;   /* that we close; the frame may be lost */
+    int                   is_heard;  /* the peer knows, or has closed itself */
     uint32_t              psn;
     uint32_t              window;    /* most RECVs ever promised to the peer */
-    uint32_t              promised;  /* of them, at first                    */
-    uct_daqiri_new_recvs_t recvs;    /* for these                            */
-    uct_daqiri_resume_t   resume;    /* as of CMD_DRAINED: a call may go out
-                                        while progress writes the next       */
-    dq_frame_t            peer;      /* the last REQ or REP taken            */
+    uint32_t              promised;  /* RECVs promised at first              */
+    uct_daqiri_new_recvs_t recvs;    /* the RECVs behind them                */
+    uct_daqiri_resume_t   resume;    /* copied at CMD_DRAINED: a REQ may go out
+                                        while progress writes the next one   */
+    dq_frame_t            peer;      /* the last REQ or REP accepted         */
     int                   has_peer;
     ucs_time_t            started, next_try, interval;
     ucs_list_link_t       timer_link;
     int                   is_timed;
-    dq_cause_t            cause;     /* of death                             */
+    dq_cause_t            cause;     /* why the conn failed                  */
 };
 
-/* For a new conn; NULL: no memory. Any thread. */
+/* Creates the async side's half of a new conn. NULL if there is no memory. Any thread. */
 uct_daqiri_hs_t *uct_daqiri_hs_create(uct_daqiri_conn_t *conn);
-/* When the async thread is done with the conn. Any thread. */
+/* Frees that half. The async side must have released the conn before. Any thread. */
 void uct_daqiri_hs_free(uct_daqiri_hs_t *hs);
+/* Performs the commands of progress (UCT_DAQIRI_CMD_*). */
 void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands);
+/* Handles one datagram, without its GRH. Drops and counts one that is malformed. */
 void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
                             size_t length);
+/* Handles the datagrams that the carrier has received. */
 void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface);
+/* Repeats the frames whose time has come, and ends what has waited for too long. */
 void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface);
-/* Whoever waits for an answer asks at once, and then as at the beginning. */
+/* Makes conns that wait for an answer ask at once, and then at intervals as at first. */
 void uct_daqiri_hs_retry_now(uct_daqiri_iface_t *iface);
-/* The carrier's CQ has failed: no answer comes any more. Who waits for one, and
- * who will want a QP, fails; conns that are up go on. */
+/* The carrier's CQ has failed, so no answer comes any more. Conns that wait for one, or
+ * will need a QP, fail. Conns that are up go on. */
 void uct_daqiri_hs_fail_carrier(uct_daqiri_iface_t *iface);
-/* While the interface closes: says so to the peer, unless it is known to know.
- * cm.silent counts who was told and has not answered, but did so before. */
+/* Tells the peer that the interface closes, unless the peer is known to know it. While
+ * the interface closes, cm.silent counts the peers that were told and have not answered,
+ * of those that have answered before. */
 void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn);
-/* In place of uct_daqiri_hs_on_frame(): what is answered, or answers us; and who
- * asks for a connection is told that there will be none. */
+/* Replaces uct_daqiri_hs_on_frame() while the interface closes. Answers the frames that
+ * need an answer, notes the answers to ours, and tells peers that ask for a connection
+ * that there will be none. */
 void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
                                  const void *payload, size_t length);
 
