@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Holding work requests for one doorbell; see daqiri_batch.h.
+ * Holds work requests for one doorbell; see daqiri_batch.h.
  */
 #include "conn/daqiri_batch.h"
 
@@ -15,9 +15,9 @@
 #include <sys/timerfd.h>
 
 enum {
-    UCT_DAQIRI_BATCH_LONG   = 4200, /* bytes; more are posted at once        */
-    /* progress calls for which nothing is held after the timer had to ring;
-     * twice as many each time, so often */
+    UCT_DAQIRI_BATCH_LONG   = 4200, /* bytes; longer requests are posted at once */
+    /* After the timer had to post, nothing is held for BATCH_REST progress calls. That
+     * number doubles with each further time, BATCH_DOUBLE times at most. */
     UCT_DAQIRI_BATCH_REST   = 64,
     UCT_DAQIRI_BATCH_DOUBLE = 10
 };
@@ -50,8 +50,8 @@ static void uct_daqiri_batch_await_timer(uct_daqiri_batch_t *batch)
 }
 
 
-/* Whom the timer keeps waiting sleeps until it is done: to spin would keep it
- * from the processor that both may have. */
+/* Blocks until the timer is done. A spin would take the CPU from the timer where both
+ * share one. */
 static UCS_F_NOINLINE void uct_daqiri_batch_await(uct_daqiri_batch_t *batch)
 {
     while (!uct_daqiri_batch_trylock(batch)) {
@@ -60,8 +60,8 @@ static UCS_F_NOINLINE void uct_daqiri_batch_await(uct_daqiri_batch_t *batch)
 }
 
 
-/* Nearly always free, for the timer seldom rings, and taken for each message: of
- * a mutex, 64 instructions and six jumps into other pages go to waste. */
+/* The lock is taken for each message and nearly always free, because the timer seldom
+ * fires. A mutex would cost 64 instructions, and six jumps into other pages. */
 static inline void uct_daqiri_batch_lock(uct_daqiri_batch_t *batch)
 {
     if (ucs_unlikely(!uct_daqiri_batch_trylock(batch))) {
@@ -76,10 +76,10 @@ static inline void uct_daqiri_batch_unlock(uct_daqiri_batch_t *batch)
 }
 
 
-/* ---- Posting what is held; under the lock ---- */
+/* ---- Posting held requests; under the lock ---- */
 
-/* What the device refuses stays in the ledger, and nothing of the conn may
- * be posted behind it. Progress has to see to the rest. */
+/* Refused requests stay in the ledger, and no later request of the conn may be posted.
+ * Progress handles the refusal (uct_daqiri_batch_take_failure()). */
 static void uct_daqiri_batch_fail(uct_daqiri_batch_t *batch, int error,
                                   uint32_t send_end)
 {
@@ -129,7 +129,8 @@ static size_t uct_daqiri_batch_length(const struct ibv_send_wr *wr)
 }
 
 
-/* Whether there is room for what is not remembered (uct_daqiri_batch_copy()). */
+/* Whether a slot has room for the request, if it is not remembered
+ * (uct_daqiri_batch_copy()). */
 static int uct_daqiri_batch_has_room(const struct ibv_send_wr *wr,
                                      size_t length)
 {
@@ -139,10 +140,10 @@ static int uct_daqiri_batch_has_room(const struct ibv_send_wr *wr,
 }
 
 
-/* Only what is short is worth waiting for: the device could be busy with the first
- * of several long ones while the next is made ready, and what answers a batch of
- * long READs comes in a flood that a wire loses (docs/bench.md). Outside of
- * progress it is messages alone. */
+/* Only short requests wait. While the next of several long ones is made ready, the
+ * device could be busy with the first. And the responses to a batch of long READs come
+ * in a flood, which a network loses (docs/bench.md). Outside of progress only messages
+ * wait. */
 static int uct_daqiri_batch_may_wait(const uct_daqiri_batch_t *batch,
                                      const struct ibv_send_wr *wr,
                                      size_t length)
@@ -155,8 +156,8 @@ static int uct_daqiri_batch_may_wait(const uct_daqiri_batch_t *batch,
 }
 
 
-/* What the request points to belongs to the caller, who may change it when we
- * return, unless the conn remembers it (daqiri_replay.h). */
+/* The SGEs and inline data belong to the caller, who may change them after the return. So
+ * they are copied, unless the conn remembers them (daqiri_replay.h). */
 static void uct_daqiri_batch_copy(uct_daqiri_held_t *held,
                                   const uct_daqiri_conn_t *conn,
                                   const struct ibv_send_wr *wr)
@@ -164,7 +165,7 @@ static void uct_daqiri_batch_copy(uct_daqiri_held_t *held,
     uint8_t *data = held->data;
     int i;
 
-    /* as far as an RC QP reads it */
+    /* the fields that an RC QP reads */
     memcpy(&held->wr, wr, offsetof(struct ibv_send_wr, qp_type));
     if (conn->replay.slots != NULL) {
         return;
@@ -196,9 +197,9 @@ static void uct_daqiri_batch_wind(const uct_daqiri_batch_t *batch)
 }
 
 
-/* To set a timer costs as much as a doorbell, so it is left alone while batches
- * come and go: a batch waits for one to two times TX_BATCH_TIMEOUT, counted from when the
- * program was last seen to post. */
+/* Setting a timer costs as much as a doorbell, so a batch that is posted leaves it set.
+ * Thus a batch waits for one to two times TX_BATCH_TIMEOUT, counted from the last post of
+ * the program. */
 static void uct_daqiri_batch_set_timer(uct_daqiri_batch_t *batch)
 {
     batch->is_timed = 1;
@@ -226,7 +227,7 @@ static void uct_daqiri_batch_hold(uct_daqiri_batch_t *batch,
 
 /* ---- Progress ---- */
 
-/* Takes note of what was refused when nobody could be told. */
+/* Handles the refusals of posts by either thread. */
 static void uct_daqiri_batch_take_failure(uct_daqiri_batch_t *batch)
 {
     uct_daqiri_conn_t *conn;
@@ -250,14 +251,15 @@ static void uct_daqiri_batch_take_failure(uct_daqiri_batch_t *batch)
 }
 
 
-/* A program that once made us late is believed not to progress for a while. */
+/* Whether the timer had to post lately. The program is then expected not to call progress
+ * for a while. */
 static int uct_daqiri_batch_is_resting(const uct_daqiri_batch_t *batch)
 {
     return (int64_t)(batch->rest - batch->iface->progress_epoch) > 0;
 }
 
 
-/* Under the lock. What must not wait takes along what does. */
+/* Under the lock. A request that must not wait is posted with those that are held. */
 static int uct_daqiri_batch_add(uct_daqiri_batch_t *batch,
                                 uct_daqiri_conn_t *conn, int is_first,
                                 struct ibv_send_wr *wr)
@@ -283,9 +285,10 @@ static int uct_daqiri_batch_add(uct_daqiri_batch_t *batch,
 }
 
 
-/* Outside of progress: the second request of a turn makes a stream. What has
- * posted in a turn does not go out alone, and a stream has posted in the next one
- * already; it is none any more if its first request there remains the only one. */
+/* Outside of progress. The second request of an epoch makes the conn a stream. A conn
+ * that has posted in this epoch posts nothing directly. A streaming conn counts as if it
+ * had posted in the next epoch already. It stops streaming if that epoch gets one request
+ * only. */
 static void uct_daqiri_batch_note(uct_daqiri_conn_t *conn, uint64_t epoch)
 {
     if (conn->last_post_epoch < epoch) {
@@ -313,7 +316,7 @@ int uct_daqiri_batch_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
     if (batch->conn != conn) {
         uct_daqiri_batch_do_flush(batch);
     }
-    if (conn->batch_error == 0) { /* else behind what was refused */
+    if (conn->batch_error == 0) { /* else it stays behind the refused one */
         ret = uct_daqiri_batch_add(batch, conn, is_first, wr);
     }
     uct_daqiri_batch_unlock(batch);
@@ -359,7 +362,7 @@ static void uct_daqiri_batch_expire(uct_daqiri_batch_t *batch)
     }
     batch->is_timed = 0;
     if (batch->count > 0) {
-        uct_daqiri_batch_set_timer(batch); /* a younger one */
+        uct_daqiri_batch_set_timer(batch); /* a later batch */
     }
 }
 
@@ -379,7 +382,7 @@ static void uct_daqiri_batch_on_timer(int fd, ucs_event_set_types_t events,
         uct_daqiri_batch_expire(batch);
         uct_daqiri_batch_unlock(batch);
     } else {
-        uct_daqiri_batch_wind(batch); /* the program posts right now */
+        uct_daqiri_batch_wind(batch); /* the program is posting now */
     }
     pthread_mutex_unlock(&batch->timer_lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Holding the first requests of a conn; see daqiri_preconnect.h.
+ * Holds the first requests of a conn; see daqiri_preconnect.h.
  */
 #include "conn/daqiri_preconnect.h"
 
@@ -12,19 +12,19 @@
 #include "ep/daqiri_ep.h"
 #include "iface/daqiri_iface.h"
 
-/* One held request, with all it points to; inline data follows the SGEs. */
+/* One held request, with its SGEs. Inline data follows. */
 typedef struct {
     struct ibv_send_wr wr;
-    uct_daqiri_ep_t    *ep; /* whose user's memory it points to, or NULL     */
+    uct_daqiri_ep_t    *ep; /* endpoint whose user's memory it uses, or NULL */
     struct ibv_sge     sge[UCT_DAQIRI_SGE_MAX];
     uint8_t            data[];
 } uct_daqiri_preconnect_wr_t;
 
 struct uct_daqiri_preconnect {
     size_t   stride;    /* bytes from one held request to the next           */
-    unsigned count;     /* held                                              */
-    int      error;     /* why the device refused them, or 0                 */
-    uint32_t send_end;      /* from which id on                                  */
+    unsigned count;     /* requests held                                     */
+    int      error;     /* errno of the refusal, or 0                        */
+    uint32_t send_end;      /* first id that was refused                         */
     uint8_t  wrs[] __attribute__((aligned(8)));
 };
 
@@ -67,7 +67,7 @@ dq_admit_t uct_daqiri_preconnect_admit(uct_daqiri_conn_t *conn,
     if (admit != DQ_ADMIT_OK) {
         return admit;
     }
-    /* half of the buffers is for conns that are up, like half of the CQ */
+    /* Half of the buffers is for conns that are up, as is half of the CQ. */
     if ((pool->count - pool->free_count) * 2 >= pool->limit) {
         return DQ_ADMIT_NOT_UP;
     }
@@ -81,7 +81,7 @@ dq_admit_t uct_daqiri_preconnect_admit(uct_daqiri_conn_t *conn,
 }
 
 
-/* Gathers @a wr's data at @a data, and makes it the one thing to send. */
+/* Gathers the data of @a wr at @a data, and makes it the only SGE. */
 static void uct_daqiri_preconnect_gather(uct_daqiri_preconnect_wr_t *held,
                                          const struct ibv_send_wr *wr, uint8_t *data,
                                          uint32_t lkey)
@@ -103,8 +103,8 @@ static void uct_daqiri_preconnect_gather(uct_daqiri_preconnect_wr_t *held,
 }
 
 
-/* A message starts in its send buffer, where there is room for the rest of it;
- * what is fetched will come there. */
+/* Copies the request. A message starts in its send buffer, which has room for the rest of
+ * it. A fetched result will come there, too. */
 static void uct_daqiri_preconnect_copy(uct_daqiri_preconnect_wr_t *held,
                                        const struct ibv_send_wr *wr,
                                        uct_daqiri_ep_t *ep, uint32_t desc)
@@ -146,7 +146,7 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
     if (conn->is_preconnect_posted && (queue->error == 0)) {
         ret = uct_daqiri_qp_post(conn->preconnect_qp, &held->wr, &send_end);
         if ((ret != 0) && (conn->replay.slots != NULL)) {
-            queue->error    = ret; /* for progress to see once it knows */
+            queue->error    = ret; /* progress handles it when it knows the conn is up */
             queue->send_end = send_end;
             ret             = 0;
         }
@@ -195,8 +195,9 @@ void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn, struct ibv_qp *qp)
 }
 
 
-/* Once: what becomes of later QPs is not said here. Returns why the device has
- * refused what was held, and from which id on, or 0. */
+/* Frees the queue, and sets qp.is_used. Does the latter once only, for the first QP.
+ * Returns the error of the device if it has refused held requests, with the first id, or
+ * 0. */
 static int uct_daqiri_preconnect_free(uct_daqiri_conn_t *conn, uint32_t *send_end_p)
 {
     int error = 0;
@@ -231,9 +232,10 @@ void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn)
 }
 
 
-/* ---- It will not be, or not for everybody ---- */
+/* ---- The conn will not be up, or an endpoint goes ---- */
 
-/* Where the device has refused some of it, the conn has a send_end from here on. */
+/* If the device has refused some of the requests, the conn has a send_end from here
+ * on. */
 void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn)
 {
     uint32_t send_end;
@@ -246,7 +248,7 @@ void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn)
 }
 
 
-/* An empty RDMA WRITE takes the place of what cannot be sent any more. */
+/* An empty RDMA WRITE replaces each request that can no longer be sent. */
 int uct_daqiri_preconnect_detach(uct_daqiri_ep_t *ep)
 {
     uct_daqiri_conn_t *conn        = ep->conn;

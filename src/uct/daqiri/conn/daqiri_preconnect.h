@@ -1,52 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that come before their conn is up, and are held until it is.
+ * The preconnect queue: requests of a conn that is not up yet.
  *
- * A program may send as soon as it has an endpoint, and a few requests need
- * not be told to come back (dq_sq_admit_preconnect()). To the ledger they have been
- * posted: they keep their place, take their credits, and complete once, with
- * the conn's status if it never comes up.
+ * A program may send as soon as it has an endpoint. The queue takes a few requests, so
+ * UCP need not queue them itself (dq_sq_admit_preconnect()). To the ledger they are
+ * posted: they keep their order, use credits, and complete once. If the conn never comes
+ * up, they complete with its status.
  *
- * Whoever first knows that the conn is up posts them: that may be the async
- * thread, for a program that has sent something and gone on to compute.
+ * The first thread that knows that the conn is up posts them. That may be the async
+ * thread, for a program that has sent and gone on to compute.
  *
- * An active message and whatever is inline is copied, so a program that closes
- * its endpoint takes nothing away from them. One-sided requests on the user's
- * memory are not: when their endpoint goes, they go out without their data.
+ * The queue copies active messages and inline data, so these survive their endpoint.
+ * One-sided requests use the user's memory. When their endpoint goes, an empty request
+ * takes their place.
  *
- * Threads: progress, but for uct_daqiri_preconnect_post(); conn->preconnect_lock orders
- * the two. Off the data path: conn->preconnect is NULL once progress knows that the
- * conn is up.
+ * Threads: progress, but for uct_daqiri_preconnect_post(). conn->preconnect_lock orders
+ * the two. None of this is on the data path: conn->preconnect is NULL once progress knows
+ * that the conn is up.
  */
 #ifndef UCT_DAQIRI_PRECONNECT_H
 #define UCT_DAQIRI_PRECONNECT_H
 
 #include "conn/daqiri_conn.h"
 
-/* May one more request be held? If so there is room for it. */
+/* Whether the queue takes one more request. After DQ_ADMIT_OK there is room for it. */
 dq_admit_t uct_daqiri_preconnect_admit(uct_daqiri_conn_t *conn,
                                        dq_wr_class_t wr_class);
-/* In place of ibv_post_send() of this one request: 0, or errno if the QP, which
- * is up by now, has refused it. @a desc is its send buffer, or NO_DESC. */
+/* Takes a request instead of ibv_post_send(). Returns 0, or errno if the QP, which may be
+ * up by now, refused it. @a desc is its send buffer, or NO_DESC. */
 int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
                               const struct ibv_send_wr *wr, uct_daqiri_ep_t *ep,
                               uint32_t desc);
-/* The QP is in RTS: posts what is held. Async. */
+/* The QP is in RTS: posts the held requests. Async. */
 void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn, struct ibv_qp *qp);
-/* Progress has heard that the conn is up: posts what is still held. Nothing
- * will be held any more. What the device has refused stays in the ledger, for
- * the conn is on its way to death. */
+/* Progress knows that the conn is up: posts the requests that are still held, and frees
+ * the queue. Requests that the device refused stay in the ledger;
+ * uct_daqiri_tx_on_refused() handles them. */
 void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn);
-/* The conn will not be up, or has lost its QP before progress knew that it was,
- * or before it was: forgets what is held. It stays in the ledger, and if there is
- * another QP it is posted there like everything else (daqiri_replay.h). Sets
- * qp.is_used
- * if it has been posted by now. */
+/* The conn failed, or lost its QP, before progress knew that it was up. Frees the queue.
+ * Its requests stay in the ledger, and the next QP, if any, gets them like all others
+ * (daqiri_replay.h). Sets qp.is_used if the async thread has posted them. */
 void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn);
-/* The endpoint goes: nothing that is held refers to its user's memory. Returns
- * zero if nothing is held, or no longer. */
+/* The endpoint goes: no held request refers to its user's memory any more. Returns zero
+ * if nothing is held, or no longer. */
 int uct_daqiri_preconnect_detach(uct_daqiri_ep_t *ep);
-/* Has the device what was held, before progress knows that the conn is up? */
+/* Whether the device has the held requests, before progress knows that the conn is up. */
 int uct_daqiri_preconnect_is_posted(uct_daqiri_conn_t *conn);
 
 #endif
