@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Life and death of a conn, as the progress thread sees it.
+ * Life and death of a conn, as progress sees it.
  *
- * Death goes by steps, and each has a bound:
+ * A conn dies in steps, and each has a bound:
  *   1. the gate closes: nothing more is posted         uct_daqiri_conn_fail
- *   2. what the peer had sent before is delivered      the receive CQ was empty
- *   3. the QP is moved to ERR, and flushes its ledger  or time is up
- *   4. what is left is purged, endpoints are told      uct_daqiri_conn_close
- *   5. unused, it is let go: the async thread destroys the QP, then says so,
- *      and only then is the memory freed               CMD_RELEASE, EVT_RELEASED
- * Since 5 comes last, no completion ever finds its conn gone.
+ *   2. messages that the peer has sent are delivered   the receive CQ was empty,
+ *   3. the QP is moved to ERR and flushes its ledger   or time is up
+ *   4. the ledger is purged, endpoints are told        uct_daqiri_conn_close
+ *   5. once unused it is released: the async thread
+ *      destroys the QP and reports that; only then
+ *      is the memory freed                             CMD_RELEASE, EVT_RELEASED
+ * Step 5 comes last, so no completion ever finds its conn freed.
  */
 #include "conn/daqiri_conn.h"
 
@@ -101,7 +102,7 @@ void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
 }
 
 
-/* Nothing of that changes while an interface lives. */
+/* The peer's address does not change while an interface lives. */
 int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,
                           const dq_port_addr_t *port,
                           const dq_iface_addr_t *addr)
@@ -111,7 +112,7 @@ int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,
 }
 
 
-/* To whoever asked in the peer's name it is said that there is nothing. */
+/* The forged conn fails, so the async side tells its peer. */
 ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
                                  const dq_port_addr_t *port,
                                  const dq_iface_addr_t *addr,
@@ -122,7 +123,7 @@ ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
     dq_facts_t facts;
 
     if (!uct_daqiri_port_reaches(iface, port)) {
-        return UCS_ERR_UNREACHABLE; /* UCX could have asked */
+        return UCS_ERR_UNREACHABLE; /* UCX could have asked is_reachable */
     }
     status = uct_daqiri_cm_get_addressed(iface, port, addr, conn_p, &forged);
     if (forged != NULL) {
@@ -160,9 +161,10 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
 }
 
 
-/* ---- What the async thread told ---- */
+/* ---- News of the async thread ---- */
 
-/* What was made for the window; of that the device may not have taken all. */
+/* Enters the RECVs of the window in the ledger. The device may not have taken them
+ * all. */
 static void uct_daqiri_conn_take_recvs(uct_daqiri_conn_t *conn)
 {
     const uct_daqiri_new_recvs_t *recvs = &conn->news.recvs;
@@ -182,8 +184,8 @@ static void uct_daqiri_conn_take_recvs(uct_daqiri_conn_t *conn)
 }
 
 
-/* Free buffers that closed conns have left go behind a window that came
- * without buffers of its own. */
+/* A window may come without buffers of its own. Posts free buffers for it, which closed
+ * conns have left. */
 static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
 {
     dq_rx_t *ledger   = &conn->iface->rx.ledger;
@@ -197,8 +199,8 @@ static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
 }
 
 
-/* RECVs for the peers who are still there. What those who have left had sent
- * takes buffers, too, but only until it is read. */
+/* RECVs for peers whose conn has not failed. Messages of other peers take buffers, too,
+ * but only until they are read. */
 static uint64_t uct_daqiri_conn_live_windows(uct_daqiri_iface_t *iface)
 {
     uint64_t sum = iface->rx.ledger.slack;
@@ -211,7 +213,7 @@ static uint64_t uct_daqiri_conn_live_windows(uct_daqiri_iface_t *iface)
 }
 
 
-/* Once: it is counted each time (rx_overcommit). */
+/* Logs once. rx_overcommit counts each time. */
 static void uct_daqiri_conn_log_few(uct_daqiri_iface_t *iface)
 {
     if (iface->rx.is_few_logged ||
@@ -225,8 +227,8 @@ static void uct_daqiri_conn_log_few(uct_daqiri_iface_t *iface)
 }
 
 
-/* It was closed before its QP was ready, and may be freed with the next event. If
- * that was its first QP, what was to be behind its window is there. */
+/* The conn was closed before its QP was ready, and may be freed with the next event. If
+ * that was its first QP, the buffers of its window go to the spare ones. */
 static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
 {
     if (conn->is_listed) {
@@ -239,7 +241,7 @@ static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
 }
 
 
-/* The QP of one that has failed meanwhile is drained with it. */
+/* If the conn has failed meanwhile, its new QP is drained with it. */
 void uct_daqiri_conn_begin_qp(uct_daqiri_conn_t *conn, int is_used)
 {
     uct_daqiri_qp_begin(&conn->qp, conn->news.qp, is_used);
@@ -249,7 +251,7 @@ void uct_daqiri_conn_begin_qp(uct_daqiri_conn_t *conn, int is_used)
 }
 
 
-/* The conn has a QP, and RECVs for its peer to use. */
+/* The conn has a QP, and RECVs for its peer. */
 static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
@@ -282,7 +284,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     dq_facts_t facts;
 
     if (conn->qp.state != DQ_QP_CONNECTING) {
-        return; /* this was of the QP that has been lost meanwhile */
+        return; /* it is about the QP that has been lost meanwhile */
     }
     (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_UP);
     conn->qp.is_used     = 1;
@@ -300,7 +302,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     }
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_UP);
     conn->iface->count->conns_up++;
-    uct_daqiri_preconnect_open(conn); /* before all that waits */
+    uct_daqiri_preconnect_open(conn); /* before all pending requests */
 }
 
 
@@ -309,7 +311,7 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
     dq_facts_t death;
 
     if (dq_life_is_over(conn->state)) {
-        return; /* known here, and its QP may be gone by now */
+        return; /* progress knows, and the QP may be destroyed by now */
     }
     uct_daqiri_tx_facts(conn, conn->news.cause, &death);
     if ((conn->news.cause == DQ_CAUSE_NO_ANSWER) &&
@@ -325,7 +327,7 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
     }
     if ((conn->news.cause == DQ_CAUSE_NO_ANSWER) &&
         (uct_daqiri_port_find_gid(conn->iface) == UCS_ERR_UNREACHABLE)) {
-        death.cause = DQ_CAUSE_GID_LOST; /* none could have found us */
+        death.cause = DQ_CAUSE_GID_LOST; /* no peer could have reached us */
     }
     if (!conn->news.has_peer) {
         death.peer_host = NULL;
@@ -339,7 +341,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn;
     uint32_t events;
 
-    uct_daqiri_async_take_events(iface); /* the cause of what else there is */
+    uct_daqiri_async_take_events(iface); /* may hold the cause of other events */
     while ((conn = uct_daqiri_cm_next_event(iface, &events)) != NULL) {
         if (events & UCT_DAQIRI_EVT_CLOSED) {
             uct_daqiri_recover_on_closed(conn);
@@ -397,7 +399,7 @@ void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
 {
     if (dq_life_is_over(conn->state)) {
-        return; /* the first cause is the cause */
+        return; /* only the first cause counts */
     }
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
     (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
@@ -416,8 +418,8 @@ void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn)
 }
 
 
-/* A peer that closes does no harm to those who want nothing of it. Asked when the
- * ledger is empty: only then is it known what the peer had taken before it left. */
+/* Whether no user misses the peer, which has closed in order. Called when the ledger is
+ * empty: only then is it known which requests the peer had taken. */
 static int uct_daqiri_conn_is_harmless(uct_daqiri_conn_t *conn)
 {
     if (!uct_daqiri_conn_peer_left(conn) || conn->is_awaited) {
@@ -457,8 +459,7 @@ static void uct_daqiri_conn_log(uct_daqiri_conn_t *conn, ucs_log_level_t level,
 }
 
 
-/* The peer has had an error and says so in its own log. Here only who misses
- * something has one, too. */
+/* The peer logs its own error. Here it is logged only for a user who misses something. */
 static ucs_log_level_t uct_daqiri_conn_level(const uct_daqiri_conn_t *conn,
                                              ucs_log_level_t level)
 {
@@ -471,9 +472,9 @@ static ucs_log_level_t uct_daqiri_conn_level(const uct_daqiri_conn_t *conn,
 }
 
 
-/* Tells UCP. The message is logged once, at the level that UCP's answer calls
- * for: without error handling that is FATAL, which ends the process. What only
- * this end can have seen is said although nobody uses the conn here. */
+/* Tells UCP, and logs the message once. UCP's answer sets the level: without error
+ * handling it is FATAL, which ends the process. A gap is logged although nobody uses the
+ * conn here, because only this end can see it. */
 static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
 {
     uct_base_iface_t *base = &conn->iface->super;
@@ -482,7 +483,7 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
     uct_daqiri_ep_t *ep;
     int is_logged = 0;
 
-    /* from the start each time: the handler may destroy any endpoint */
+    /* From the start each time: the handler may destroy any endpoint. */
     while ((ep = uct_daqiri_conn_unreported(conn)) != NULL) {
         ep->is_reported = 1;
         level = uct_base_iface_failure_log_level(
@@ -497,7 +498,7 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
         }
     }
     if ((conn->death.cause == DQ_CAUSE_GAP) && ucs_list_is_empty(&conn->eps)) {
-        /* nobody here has asked for the peer */
+        /* no endpoint here uses the peer */
         uct_daqiri_conn_log(conn, UCS_LOG_LEVEL_WARN, &conn->iface->log_limit.gap);
     }
 }
@@ -505,7 +506,7 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_release(uct_daqiri_conn_t *conn)
 {
-    if (conn->is_listed) { /* it has had a QP, and may have none now */
+    if (conn->is_listed) { /* it has had a QP, but may have none now */
         uct_daqiri_stats_remove_conn(conn);
         ucs_list_del(&conn->iface_link);
     }
@@ -541,19 +542,19 @@ void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
         return;
     }
     if (!conn->qp.is_err) {
-        uct_daqiri_batch_flush(conn->iface); /* what is not posted never ends */
+        uct_daqiri_batch_flush(conn->iface); /* a held request would never complete */
         uct_daqiri_tx_post_marker(conn);
     }
     is_done         = uct_daqiri_rc_to_err(conn->qp.verbs) == 0;
     conn->qp.is_err = 1;
-    /* a QP that takes messages is not drained: we ask again, for a while */
+    /* A QP that still takes messages is not drained. So ask again, until time is up. */
     if (is_done || (ucs_get_time() >= conn->qp.drain.until)) {
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_IN_ERR);
     }
 }
 
 
-/* Will the NIC still say something of what is in the ledger? */
+/* Whether the NIC will still report requests of the ledger. */
 static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
 {
     const uct_daqiri_qp_t *qp = &conn->qp;
@@ -565,11 +566,11 @@ static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
 
 
 /*
- * Has everything been taken that was in the CQs when the drain was marked? They
- * were found empty by a later progress call (the current one may have looked
- * before), or have been through once: other conns may keep them from ever being
- * empty. No time limit is needed, and none may be set: what is not handed up before
- * it is said how much has been is lost.
+ * Whether all completions have been taken that were in the CQs when the drain was marked.
+ * That is so if a later progress call found the CQs empty; the current one may have
+ * polled before. It is also so after as many completions as both CQs hold, because other
+ * conns may keep the CQs from ever being empty. There must be no time limit: the peer
+ * will be told how much was delivered, and messages handed up after that would be lost.
  */
 static int uct_daqiri_conn_is_taken(uct_daqiri_conn_t *conn, unsigned taken)
 {
@@ -584,8 +585,8 @@ static int uct_daqiri_conn_is_taken(uct_daqiri_conn_t *conn, unsigned taken)
 }
 
 
-/* One step for a conn that goes on with another QP. Returns non-zero when it
- * need not be looked at. */
+/* One step for a conn that gets another QP. Returns non-zero when the conn need not drain
+ * for now. */
 static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
 {
     if (conn->qp.state == DQ_QP_FAILED) {
@@ -598,7 +599,8 @@ static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
     if (conn->qp.state == DQ_QP_FINAL) {
         return uct_daqiri_recover_drained(conn);
     }
-    /* a process that was stopped has not waited for its device */
+    /* A process that was stopped has not given its device the time, so progress calls
+     * count, too. */
     if (uct_daqiri_conn_is_flushing(conn) &&
         ((ucs_get_time() < conn->qp.drain.until) ||
          (conn->qp.drain.polls < UCT_DAQIRI_DRAIN_POLLS_MIN))) {
@@ -609,7 +611,7 @@ static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
 }
 
 
-/* The same for one that dies. */
+/* One step for a conn that has failed. Returns non-zero when it is closed. */
 static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
                                      unsigned received)
 {
@@ -620,17 +622,18 @@ static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
     }
     if ((conn->qp.state == DQ_QP_FAILED) && !conn->qp.is_err) {
         uct_daqiri_conn_to_err(conn);
-        return 0; /* once more round: what it had received comes first */
+        return 0; /* another round: messages received before come first */
     }
     if (conn->qp.state == DQ_QP_FAILED) {
-        /* of itself: the endpoints hear of it in the call that has seen it */
+        /* The device moved the QP to ERR itself, so there is no wait: this progress call
+         * tells the endpoints. UCX's uct_p2p_err_test looks after one flush. */
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_IN_ERR);
     }
     if (uct_daqiri_conn_is_flushing(conn) && !is_late) {
         return 0;
     }
     if (conn->qp.state == DQ_QP_DRAINING) {
-        /* it is destroyed when the conn is released */
+        /* The QP is destroyed when the conn is released. */
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
     }
     uct_daqiri_conn_close(conn);
@@ -667,7 +670,7 @@ unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
         ucs_list_head_init(&conn->drain_link);
         count++;
         if (conn->state < DQ_LIFE_CLOSED) {
-            continue; /* it goes on, with another QP */
+            continue; /* it gets another QP */
         }
         if (!uct_daqiri_conn_is_harmless(conn)) {
             uct_daqiri_conn_report(conn);

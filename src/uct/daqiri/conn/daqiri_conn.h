@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection: what UCP believes in. A queue pair is what the NIC has.
+ * The connection that UCP sees. It outlives the queue pairs of the device.
  *
- * Threads: progress, but for what the fields say.
+ * Threads: progress, unless a field names another.
  */
 #ifndef UCT_DAQIRI_CONN_H
 #define UCT_DAQIRI_CONN_H
@@ -20,32 +20,33 @@
 #include "dq/dq_watchdog.h"
 #include "iface/daqiri_iface.h"
 
-/* How far a grant that is due has come; daqiri_rx.c. */
+/* The progress of a grant that is due; daqiri_rx.c. */
 enum {
-    UCT_DAQIRI_GRANT_NEW = 1, /* since this progress call                    */
+    UCT_DAQIRI_GRANT_NEW = 1, /* due since this progress call                */
     UCT_DAQIRI_GRANT_NEXT,    /* the next progress call sends it             */
     UCT_DAQIRI_GRANT_STUCK    /* tried: it waits for room, or for the peer   */
 };
 
 struct uct_daqiri_conn {
-    /* the data path, in the order it touches them; progress */
+    /* The data path, in the order of use. Progress. */
     dq_sq_t            sq;
     uct_daqiri_op_t    *ops;       /* [sq.mask + 1], by ledger slot          */
-    uint32_t           op_count;   /* of them, not empty                     */
+    uint32_t           op_count;   /* slots that are not empty               */
     uct_daqiri_iface_t *iface;
-    const uint64_t     *direct_epoch; /* a request goes out by itself if the conn
-                                    * has posted none since this turn: that of
-                                    * the batch, or 0 (never: before it is up,
-                                    * behind send_end), or UINT64_MAX        */
+    /* A request is posted directly if the last one was posted before this epoch. It
+     * points to the batch's direct_epoch, to 0 (never: the conn is not up, or has a
+     * send_end), or to UINT64_MAX (always). */
+    const uint64_t     *direct_epoch;
     dq_replay_log_t    replay;     /* daqiri_replay.h; no slots: no recovery */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
-    uint64_t           last_post_epoch; /* in which it has posted last, or counts
-                                    * as if it had: uct_daqiri_batch_note()  */
-    int                is_streaming; /* the same                             */
+    /* The epoch of the last post, or the next one while the conn is streaming: see
+     * uct_daqiri_batch_note(). */
+    uint64_t           last_post_epoch;
+    int                is_streaming; /* see uct_daqiri_batch_note()          */
     uint32_t           tx_seq;     /* of the next active message             */
-    uint32_t           rx_seq;     /* active messages handed up              */
-    uint16_t           tx_grant;   /* number of the last grant sent, ...     */
-    uint16_t           rx_grant;   /* ... and taken; grants count from 1     */
+    uint32_t           rx_seq;     /* of the next one to hand up             */
+    uint16_t           tx_grant;   /* number of the last grant sent          */
+    uint16_t           rx_grant;   /* number of the last grant taken; from 1 */
     dq_rx_window_t     window;
     uct_daqiri_qp_t    qp;
     dq_life_state_t    state;      /* uct_daqiri_conn_step() alone writes it */
@@ -53,89 +54,96 @@ struct uct_daqiri_conn {
     int                is_pending; /* on iface->tx.pending                   */
     int                grant_due;  /* on iface->rx.grants_due: UCT_DAQIRI_GRANT_* */
     int                is_self;
-    int                is_stub;    /* leads nowhere; daqiri_p2p.c            */
+    int                is_stub;    /* leads to no peer; daqiri_p2p.c         */
     ucs_list_link_t    iface_link; /* on iface->conns, from its first QP on  */
     ucs_list_link_t    drain_link; /* on iface->draining, or empty           */
     ucs_list_link_t    pending_link, grant_link;
-    ucs_time_t         probe_at;   /* not before; see uct_daqiri_tx_probe_peer() */
+    ucs_time_t         probe_at;   /* time of the next probe; see
+                                      uct_daqiri_tx_probe_peer() */
     ucs_list_link_t    eps;
-    dq_facts_t         death;      /* why it died, once the gate is DEAD     */
-    int                is_awaited; /* somebody was waiting for what failed   */
-    struct {                       /* the last requests in a row whose loss
-                                    * is no news to any user: grants, probes */
-        uint32_t       from, to;   /* ids, the second one not included       */
+    dq_facts_t         death;      /* why it failed, once the gate is DEAD   */
+    int                is_awaited; /* a user waited for a request that failed */
+    /* The last run of requests of our own: grants, probes, markers. No user waits for
+     * them. */
+    struct {
+        uint32_t       from, to;   /* ids; `to` is behind the last one       */
     } internal;
     int                is_used_after_failure;
-    int                is_replay_barred; /* what it has posted is not all ours any
-                                      more, and cannot be posted again       */
+    /* It has posted a message whose memory is the user's again. It cannot be replayed. */
+    int                is_replay_barred;
     struct {
         dq_retry_t      state;
-        int             is_on;     /* on iface->tx.retry: from send_end on,  */
-        uint32_t        ahead;     /* what is refused is offered again       */
+        /* On iface->tx.retry: progress posts the requests from send_end on again. Those
+         * before `fresh` were made for a lost QP. The peer has those before `ahead`. */
+        int             is_on;
+        uint32_t        ahead;     /* ids, as is fresh                       */
         uint32_t        fresh;
         ucs_list_link_t link;
     } retry;                       /* daqiri_retry.h                         */
-    struct uct_daqiri_conn *batch_failed; /* the next one whose batch was
-                                      refused; the batch's lock              */
-    int                batch_error; /* why, or 0; the batch's lock           */
-    uint32_t           batch_send_end; /* from which id on; the batch's lock */
+    /* The next conn whose batch was refused. The batch's lock. */
+    struct uct_daqiri_conn *batch_failed;
+    int                batch_error; /* errno of the refusal, or 0; the batch's lock */
+    uint32_t           batch_send_end; /* first id that was refused; the batch's lock */
     struct {
         dq_recovery_t row;
-        uint32_t   peer_done;      /* as it told with the QP that works      */
-        dq_facts_t facts;          /* why                                    */
+        uint32_t   peer_done;      /* requests that the peer has finished, by its last
+                                      REQ or REP */
+        dq_facts_t facts;          /* why the QP was lost                    */
     } lost;
     struct {
         uint32_t       qpn;
-        int            type;       /* enum ibv_event_type                    */
+        int            type;       /* enum ibv_event_type of the last QP event */
     } async;                       /* atomic; async writes, progress reads   */
-    int                is_listed;  /* on iface->conns; stats know it         */
-    int                has_hw;     /* it has been up; progress               */
+    int                is_listed;  /* on iface->conns, and known to stats    */
+    int                has_hw;     /* it has been up, so hw may be read; progress */
     struct {
         dq_watchdog_t  state;
         dq_liveness_t  liveness;
-        dq_admit_t     refusal;    /* the last since it was looked at, or OK */
-        uint32_t       posted, retired; /* ids at the last look, and         */
-        uint64_t       all_posted, all_retired; /* how many there were       */
+        dq_admit_t     refusal;    /* the last one since the last check, or OK */
+        uint32_t       posted, retired; /* ids at the last check, and        */
+        uint64_t       all_posted, all_retired; /* how many there were in total */
         uint32_t       losses;
-        uint32_t       probes;     /* requests that nobody waits for         */
+        uint32_t       probes;     /* own requests that no user waits for    */
         uint64_t       stalls;
-        int            place;      /* among the peers of stats, + 1; or 0    */
+        int            place;      /* index + 1 among the peers of stats, or 0 */
     } watchdog;                       /* daqiri_watchdog.c, daqiri_stats.c      */
-    uct_daqiri_preconnect_t *preconnect; /* held until EVT_UP; NULL: nothing is   */
-    pthread_mutex_t    preconnect_lock; /* of it, and for progress to set it     */
-    struct ibv_qp      *preconnect_qp; /* where it was posted; the lock          */
-    int                is_preconnect_posted; /* nothing is held any more; the lock */
-    int                is_preconnect_known; /* progress knows; progress      */
+    /* Requests held until the conn is up, or NULL. Progress sets it under the lock. */
+    uct_daqiri_preconnect_t *preconnect;
+    pthread_mutex_t    preconnect_lock; /* guards the queue of held requests     */
+    struct ibv_qp      *preconnect_qp; /* the QP that they were posted to; the lock */
+    int                is_preconnect_posted; /* they are posted, none is held; the lock */
+    int                is_preconnect_known; /* progress knows of that; progress */
 
-    uct_daqiri_news_t  news;       /* of the async side, as taken last       */
+    uct_daqiri_news_t  news;       /* the last news taken from the async side */
 
-    /* who the peer is; set once, before the other thread sees the conn */
+    /* The peer. Set once, before the other thread sees the conn. */
     dq_port_addr_t     peer_port;
     char               peer_gid_text[DQ_GID_TEXT_MAX];
     dq_iface_addr_t    peer_iface;
-    int                is_addressed; /* it is what UCP's address says; cm lock */
+    int                is_addressed; /* the address came from UCP; cm lock */
 
-    /* what the next REQ or REP says; progress writes it before CMD_DRAINED */
+    /* Contents of the next REQ or REP. Progress writes it before CMD_DRAINED. */
     uct_daqiri_resume_t resume;
 
-    /* what dq_liveness looks at; atomic: async writes, progress reads */
+    /* Counters that dq_liveness compares. Atomic: async writes, progress reads. */
     struct {
-        uint32_t heard;            /* frames of the peer's                   */
-        uint32_t probes;           /* that have gone out                    */
+        uint32_t heard;            /* frames received from the peer          */
+        uint32_t probes;           /* probes sent                           */
     } liveness;
 
     uct_daqiri_hs_t    *hs;        /* the handshake; async                     */
 
-    uct_daqiri_hw_t    *hw;        /* when it was up: async; has_hw: progress */
+    uct_daqiri_hw_t    *hw;        /* set when the conn is up; async; see has_hw */
 
-    /* the mailboxes and the table; cm lock */
+    /* The mailboxes and the table. cm lock. */
     ucs_list_link_t    cmd_link, evt_link;
     uint32_t           commands, events;
-    uct_daqiri_news_t  posted_news; /* with the last event                    */
+    uct_daqiri_news_t  posted_news; /* news of the last event posted          */
 };
 
-/* uct_daqiri_iface_conn() in fewer steps: completions come in runs. Only the current
- * QP of a conn is cached: the device may reuse the number of any other. Progress. */
+/* uct_daqiri_iface_conn() with a cache of one, because completions come in runs. Only the
+ * current QP of a conn is cached: the device may reuse the number of any other. NULL if
+ * the QP is unknown. Progress. */
 static inline uct_daqiri_conn_t *
 uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
                              uct_daqiri_last_t *last, uint32_t qpn)
@@ -154,7 +162,7 @@ uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
     return conn;
 }
 
-/* Its QP is about to be destroyed. Progress. */
+/* Call before the QP is destroyed: no cache leads to it any more. Progress. */
 static inline void uct_daqiri_conn_detach_qp(uct_daqiri_conn_t *conn)
 {
     conn->qp.verbs = NULL;
@@ -163,47 +171,57 @@ static inline void uct_daqiri_conn_detach_qp(uct_daqiri_conn_t *conn)
     conn->iface->tx.last = (uct_daqiri_last_t){.qpn = 0};
 }
 
+/* A conn without a QP, for the table of the cm, which owns it. NULL if memory is short.
+ * Any thread. */
 uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                                           const dq_port_addr_t *port,
                                           const dq_iface_addr_t *addr);
+/* Frees the conn. No QP, completion or mailbox may lead to it. */
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
-/* Is its peer there, and none that only says so? Any thread. */
+/* Whether the conn leads to the peer with this address, cookie included. Any thread. */
 int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,
                           const dq_port_addr_t *port,
                           const dq_iface_addr_t *addr);
-/* The conn for an endpoint, to the peer at this address of UCP's. What a REQ from
- * elsewhere has asked for in that peer's name ends. */
+/* Finds or makes the conn for an endpoint to this address, which UCP vouches for. Fails a
+ * conn that a REQ from elsewhere has made in the name of that peer. UCS_ERR_UNREACHABLE
+ * if the port cannot reach it. */
 ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
                                  const dq_port_addr_t *port,
                                  const dq_iface_addr_t *addr,
                                  uct_daqiri_conn_t **conn_p);
-/* Performs what the async thread told. */
+/* Handles all events that the async thread has posted. May free conns. */
 void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface);
-/* The only writer of its state, and of the gate but where the ledger opens it. */
+/* The only writer of conn->state. Sets the gate, too; only the ledger opens it. */
 void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event);
-/* Did its peer close in order? */
+/* Whether the peer closed the conn in order. */
 static inline int uct_daqiri_conn_peer_left(const uct_daqiri_conn_t *conn)
 {
     return dq_life_is_over(conn->state) &&
            (conn->death.cause == DQ_CAUSE_PEER_GONE);
 }
 
-/* Closes the gate for ever and starts to drain. Only the first call counts. */
+/* Closes the gate for ever and starts to drain. Later calls do nothing: the first cause
+ * counts. Copies @a death. */
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death);
-/* Puts it among those that drain. */
+/* Puts the conn on iface->draining, unless it is there. */
 void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn);
-/* Another QP, as the async thread has told. @a is_used: as uct_daqiri_qp_begin(). */
+/* Takes the QP that the async thread has made. For @a is_used see
+ * uct_daqiri_qp_begin(). */
 void uct_daqiri_conn_begin_qp(uct_daqiri_conn_t *conn, int is_used);
-/* Moves a QP that has failed to ERR, which flushes the ledger. */
+/* Moves a failed QP to ERR, so that the device flushes its requests. Does nothing in
+ * other states of the QP. */
 void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn);
-/* Somebody wanted to use a dead conn: its endpoints will be told. */
+/* A user wanted to use a failed conn. The conn drains again, and tells its endpoints. */
 void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn);
-/* Moves dying and lost conns on. @a received and @a completed: what this progress
- * call has found in the receive CQ and, polling it before this, in the send CQ. */
+/* One step for each conn that drains. @a received and @a completed are the completions
+ * that this progress call took from the receive CQ and, before this, from the send CQ.
+ * Returns how many conns have finished. May release conns. */
 unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
                                unsigned completed);
-/* An endpoint has left: a conn that is over and unused is let go. */
+/* Releases a closed conn that has no endpoint and no pending requests. Else does
+ * nothing. */
 void uct_daqiri_conn_put(uct_daqiri_conn_t *conn);
+/* UCS_OK, or the status for requests of a conn that has failed. */
 ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn);
 
 #endif

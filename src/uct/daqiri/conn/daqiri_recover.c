@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A conn outlives its QP. When that dies, or the peer says that its own has
- * died, and a new one may help:
+ * A conn outlives its QP. Recovery starts when the QP dies or the peer reports that its
+ * own has died, if another QP may help:
  *
- *   1. the gate closes; the ledger keeps all that it has   uct_daqiri_recover
- *   2. the old QP is moved to ERR                          FAILED
- *   3. it is drained, as at death                          DRAINING
- *   4. the async thread destroys it                        DESTROYING
- *   5. what it had under way has come: drained again,
- *      how much it has delivered is final                  FINAL
- *   6. the handshake runs again                            NONE
- *   7. it has another QP                                   CONNECTING
- *   8. the peer is ready: what it does not have is posted
- *      again; the gate opens                               uct_daqiri_recover_up
+ *   1. the gate closes; the ledger keeps all requests     uct_daqiri_recover
+ *   2. the old QP is moved to ERR                         FAILED
+ *   3. it is drained, as in the death of a conn           DRAINING
+ *   4. the async thread destroys it                       DESTROYING
+ *   5. its last completions have come: the CQs are
+ *      drained again, and the count of delivered
+ *      messages is final                                  FINAL
+ *   6. the handshake runs again                           NONE
+ *   7. the conn has another QP                            CONNECTING
+ *   8. the peer is ready: the requests that it does not
+ *      have are posted again; the gate opens              uct_daqiri_recover_up
  *
- * The states are those of the queue pair (dq_qp.h), which says why it is drained twice.
- * (rxe waits for its responder when a QP is destroyed, and not when it is moved to
- * ERR.)
+ * The states are those of the queue pair. dq_qp.h says why it is drained twice. (rxe
+ * waits for its responder when it destroys a QP, but not when it moves a QP to ERR.)
  *
- * UCP never learns. Off by UCX_DAQIRI_RECOVERY=n; bounded by dq_recovery.h.
+ * UCP never learns of it. UCX_DAQIRI_RECOVERY=n turns it off. dq_recovery.h bounds it.
  *
  * Threads: progress.
  */
@@ -38,21 +38,22 @@
 
 /* Milliseconds. */
 enum {
-    UCT_DAQIRI_RECOVER_FIRST = 2,    /* wait before the second of a row;     */
-    UCT_DAQIRI_RECOVER_LAST  = 512,  /* twice as long each time, up to       */
-    UCT_DAQIRI_RECOVER_REST  = 1000  /* a QP that idles has not died at once */
+    UCT_DAQIRI_RECOVER_FIRST = 2,    /* wait before the second attempt in a row */
+    UCT_DAQIRI_RECOVER_LAST  = 512,  /* it doubles each time, up to this     */
+    UCT_DAQIRI_RECOVER_REST  = 1000  /* a QP idle for so long has not died at once */
 };
 
 
-/* Grows with each message or request that gets through, the peer's WRITEs and
- * READs among them: those it tells with its next QP. */
+/* Grows with each message or request that gets through. The peer reports its own WRITEs
+ * and READs with its next QP. */
 static uint32_t uct_daqiri_recover_mark(const uct_daqiri_conn_t *conn)
 {
     return conn->sq.retired + conn->rx_seq + conn->lost.peer_done;
 }
 
 
-/* A path that does not carry what is sent lets a QP fail within its patience. */
+/* Limits of the recovery. On a path that carries nothing a QP fails within its max retry
+ * time, which therefore bounds a trial. */
 static dq_recovery_limits_t
 uct_daqiri_recover_limits(const uct_daqiri_iface_t *iface)
 {
@@ -131,7 +132,7 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 {
     dq_facts_t death = *facts;
 
-    /* what no queue pair cures was not tried for long */
+    /* tried_ms is for causes that another QP could cure. */
     if ((conn->lost.row.in_a_row > 0) && dq_triage_new_qp_helps(facts->cause)) {
         death.tried_ms = uct_daqiri_recover_tried_ms(conn);
     }
@@ -143,7 +144,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 {
     uct_daqiri_async_take_events(conn->iface);
     if (!dq_qp_is_alive(conn->qp.state)) {
-        return; /* the first cause is the cause */
+        return; /* only the first cause counts */
     }
     uct_daqiri_recover_count(conn, facts->cause);
     if (!uct_daqiri_recover_is_possible(conn, facts->cause)) {
@@ -164,7 +165,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 }
 
 
-/* There was not even another QP. One more try, a little later. */
+/* The next QP could not be made. Tries once more, a little later. */
 static void uct_daqiri_recover_once_more(uct_daqiri_conn_t *conn,
                                          const dq_facts_t *facts)
 {
@@ -203,8 +204,8 @@ void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn)
 }
 
 
-/* What has been used of the window and can be promised again is promised; the
- * rest comes later, as ever. */
+/* Promises again those credits of the window that can be promised now. The others are
+ * granted later, as usual. */
 static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 {
     dq_rx_t *ledger = &conn->iface->rx.ledger;
@@ -251,7 +252,8 @@ int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
 {
-    /* perhaps before anybody has looked: the old one's time is not its own */
+    /* The watchdog may not have looked since: the time of the old QP must not count for
+     * the new one. */
     dq_watchdog_init(&conn->watchdog.state);
     uct_daqiri_conn_begin_qp(conn, 0);
     uct_daqiri_tx_set_direct(conn);
@@ -269,7 +271,7 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
     dq_cause_t cause = DQ_CAUSE_MISMATCH;
     dq_facts_t facts;
 
-    /* what the peer knows to have arrived was handed up, or it is lost */
+    /* A message that the peer counts as acknowledged was handed up, or it is lost. */
     if ((int32_t)(peer->acked - conn->resume.delivered) <= 0) {
         cause = uct_daqiri_replay_all(conn, peer, &back);
     }

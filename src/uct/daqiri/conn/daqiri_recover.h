@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection that has lost its queue pair gets another one.
+ * Recovery: a connection that has lost its queue pair gets another one. See
+ * daqiri_recover.c for the steps.
  *
  * Threads: progress.
  */
@@ -10,21 +11,25 @@
 #include "daqiri.h"
 #include "dq/dq_triage.h"
 
-/* The QP is lost: has another one made, if that may help, else fails the conn.
- * Only the first call counts. */
+/* The QP is lost. Starts recovery if another QP may help; else fails the conn. Later
+ * calls for the same QP do nothing: the first cause counts. Copies @a facts. */
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts);
-/* The peer says that it has lost its QP. */
+/* The peer reports that it has lost its QP. */
 void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn);
-/* The QP that was to replace the last one could not be made or connected. */
+/* The async thread could not make or connect the next QP. */
 void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn);
-/* The lost QP has nothing more to say, as far as can be seen: it is destroyed. */
+/* The old QP is drained. Asks the async thread to destroy it. */
 void uct_daqiri_recover_close(uct_daqiri_conn_t *conn);
+/* The async thread has destroyed the old QP. The conn drains again. */
 void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn);
-/* And it will not say any more. Zero: wait a little, all the same. */
+/* The second drain is over. Asks the async thread for the next handshake. Returns zero if
+ * the wait between two attempts is not over; then call again. */
 int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn);
+/* The async thread has made the next QP. */
 void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn);
+/* The peer is ready. Replays what it does not have, and opens the gate. */
 void uct_daqiri_recover_up(uct_daqiri_conn_t *conn);
-/* The peer did not answer in time: the death is that of the QP. */
+/* The peer did not answer in time. Sets *death to the reason why the QP was lost. */
 void uct_daqiri_recover_expired(uct_daqiri_conn_t *conn, dq_facts_t *death);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting again; see daqiri_replay.h.
+ * Posts requests again; see daqiri_replay.h.
  */
 #include "conn/daqiri_replay.h"
 
@@ -22,7 +22,7 @@ ucs_status_t uct_daqiri_replay_init(uct_daqiri_conn_t *conn)
     if (!iface->config.recovery) {
         return UCS_OK;
     }
-    /* from a line's start: what is short is in one */
+    /* Each slot starts a cache line, so a short request lies in one line. */
     conn->replay.mask   = conn->sq.mask;
     conn->replay.stride = ucs_align_up(sizeof(uct_daqiri_replay_t) + length,
                                        UCS_SYS_CACHE_LINE_SIZE);
@@ -31,7 +31,8 @@ ucs_status_t uct_daqiri_replay_init(uct_daqiri_conn_t *conn)
                            "daqiri_replay") != 0) {
         return UCS_ERR_NO_MEMORY;
     }
-    /* its pages are made now, and not one by one in the first messages */
+    /* Touches the pages now, so that the first messages do not fault them in one by
+     * one. */
     memset(slots, 0, size);
     conn->replay.slots = slots;
     return UCS_OK;
@@ -44,7 +45,7 @@ void uct_daqiri_replay_cleanup(uct_daqiri_conn_t *conn)
 }
 
 
-/* Behind the one SGE that an atomic has. */
+/* Behind the only SGE of an atomic. */
 typedef struct {
     uint64_t compare_add, swap;
 } uct_daqiri_operands_t;
@@ -147,7 +148,7 @@ int uct_daqiri_replay_post(uct_daqiri_conn_t *conn, uint32_t id, int is_past)
         wr.wr.rdma.rkey        = replay->rkey;
         wr.wr.rdma.remote_addr = replay->remote_addr;
         if (kind == DQ_OP_MSG) {
-            wr.opcode = IBV_WR_SEND; /* credits are counted anew; 0 would do */
+            wr.opcode = IBV_WR_SEND; /* credits are counted anew: none go along */
         }
     }
     return uct_daqiri_replay_do_post(conn, &wr);
@@ -177,7 +178,7 @@ dq_cause_t uct_daqiri_replay_all(uct_daqiri_conn_t *conn,
         return DQ_CAUSE_MISMATCH;
     }
 
-    /* first, all that is to be posted again: completions may post more */
+    /* All replays come first: completions may post more. */
     end             = conn->sq.posted;
     back->resent    = end - plan.over;
     back->delivered = plan.had;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is remembered of each posted request, so that it can be posted again on
- * another QP: by ledger slot, until the ledger retires it. Inline data has no
- * other place to be, so it is here, most of it before the device is given it; of
- * everything else the memory belongs to the request until it completes, and
- * addresses do.
+ * The replay log: what it takes to post each request again on another QP. Each ledger
+ * slot has an entry until the ledger retires the request. Inline data lies in the log,
+ * and most of it before the device reads it. All other memory belongs to the request
+ * until it completes, so the log keeps addresses only.
  *
  * Threads: progress.
  */
@@ -20,10 +19,10 @@ struct uct_daqiri_replay {
     uint8_t  num_sge;
     union {
         uint32_t rkey;
-        uint32_t imm;     /* only of what was refused; network order         */
+        uint32_t imm;     /* only of refused requests; network order         */
     };
     uint64_t remote_addr;
-    struct ibv_sge sge[]; /* or, after the first one, the inline data        */
+    struct ibv_sge sge[]; /* or one, and inline data behind it               */
 };
 
 static inline uct_daqiri_replay_t *
@@ -48,9 +47,8 @@ uct_daqiri_replay_kind(const uct_daqiri_tx_t *tx)
     }
 }
 
-/* Room for the @a length bytes of inline data of the next request, where they
- * will be remembered; *tx says so, and so does the SGE. Only if the conn
- * remembers. */
+/* Room in the log for @a length bytes of inline data of the next request. Sets *sge_p and
+ * the fields of *tx that say so. Only for a conn that has a log. */
 static UCS_F_ALWAYS_INLINE void *
 uct_daqiri_replay_inline(uct_daqiri_conn_t *conn, size_t length,
                          uct_daqiri_tx_t *tx, struct ibv_sge **sge_p)
@@ -65,8 +63,8 @@ uct_daqiri_replay_inline(uct_daqiri_conn_t *conn, size_t length,
     return &replay->sge[1];
 }
 
-/* Where the one SGE of the next request goes: to where it will be remembered, or
- * else into *other; *tx says so. */
+/* The place of the only SGE of the next request: in the log, or else *other. Sets the
+ * fields of *tx that say so. */
 static UCS_F_ALWAYS_INLINE struct ibv_sge *
 uct_daqiri_replay_sge(const uct_daqiri_conn_t *conn, uct_daqiri_tx_t *tx,
                       struct ibv_sge *other)
@@ -79,7 +77,7 @@ uct_daqiri_replay_sge(const uct_daqiri_conn_t *conn, uct_daqiri_tx_t *tx,
     return tx->replay->sge;
 }
 
-/* What it is, but not of what. */
+/* Notes all of the request but its SGEs and data. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_replay_note_kind(uct_daqiri_conn_t *conn, uct_daqiri_replay_t *replay,
                             const uct_daqiri_tx_t *tx, unsigned flags,
@@ -96,7 +94,7 @@ uct_daqiri_replay_note_kind(uct_daqiri_conn_t *conn, uct_daqiri_replay_t *replay
     }
 }
 
-/* A message without credits, whose @a length bytes are inline in @a redo. */
+/* Notes a message without credits. Its @a length bytes are inline in @a replay. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_replay_note_plain(const uct_daqiri_conn_t *conn,
                              uct_daqiri_replay_t *replay, size_t length)
@@ -110,7 +108,8 @@ uct_daqiri_replay_note_plain(const uct_daqiri_conn_t *conn,
     replay->sge[0].length = length;
 }
 
-/* Remembers the request. @a wr then has its SGEs, and inline data, from here. */
+/* Notes the whole request. @a wr then points to the SGEs and the inline data in the
+ * log. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_replay_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                        unsigned flags, struct ibv_send_wr *wr)
@@ -140,24 +139,25 @@ uct_daqiri_replay_note(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     wr->sg_list = replay->sge;
 }
 
-/* The rest of a request that could not be posted at once: what it needs to be
- * posted on the same QP, and not on another one. */
+/* Notes the rest of a request that could not be posted at once. The same QP needs it; the
+ * next QP does not. */
 void uct_daqiri_replay_note_rest(uct_daqiri_conn_t *conn,
                                  const struct ibv_send_wr *wr);
-/* Posts a request on the QP that it was made for. 0, or errno. */
+/* Posts a request on the QP that it was made for. Returns 0, or errno. */
 int uct_daqiri_replay_post_as_was(uct_daqiri_conn_t *conn, uint32_t id);
-/* Posts one on another QP. What is over by now, because @a is_past, goes as an
- * empty WRITE, which keeps its place. 0, or errno. */
+/* Posts a request on another QP. If @a is_past, the peer has the messages up to here. A
+ * request that must not be repeated is replaced by an empty WRITE, which keeps its place.
+ * Returns 0, or errno. */
 int uct_daqiri_replay_post(uct_daqiri_conn_t *conn, uint32_t id, int is_past);
 
-/* Makes room, if this interface recovers. */
+/* Makes the log, if this interface recovers. UCS_ERR_NO_MEMORY if memory is short. */
 ucs_status_t uct_daqiri_replay_init(uct_daqiri_conn_t *conn);
 void uct_daqiri_replay_cleanup(uct_daqiri_conn_t *conn);
 
 /*
- * The conn has another QP: all that the peer does not have, by what its REQ or
- * REP says, is posted again, in order and under the same ids. The gate opens.
- * Returns DQ_CAUSE_NONE, or why the conn cannot go on.
+ * The conn has another QP. Posts all requests that the peer does not have by its REQ or
+ * REP, in order and under the same ids. Opens the gate. Returns DQ_CAUSE_NONE, or the
+ * reason why the conn cannot go on. Fills *back if it can.
  */
 dq_cause_t uct_daqiri_replay_all(uct_daqiri_conn_t *conn,
                                  const dq_frame_t *peer, dq_recovered_t *back);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Offering again what was refused; see daqiri_retry.h.
+ * Posts refused requests again; see daqiri_retry.h.
  */
 #include "conn/daqiri_retry.h"
 
@@ -11,12 +11,12 @@
 #include "iface/daqiri_iface.h"
 
 enum {
-    UCT_DAQIRI_RETRY_MIN_US = 20,   /* a few completions later               */
+    UCT_DAQIRI_RETRY_MIN_US = 20,   /* the time of a few completions         */
     UCT_DAQIRI_RETRY_MAX_US = 5000
 };
 
 
-/* Whoever has to wait so long is told, or gives up its QP. */
+/* The wait that the watchdog would report, or after which it would give up the QP. */
 static uint64_t uct_daqiri_retry_bound(const uct_daqiri_iface_t *iface)
 {
     uint64_t say     = iface->watchdog.bounds.warn;
@@ -55,7 +55,7 @@ int uct_daqiri_retry_keep_replay(uct_daqiri_conn_t *conn, uint32_t id,
     conn->retry.is_on = 1;
     conn->retry.ahead = ahead;
     conn->retry.fresh = fresh;
-    uct_daqiri_tx_set_send_end(conn, id); /* the next ones go behind it */
+    uct_daqiri_tx_set_send_end(conn, id); /* later requests go behind it */
     iface->slow_work  = 1;
     iface->count->retries_kept++;
     ucs_list_add_tail(&iface->tx.retry, &conn->retry.link);
@@ -78,7 +78,7 @@ void uct_daqiri_retry_stop(uct_daqiri_conn_t *conn)
 }
 
 
-/* The device has them all: the conn posts as ever. */
+/* The device has all requests: the conn posts as usual. */
 static void uct_daqiri_retry_end(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_retry_stop(conn);
