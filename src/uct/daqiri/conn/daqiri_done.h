@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of the send line, as far as progress needs it: poll, retire, complete.
- * Inline, so that a call that finds a request over is one function with it: who
- * reads from a peer and waits has little else to pay for.
+ * The end of the send line, as far as each progress call needs it: poll, retire,
+ * complete. Inline, so that a call that finds a completion is one function. A program
+ * that waits for its own READ has little else to pay for.
  *
  * Threads: progress.
  */
@@ -13,7 +13,7 @@
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_event.h"
 
-/* Empties the slot of a request. What it owed is the caller's to pay. */
+/* Empties the slot of a request. The caller pays what the request owed. */
 static UCS_F_ALWAYS_INLINE uct_daqiri_op_t
 uct_daqiri_done_take(uct_daqiri_conn_t *conn, uint32_t id)
 {
@@ -28,7 +28,8 @@ uct_daqiri_done_take(uct_daqiri_conn_t *conn, uint32_t id)
     return op;
 }
 
-/* The completion may post, and poll: by now the ledger has retired its request. */
+/* Frees the buffer and calls the completion. The ledger has retired the request before,
+ * because the completion may post and poll. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_done_pay(uct_daqiri_iface_t *iface, uct_daqiri_op_t op,
                     ucs_status_t status)
@@ -41,7 +42,7 @@ uct_daqiri_done_pay(uct_daqiri_iface_t *iface, uct_daqiri_op_t op,
     }
 }
 
-/* The oldest request, and there is one, has succeeded. */
+/* The oldest request of the conn has succeeded. The conn must have one. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_done_oldest(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn)
 {
@@ -55,7 +56,7 @@ uct_daqiri_done_oldest(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn)
     DQ_ASSERT(dq_sq_check(&conn->sq, &iface->tx.ledger));
 }
 
-/* What a program waits for is often the only request that there is. */
+/* Fast path: a program often waits for the only request in flight. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_done_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 {
@@ -71,8 +72,8 @@ uct_daqiri_done_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
     }
 }
 
-/* A batch at most, by way of @a wc, which has room for BATCH_MAX. Returns how many
- * completions that were. */
+/* Takes one batch of send completions at most. @a wc is scratch space for
+ * UCT_DAQIRI_POLL_MAX. Returns how many completions it took. */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_done_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {

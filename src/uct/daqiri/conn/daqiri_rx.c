@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receive line: refill, parse, deliver, grant. The ibv_post_srq_recv
- * is here.
+ * The receive line: refill, parse, deliver, grant. The only ibv_post_srq_recv is here.
  *
- * A buffer as the device and UCP see it; `point` is what the pool hands out:
+ * A buffer as the device and UCP see it. The pool hands out `point`:
  *
  *              UCP's headroom (rx_headroom)         point
  *         |<-------------------------------------->|
  *   [index][release]. . . . . . . . . . . [ header ][ data ... ]
  *                  ^desc                  ^the RECV starts here
  *
- * UCP may keep the buffer; then it writes into the headroom, and only there.
- * The headroom is as asked for, and may be none: then [release] lies where the
- * header was, and is written again before each upcall.
+ * UCP may keep the buffer. Then it writes into the headroom, and only there. UCP chooses
+ * the headroom, which may be zero. Then [release] lies where the header was, and is
+ * written again before each upcall.
  */
 #include "conn/daqiri_rx.h"
 
@@ -77,7 +76,7 @@ ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
 }
 
 
-/* Those before the one that the device names it has taken. */
+/* The device has taken the RECVs before the one that it reports. */
 static uint32_t uct_daqiri_rx_count_taken(const uct_daqiri_iface_t *iface,
                                           const uint32_t *index,
                                           uint32_t count,
@@ -149,7 +148,7 @@ ucs_status_t uct_daqiri_rx_add(uct_daqiri_iface_t *iface, uint32_t count)
 }
 
 
-/* Handlers keep buffers: make others, as far as the limit allows. */
+/* Handlers keep buffers. Makes others, as far as the limit allows. */
 static void uct_daqiri_rx_grow(uct_daqiri_iface_t *iface)
 {
     uint32_t count = ucs_max(dq_rx_short(&iface->rx.ledger),
@@ -239,7 +238,7 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
         status = uct_daqiri_rx_add(iface, count);
     }
     if (status == UCS_ERR_NO_RESOURCE) {
-        return; /* the memory limit, unless a conn closes */
+        return; /* at the memory limit, until a conn closes */
     }
     if (status != UCS_OK) {
         dq_rx_settle(&conn->window);
@@ -247,7 +246,7 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
     }
     if (!dq_rx_widen(&iface->rx.ledger, &conn->window, count)) {
         __atomic_add_fetch(&iface->rx.spare, count, __ATOMIC_ACQ_REL);
-        return; /* handlers keep too many */
+        return; /* handlers keep too many buffers */
     }
     iface->count->windows_widened++;
     uct_daqiri_rx_refill(iface);
@@ -256,7 +255,7 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
 
 /* ---- Credits ---- */
 
-/* Inline, unless the device has none of that, or the user wants none. */
+/* Inline, unless the device has no inline data or the user wants none. */
 static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
                                              uint32_t count)
 {
@@ -294,8 +293,8 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
 }
 
 
-/* A program that has just been handed messages may be about to answer them,
- * and an answer carries credits for nothing: a grant waits one progress call. */
+/* Whether a grant may wait for one progress call. A program that has just received
+ * messages may be about to answer them, and an answer carries credits at no cost. */
 static int uct_daqiri_rx_may_grant_wait(uct_daqiri_conn_t *conn)
 {
     if ((conn->grant_due != UCT_DAQIRI_GRANT_NEW) ||

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receive line, as far as each progress call needs it: a look at what has
- * arrived, and what a message does to buffers and credits. Inline, so that a call
- * that finds nothing is one function, and one that finds a message, too.
+ * The receive line, as far as each progress call needs it: polling, and the buffers and
+ * credits of a message. Inline, so that a call that finds nothing is one function, and a
+ * call that finds a message, too.
  *
- * Threads: progress.
+ * Threads: progress, unless a function says any thread.
  */
 #ifndef UCT_DAQIRI_RX_H
 #define UCT_DAQIRI_RX_H
@@ -12,40 +12,45 @@
 #include "conn/daqiri_conn.h"
 #include "iface/daqiri_event.h"
 
+/* Posts the free buffers that are due, and makes more where handlers keep too many. */
 void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface);
-/* The same while nothing arrives: posts what is free, and makes nothing. */
+/* The same while nothing arrives, but makes no buffers. */
 void uct_daqiri_rx_catch_up(uct_daqiri_iface_t *iface);
-/* Posts @a count of the free buffers; there are so many. What is refused stays
- * free, and is offered again by progress. */
+/* Posts @a count of the free buffers; there must be so many. Refused buffers stay free,
+ * and progress posts them again. */
 void uct_daqiri_rx_post_free(uct_daqiri_iface_t *iface, uint32_t count);
-/* Credit grants that no message carried in time. */
+/* Sends the credit grants that no message carried in time. Returns how many. */
 unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface);
-/* Makes buffers that UCP may keep; as uct_daqiri_pool_grow(). Any thread. */
+/* Makes @a count buffers that UCP may keep. Errors as uct_daqiri_pool_grow(). Any
+ * thread. */
 ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
                                 uint32_t *first_p);
-/* The same, for the ledger: they are free. */
+/* The same, and enters them in the ledger as free. Progress. */
 ucs_status_t uct_daqiri_rx_add(uct_daqiri_iface_t *iface, uint32_t count);
-/* Takes @a count from the buffers that closed conns have left, if so many. Any
- * thread. */
+/* Takes @a count of the buffers that closed conns have left. Zero, and none taken, if
+ * there are fewer. Any thread. */
 int uct_daqiri_rx_take_spare(uct_daqiri_iface_t *iface, uint32_t count);
-/* The peer uses more than its window, which is narrow: as far as memory goes, it
- * gets a wider one. */
+/* The peer uses more than its window, which is narrow. Widens it as far as memory
+ * allows. */
 void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn);
-/* Posts these buffers of the receive pool, BATCH_MAX at most. Returns how many of
- * them, from the first on, the device has taken. Any thread. */
+/* Posts these buffers of the receive pool; UCT_DAQIRI_POLL_MAX at most. Returns how many,
+ * from the first on, the device has taken. Any thread. */
 uint32_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface, const uint32_t *index,
                             uint32_t count);
-/* It has not taken all. */
+/* The device has refused some. Counts that, logs the first time, and has progress post
+ * them again. */
 void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface);
+/* UCP gives back a buffer that it has kept. */
 void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc);
 
-/* Should credits ride on a message now? Worth it from a quarter of the window. */
+/* Whether a message should carry credits now. That pays from a quarter of the window
+ * on. */
 static inline int uct_daqiri_rx_may_piggyback(const uct_daqiri_conn_t *conn)
 {
     return conn->window.owed * 4 >= conn->window.size;
 }
 
-/* How many. */
+/* How many credits the next message carries. */
 static inline uint32_t uct_daqiri_rx_piggyback(const uct_daqiri_conn_t *conn)
 {
     uint32_t count;
@@ -57,8 +62,8 @@ static inline uint32_t uct_daqiri_rx_piggyback(const uct_daqiri_conn_t *conn)
     return dq_min(count, DQ_WIRE_MAX_CREDIT);
 }
 
-/* A batch at most of what has arrived into @a wc, which has room for BATCH_MAX.
- * What a wait for events has taken comes before what is still in the CQ. */
+/* Takes one batch at most into @a wc, which has room for UCT_DAQIRI_POLL_MAX. Completions
+ * that arming has taken come before those in the CQ. */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_rx_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
@@ -66,7 +71,7 @@ uct_daqiri_rx_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
                                  iface->config.poll_batch, wc);
 }
 
-/* The buffer is free again. */
+/* Returns the buffer to the pool and the ledger. */
 static inline void uct_daqiri_rx_release(uct_daqiri_iface_t *iface,
                                          uint32_t index)
 {
@@ -74,8 +79,8 @@ static inline void uct_daqiri_rx_release(uct_daqiri_iface_t *iface,
     uct_daqiri_pool_put(&iface->rx.pool, index);
 }
 
-/* A peer grants what we have used: before the conn is up that is nothing, and
- * more than its whole window it cannot have meant. */
+/* The peer grants what we have used. A grant before the conn is up, or of more than the
+ * whole window, is an error of the peer, and is dropped. */
 static inline void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn,
                                         const struct ibv_wc *wc)
 {
@@ -89,7 +94,7 @@ static inline void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn,
     conn->iface->tx.wake = 1;
 }
 
-/* Of what the peer was promised this message has used one. */
+/* This message has used one credit of the peer's. */
 static inline void uct_daqiri_rx_use_window(uct_daqiri_iface_t *iface,
                                             uct_daqiri_conn_t *conn)
 {
@@ -101,8 +106,8 @@ static inline void uct_daqiri_rx_use_window(uct_daqiri_iface_t *iface,
     }
 }
 
-/* Says in the buffer of @a data how UCP gives it back. The headroom need not be a
- * multiple of anything, hence memcpy. */
+/* Writes in front of @a data how UCP gives the buffer back. The headroom may have any
+ * length, hence memcpy. */
 static inline void uct_daqiri_rx_mark(uct_daqiri_iface_t *iface, void *data)
 {
     uct_recv_desc_t *release = &iface->rx.release;

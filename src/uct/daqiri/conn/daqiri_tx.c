@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send line: what is refused, retired, asked for, let go. (The post is in
- * daqiri_tx.h, and what progress finds over in daqiri_done.h.) What the ledger
- * says is what the NIC owns.
+ * The send line: refusals, retirement, probes, cancellation. (The post is in daqiri_tx.h,
+ * and the fast path of completions in daqiri_done.h.) The ledger tells which requests the
+ * NIC owns.
  */
 #include "conn/daqiri_tx.h"
 
@@ -20,11 +20,11 @@
 #include "ep/daqiri_ep.h"
 #include "iface/daqiri_iface.h"
 
-/* How long a departing endpoint waits for the NIC, before and after its QP is
- * given up. Credits make completions independent of the peer's software. */
+/* How long an endpoint that goes waits for the NIC, before and after its QP is given up.
+ * Flow control by credits makes completions independent of the peer's software. */
 enum { UCT_DAQIRI_DETACH_MS = 200 };
 
-/* How often a peer that grants no credit is asked whether it is there. */
+/* Milliseconds between two probes of a peer that grants no credit. */
 enum { UCT_DAQIRI_PROBE_MS = 100 };
 
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
@@ -127,8 +127,8 @@ void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error)
 }
 
 
-/* Its state is not what we believe, so the QP is given up. Never the process:
- * a device's answer is no reason to abort. */
+/* The state of the QP is not what the ledger says, so the QP is given up. The process
+ * goes on: an answer of a device is no reason to abort. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
                                    dq_wr_class_t wr_class, uint32_t desc,
                                    int error)
@@ -155,11 +155,11 @@ int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
     uint32_t send_end;
 
     if ((conn->replay.slots != NULL) && (wr->opcode != IBV_WR_SEND)) {
-        /* of a plain SEND there is no more to note */
+        /* of a plain SEND everything is noted already */
         uct_daqiri_replay_note_rest(conn, wr);
     }
     if (conn->qp.has_send_end) {
-        return 0; /* behind what was refused */
+        return 0; /* it stays behind the refused one */
     }
     if (conn->preconnect != NULL) {
         return uct_daqiri_preconnect_add(conn, wr, ep, desc);
@@ -212,8 +212,8 @@ void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn)
 }
 
 
-/* The request with this id has failed, as have all behind it: does a user miss
- * any of them? */
+/* The request with this id and all later ones have failed. Returns whether a user misses
+ * any of them. */
 static int uct_daqiri_tx_is_awaited(const uct_daqiri_conn_t *conn, uint32_t id)
 {
     return (conn->internal.to != conn->sq.posted) ||
@@ -221,9 +221,9 @@ static int uct_daqiri_tx_is_awaited(const uct_daqiri_conn_t *conn, uint32_t id)
 }
 
 
-/* Speaks for the last request that the NIC has, under its id: behind it are
- * some that it has not, and must not seem over. In the ledger it has the slots of
- * the first of those. */
+/* The NIC has requests up to send_end, and the ledger more. The marker bears the id of
+ * the last request that the NIC has, because later ones must not seem complete. It uses
+ * the CQ and SQ slots of the first request that the NIC has not. */
 void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
 {
     uint32_t send_end;
@@ -243,7 +243,8 @@ void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
 }
 
 
-/* To be posted again it is an empty WRITE, as what was barred from replay. */
+/* The marker's entry in the log: a replay posts an empty WRITE, as for requests barred
+ * from replay. */
 static void uct_daqiri_tx_enter_marker(uct_daqiri_conn_t *conn)
 {
     dq_op_t *op;
@@ -260,9 +261,9 @@ static void uct_daqiri_tx_enter_marker(uct_daqiri_conn_t *conn)
 
 
 /*
- * A QP that is healthy may have executed its silent tail already, and then no
- * flush speaks of it. With a signalled request at the end, one completion or
- * flush does, and the ledger need not wait for time to run out.
+ * A healthy QP may have executed its unsignalled tail already. Then no flush reports the
+ * tail. With a signalled request at the end, one completion or flush covers the tail, and
+ * the drain need not wait for its time limit.
  */
 void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn)
 {
@@ -290,13 +291,13 @@ void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn)
         uct_daqiri_tx_enter_marker(conn);
     } else {
         uct_daqiri_tx_count_refused(conn->iface, ret);
-        uct_daqiri_tx_set_send_end(conn, conn->sq.posted); /* asked for again */
+        uct_daqiri_tx_set_send_end(conn, conn->sq.posted); /* the drain tries again */
     }
 }
 
 
-/* What a completion is told, of a request that ended with @a status. Where a peer
- * left in order and has all that was sent before, a flush has nothing to wait for. */
+/* The status for the completion of a request that ended with @a status. If the peer left
+ * in order and has received all requests, a flush has succeeded. */
 static ucs_status_t uct_daqiri_tx_fate(const uct_daqiri_conn_t *conn,
                                        const uct_daqiri_op_t *op,
                                        ucs_status_t status)
@@ -311,7 +312,7 @@ static ucs_status_t uct_daqiri_tx_fate(const uct_daqiri_conn_t *conn,
 }
 
 
-/* Everything up to id is over, oldest first. */
+/* All requests up to @a id are over, oldest first. */
 static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
                                                 uint32_t id,
                                                 ucs_status_t status)
@@ -331,10 +332,10 @@ static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
         }
         uct_daqiri_done_pay(iface, op, uct_daqiri_tx_fate(conn, &op, status));
         if (op.comp != NULL) {
-            next = conn->sq.retired; /* it may have polled */
+            next = conn->sq.retired; /* the completion may have polled */
         }
     }
-    /* 0 if a completion has taken care of id */
+    /* Retires nothing if a completion has retired @a id already. */
     (void)dq_sq_retire(&conn->sq, &iface->tx.ledger, id);
     DQ_ASSERT(dq_sq_check(&conn->sq, &iface->tx.ledger));
 }
@@ -346,7 +347,7 @@ static int uct_daqiri_tx_is_owned(const uct_daqiri_conn_t *conn, uint32_t id)
 }
 
 
-/* What was posted to speak for this request came after it has spoken. */
+/* Whether this is the completion of a marker whose request had completed by itself. */
 static int uct_daqiri_tx_is_marker_again(const uct_daqiri_conn_t *conn,
                                          const struct ibv_wc *wc)
 {
@@ -363,9 +364,9 @@ void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id)
 
 
 /*
- * Of an error completion only wr_id, status, qp_num and vendor_err hold. RC is
- * ordered: what is before the first of a QP has succeeded. What comes with it or
- * after it is over if the conn is, and else waits for another QP.
+ * Only wr_id, status, qp_num and vendor_err of an error completion are valid. RC is
+ * ordered, so requests before the first error succeeded. That one and later ones fail if
+ * the connection failed; otherwise they wait for replay.
  */
 static UCS_F_NOINLINE void
 uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
@@ -381,7 +382,8 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
     }
 
     if (conn->qp.state == DQ_QP_NONE) {
-        /* what was held has gone out and failed before we heard of its QP */
+        /* The async thread has posted the preconnect queue, and it failed before progress
+         * knew of its QP. */
         uct_daqiri_conn_absorb(iface);
     }
     uct_daqiri_tx_facts(conn, (dq_cause_t)wc->status, &facts);
@@ -418,9 +420,9 @@ void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn,
 
 
 /*
- * The peer grants no credit, and nothing is in flight that could fail: a peer
- * that died with all our messages received would never be missed. A request
- * that needs no credit asks its NIC.
+ * A peer that grants no credit may have died with all our messages received. Nothing is
+ * in flight that could fail, so nobody would notice. A request that needs no credit makes
+ * our NIC ask the peer's.
  */
 void uct_daqiri_tx_probe_peer(uct_daqiri_conn_t *conn)
 {
@@ -454,7 +456,7 @@ void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn)
 }
 
 
-/* The first ledger slot, from id on, that somebody waits for through ep. */
+/* The first ledger slot, from *id_p on, whose completion came through @a ep; or NULL. */
 static uct_daqiri_op_t *uct_daqiri_tx_awaited(uct_daqiri_ep_t *ep,
                                               uint32_t *id_p)
 {
@@ -474,7 +476,7 @@ static uct_daqiri_op_t *uct_daqiri_tx_awaited(uct_daqiri_ep_t *ep,
 }
 
 
-/* Polls until nobody waits through ep. Returns zero if time was too short. */
+/* Polls until no completion of @a ep is left. Returns zero if time was too short. */
 static int uct_daqiri_tx_wait(uct_daqiri_ep_t *ep)
 {
     ucs_time_t until = ucs_get_time() +
@@ -500,7 +502,7 @@ void uct_daqiri_tx_detach(uct_daqiri_ep_t *ep)
     dq_facts_t facts;
 
     if (uct_daqiri_preconnect_detach(ep)) {
-        uct_daqiri_tx_cancel(ep); /* the NIC has nothing of it yet */
+        uct_daqiri_tx_cancel(ep); /* the NIC has none of its requests yet */
         return;
     }
     if (uct_daqiri_tx_wait(ep)) {
@@ -516,8 +518,9 @@ void uct_daqiri_tx_detach(uct_daqiri_ep_t *ep)
 }
 
 
-/* The request's memory is its user's again: it must not be posted once more. A
- * message can then not be sent again at all, and the peer counts messages. */
+/* The request's memory belongs to its user again, so it must not be posted again. A
+ * message cannot be replaced by an empty WRITE, because the peer counts messages: then
+ * the conn cannot be replayed at all. */
 void uct_daqiri_tx_bar_replay(uct_daqiri_conn_t *conn, uint32_t id)
 {
     dq_op_t *op;

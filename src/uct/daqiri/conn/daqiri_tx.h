@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting on the RC QPs: each request by itself, in a batch, or to be held as
- * long as the conn is not up. Whether a request may be posted was asked before
- * (dq_sq_admit); from here on the ledger has it, and what is needed to post it
- * again is remembered (daqiri_replay.h).
+ * Posting on the RC QPs. A request goes to the device by itself, in a batch, or into the
+ * preconnect queue while the conn is not up. The caller has asked before whether it may
+ * post (dq_sq_admit). Posting enters the request in the ledger and in the replay log
+ * (daqiri_replay.h).
  *
- * Inline, so that each kind of message gets a post without what it does not
- * use: this is most of what a short send costs.
+ * Inline, so that each kind of message gets a post without the branches of others. This
+ * is most of the cost of a short send.
  *
  * Threads: progress.
  */
@@ -17,79 +17,83 @@
 #include "conn/daqiri_qp.h"
 #include "conn/daqiri_replay.h"
 
-/* The device refused what the ledger let through: full queues are none of its
- * reasons, if the ledger is right. */
+/* Counts a refusal. The ledger has let the request through, so a full queue is no reason,
+ * if the ledger is right. */
 void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error);
-/* The device refused what the ledger let through. Non-zero: it is kept, for
- * a later try or the next QP, and to its user it is posted. */
+/* The device refused a request that the ledger let through. Non-zero: it is kept for a
+ * retry or for the next QP, and to its user it is posted. */
 int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
                           const struct ibv_send_wr *wr, int error);
-/* The device refused this request, and has been given none after it: they
- * stay in the ledger, to be offered again; or the QP is given up. Only the first
- * call counts. */
+/* The device refused the request @a id, and has none after it. They stay in the ledger,
+ * to be posted again, or the QP is given up. Later calls for the same QP do nothing. */
 void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error);
-/* The device has none of the conn's requests from this one on. */
+/* The device has no request of the conn from @a id on. */
 void uct_daqiri_tx_set_send_end(uct_daqiri_conn_t *conn, uint32_t id);
-/* At first, and after a change of qp.is_used, qp.has_send_end or iface->tx.batch. */
+/* Sets conn->direct_epoch. Call after a change of qp.is_used, qp.has_send_end or
+ * iface->tx.batch. */
 void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn);
-/* The device refused what the ledger let through. Gives the send buffer back,
- * if there is one, and the QP up. */
+/* The device refused a request that cannot be kept. Frees the send buffer, if there is
+ * one, and fails the conn. Returns the conn's status. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
                                    dq_wr_class_t wr_class, uint32_t desc,
                                    int error);
-/* Where a request goes that does not go to the device at once: 0, or errno. */
+/* Takes a request that is not posted directly. Returns 0, or errno if the device refused
+ * it. */
 int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
                              uct_daqiri_ep_t *ep, uint32_t desc);
-/* An empty RDMA WRITE, signalled: over when all before it is over. */
+/* Posts an empty, signalled RDMA WRITE. It completes after all requests before it. @a
+ * comp may be NULL. The status is that of uct_daqiri_tx_post(). */
 ucs_status_t uct_daqiri_tx_post_probe(uct_daqiri_conn_t *conn,
                                       uct_daqiri_ep_t *ep,
                                       uct_completion_t *comp);
+/* Takes one batch of send completions at most. Returns how many. */
 unsigned uct_daqiri_tx_poll(uct_daqiri_iface_t *iface);
-/* What a completion tells of @a conn, or NULL, whatever it is: one or many over, an
- * error, nothing that is known. */
+/* Handles any send completion, error or success, of one request or many. @a conn is NULL
+ * if the QP is unknown; the completion is then counted as stray. */
 void uct_daqiri_tx_on_wc(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn,
                          const struct ibv_wc *wc);
 
-/* Is there a point in looking at the CQ? Whatever is signalled will complete;
- * without it, what is in use can only fail, and that may wait a little. */
+/* Whether the send CQ is worth a poll. A signalled request will complete. Without one,
+ * requests can only fail, and a poll now and then finds that. */
 static inline int uct_daqiri_tx_is_due(const uct_daqiri_iface_t *iface)
 {
     return (iface->tx.ledger.signals > 0) ||
            (iface->progress_epoch % UCT_DAQIRI_TX_POLL_EVERY == 0);
 }
 
-/* More send buffers: 0 if there can be none, which is counted. */
+/* Makes more send buffers. Returns 0, and counts that, if none can be made. */
 int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface);
-/* What is known of a conn that fails for this cause. */
+/* Fills *facts with what is known of a conn that fails for this cause. */
 void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts);
-/* The request that was just posted is one that no user misses if it fails. */
+/* The request posted last is our own: no user misses it if it fails. */
 void uct_daqiri_tx_note_internal(uct_daqiri_conn_t *conn);
-/* A user wants to know of all that is posted so far, by whomever, if it fails. */
+/* A user waits for all requests posted so far. So their failure must be reported. */
 void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn);
-/* Asks, now and then, whether a peer that grants no credit is there at all. */
+/* Probes a peer that grants no credit, at intervals: it may be dead. */
 void uct_daqiri_tx_probe_peer(uct_daqiri_conn_t *conn);
-/* Nothing more will be posted: makes the end of the ledger show in the CQ. */
+/* Nothing more will be posted. Posts a signalled request, so that the CQ shows the end of
+ * the ledger. */
 void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn);
-/* The same once more, if the device would not take what speaks for it. */
+/* The same behind the last request that the device has, if it refused later ones. */
 void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn);
-/* Everything before this id is over, successfully. */
+/* All requests before this id have succeeded. */
 void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id);
-/* Whatever is still in the ledger is over, with the conn's status. */
+/* All requests still in the ledger are over, with the conn's status. */
 void uct_daqiri_tx_purge(uct_daqiri_conn_t *conn);
 /* This request, which is in use, must not be posted again. */
 void uct_daqiri_tx_bar_replay(uct_daqiri_conn_t *conn, uint32_t id);
-/* Nobody is told any more what was posted through ep; the NIC goes on. */
+/* Completes with UCS_ERR_CANCELED what was posted through @a ep. The NIC goes on. */
 void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep);
-/* The endpoint goes, and its user may free what it has sent from: waits,
- * within a bound, until the NIC does not need it; else gives up the QP. */
+/* The endpoint goes, and its user may free the memory that it sends from. Waits until the
+ * NIC no longer needs it, up to a bound. After that, gives up the QP. */
 void uct_daqiri_tx_detach(uct_daqiri_ep_t *ep);
 
 /*
- * A send buffer, if there is one. Silent tails hold buffers until something behind
- * them completes. From half of the limit on every request is signalled, so tails
- * never hold more than half, and the pool never waits for ever: the rule of the
- * CQ, once more. *is_scarce_p asks for that signal.
+ * Takes a send buffer, if there is one. Unsignalled requests hold their buffers until a
+ * later one completes. If half of the limit is in use, *is_scarce_p asks for a signal on
+ * this request. So unsignalled requests never hold more than half, and the pool never
+ * waits for ever. The CQ has the same rule.
  */
 static UCS_F_ALWAYS_INLINE int
 uct_daqiri_tx_take_desc(uct_daqiri_iface_t *iface, uint32_t *desc_p,
@@ -106,9 +110,10 @@ uct_daqiri_tx_take_desc(uct_daqiri_iface_t *iface, uint32_t *desc_p,
 }
 
 
-/* READs are executed in their order, fence or not (IBA 10.8.3.3): what has to wait
- * for those before the fence is the next request of another kind. rxe would even
- * wait for ever: a READ that it asks for once more waits for itself. */
+/* Takes the fence for this request. A READ takes none: READs execute in order, with a
+ * fence or without (IBA 10.8.3.3). So the fence waits for the next request of another
+ * kind. On rxe a fenced READ could wait for ever: one that rxe requests again waits for
+ * itself. */
 static UCS_F_ALWAYS_INLINE uint32_t
 uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
 {
@@ -122,7 +127,8 @@ uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
 }
 
 
-/* Goes out now, by itself: not held back, not behind send_end, not in a batch. */
+/* Whether the request is posted now and by itself, so it waits neither in a queue nor
+ * behind send_end. If so, notes the post. */
 static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_may_post_direct(uct_daqiri_conn_t *conn)
 {
     if (ucs_unlikely(conn->last_post_epoch >= *conn->direct_epoch)) {
@@ -133,7 +139,7 @@ static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_may_post_direct(uct_daqiri_conn_t *
 }
 
 
-/* From here on the ledger has it, and it is remembered. */
+/* Enters the request in the ledger and in the replay log. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_tx_account(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                       unsigned flags, struct ibv_send_wr *wr,
@@ -146,13 +152,13 @@ uct_daqiri_tx_account(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
 }
 
 
-/* Posts one admitted work request. On an error nothing of it is owned by the
- * NIC, its send buffer is free, and the conn is on its way to death. */
+/* Posts one admitted request. After an error the NIC owns nothing of it, its send buffer
+ * is free, and the conn has failed. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
                    struct ibv_sge *sge, int num_sge)
 {
-    struct ibv_send_wr wr; /* only what the opcode reads is filled in */
+    struct ibv_send_wr wr; /* only fields that the opcode uses are set */
     uint32_t send_end;
     dq_ticket_t ticket;
     unsigned flags;
@@ -202,8 +208,8 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
 }
 
 
-/* Does the next message go out now, by itself, inline from where it is remembered,
- * with no signal and no fence? */
+/* Whether the next message is posted now and by itself, inline from the log, with no
+ * signal and no fence. */
 static UCS_F_ALWAYS_INLINE int
 uct_daqiri_tx_is_plain(const uct_daqiri_conn_t *conn,
                        const uct_daqiri_iface_t *iface)
@@ -214,12 +220,12 @@ uct_daqiri_tx_is_plain(const uct_daqiri_conn_t *conn,
 }
 
 
-/* Then this is all that posting it takes; see uct_daqiri_replay_note_plain(). */
+/* Posts such a message. See uct_daqiri_replay_note_plain(). */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_daqiri_tx_post_plain(uct_daqiri_conn_t *conn, uct_daqiri_iface_t *iface,
                          uct_daqiri_replay_t *replay)
 {
-    struct ibv_send_wr wr; /* as far as a SEND is read */
+    struct ibv_send_wr wr; /* only fields that a SEND uses are set */
     uint32_t send_end;
     int ret;
 

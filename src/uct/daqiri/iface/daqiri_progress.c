@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one progress call does: receive, complete, and what follows from both.
- * The lines themselves are in daqiri_rx.c and daqiri_tx.c.
+ * One progress call: receive, complete, and the work that follows from both. The receive
+ * line is in daqiri_rx.c, and the send line in daqiri_tx.c.
  *
- * What a call that finds a message, or a request over, has to do is in one function
- * with the call itself: a program in a ping-pong waits for all of it
- * (docs/bench.md).
+ * The fast path of a message or a completion is inlined into the call: a program in a
+ * ping-pong waits for all of it (docs/bench.md).
  */
 #include "cm/daqiri_cm.h"
 #include "conn/daqiri_batch.h"
@@ -44,9 +43,10 @@ uct_daqiri_progress_on_error(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 }
 
 
-/* As uct_iface_invoke_am(), which asserts that there is such an id, though whoever
- * has parsed the header knows, and keeps over the call what it would say if the
- * handler's answer were wrong: that is 20 instructions of a message. */
+/* Replaces uct_iface_invoke_am(), and saves 20 instructions of each message. UCX's
+ * function asserts that the id exists, which the parser of the header has checked. It
+ * also keeps across the call the values of a message about wrong answers of the
+ * handler. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_daqiri_progress_invoke(uct_daqiri_iface_t *iface, uint8_t am_id, void *data,
                            size_t length, unsigned flags)
@@ -58,8 +58,8 @@ uct_daqiri_progress_invoke(uct_daqiri_iface_t *iface, uint8_t am_id, void *data,
 }
 
 
-/* The upcall. A handler may keep the buffer while promises can be renewed
- * without it; past that UCP copies. */
+/* The upcall. The handler may keep the buffer while the ledger can renew its promises
+ * without that buffer. Beyond that, UCP copies. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
                             uint8_t am_id, void *data, size_t length)
@@ -91,7 +91,7 @@ static void uct_daqiri_progress_drop(uct_daqiri_iface_t *iface, uint32_t index,
 }
 
 
-/* A grant, or nothing that we know. */
+/* A grant, or a message of unknown kind. */
 static UCS_F_NOINLINE void
 uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
                              const struct ibv_wc *wc)
@@ -118,10 +118,10 @@ uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
 
 
 /*
- * A message whose turn was before has been handed up: a device may deliver one
- * twice (docs/softroce.md). The peer has sent it once, so nothing of it counts.
- * One whose turn is later tells that another is missing, which the peer has been
- * told is here: its data may be gone.
+ * A lower sequence number is a message that was handed up before: a device may deliver
+ * one twice (docs/softroce.md). The peer has sent it once, so it uses no window. A higher
+ * sequence number means that an acknowledged message was lost. Its data may be gone, so
+ * the QP fails.
  */
 static UCS_F_NOINLINE void
 uct_daqiri_progress_on_disorder(uct_daqiri_conn_t *conn,
@@ -167,8 +167,8 @@ uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
 }
 
 
-/* Once for a QP is enough: whoever heeds it has sent a REP before the peer could
- * send anything. */
+/* Data has come before the RTU. Tells the async side, once for each QP: the peer sends
+ * data only after a REP of this side, so the command cannot come too early. */
 static UCS_F_NOINLINE void uct_daqiri_progress_tell_data(uct_daqiri_conn_t *conn)
 {
     if (!conn->qp.has_told_data) {
@@ -200,15 +200,15 @@ uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 }
 
 
-/* Refill, then handle these @a count, 1 at least, in their order. */
+/* Refills, then handles @a count completions in order; 1 at least. */
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_progress_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
                          unsigned count)
 {
     unsigned i;
 
-    /* A message of a conn that we have not heard of yet came on RECVs that
-     * the ledger does not know: what the async thread told goes first. */
+    /* A message may come on RECVs that the ledger does not know yet, because its conn is
+     * new. So the events of the async thread come first. */
     if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
         uct_daqiri_conn_absorb(iface);
     }
@@ -226,9 +226,9 @@ uct_daqiri_progress_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
 
 /* ---- Progress ---- */
 
-/* What only sometimes has to be done: news of the handshake, RECVs that were
- * refused, grants that no message carried, conns that die, requests that wait.
- * Out of line: few progress calls need any of it. */
+/* Work that few calls have, hence out of line: events of the handshake, the watchdog,
+ * refused RECVs, grants that no message carried, retries, conns that drain, pending
+ * requests. */
 static UCS_F_NOINLINE unsigned
 uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
 {
@@ -271,7 +271,7 @@ static inline int uct_daqiri_progress_has_slow_work(uct_daqiri_iface_t *iface)
 }
 
 
-/* Is there anything to do but what has arrived? */
+/* Whether there is work besides messages that have arrived. */
 static inline int uct_daqiri_progress_has_work(uct_daqiri_iface_t *iface)
 {
     return uct_daqiri_tx_is_due(iface) || uct_daqiri_progress_has_slow_work(iface) ||
@@ -290,9 +290,9 @@ static inline void uct_daqiri_progress_all(uct_daqiri_iface_t *iface)
 }
 
 
-/* Refill and deliver, complete, and what follows from both. Each queue that
- * may have something is looked at in each call, a batch at most, so neither
- * starves the other. A call that finds nothing is over at the first return. */
+/* Refills and delivers, completes, and does slow work. Each call polls each queue that
+ * may have something, for one batch at most, so neither starves the other. A call that
+ * finds nothing ends at the first return. */
 UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
