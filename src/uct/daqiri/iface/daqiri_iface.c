@@ -30,7 +30,7 @@
 #include <sched.h>
 
 
-/* Posts a probe behind a tail that would not complete by itself. */
+/* Posts a probe behind requests that would not complete by themselves. */
 static void uct_daqiri_conn_post_marker(uct_daqiri_conn_t *conn)
 {
     if (dq_sq_tail_is_silent(&conn->sq) &&
@@ -41,8 +41,8 @@ static void uct_daqiri_conn_post_marker(uct_daqiri_conn_t *conn)
 }
 
 
-/* A grant that waits for the next progress call is not over yet. One that
- * waits for credits may wait for ever, and is not waited for. */
+/* Whether a grant is under way. One that is due waits for the next progress call. One
+ * that is stuck may wait for credits for ever, so a flush does not wait for it. */
 static int uct_daqiri_iface_is_granting(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
@@ -60,8 +60,7 @@ ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                     uct_completion_t *comp)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-    /* What still waits to be admitted has been sent as far as the caller is
-     * concerned: UCP has no count of its own for it. */
+    /* To the caller a pending request is sent: UCP does not count it itself. */
     int is_flushed             = ucs_list_is_empty(&iface->tx.pending) &&
                                  !uct_daqiri_iface_is_granting(iface) &&
                                  (iface->tx.ledger.used == 0);
@@ -84,11 +83,11 @@ ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
 /* ---- Birth ---- */
 
 /*
- * What UCP cuts into fragments may be of a type that the MPI unpacks by whole elements
- * (MPICH does, and fails where a fragment ends within one). UCP takes its headers off
- * what a message holds. That of rendezvous data has 16 bytes, so a message that holds a
- * multiple of 16 leaves fragments of such. Those of eager fragments have 24 and 16
- * (UCP 1.13), which leaves multiples of 8, whatever the length.
+ * The MPI may unpack fragments of UCP by whole elements of their type. MPICH does, and
+ * fails where a fragment ends within an element. UCP takes its headers off the length of
+ * a message. The header of rendezvous data has 16 bytes. So if messages hold a multiple
+ * of 16 bytes, rendezvous fragments do, too. The headers of eager fragments have 24 and
+ * 16 bytes (UCP 1.13), which leaves multiples of 8, whatever the length.
  */
 static size_t uct_daqiri_iface_seg_size(uct_daqiri_iface_t *iface,
                                         const uct_daqiri_iface_config_t *config)
@@ -110,7 +109,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
 {
     const struct ibv_device_attr *device = &uct_daqiri_iface_md(iface)->attr;
 
-    /* what the device has is a hint: some claim more than they give */
+    /* The attributes of the device are a hint: some devices claim more than they give. */
     iface->config.sq_depth      = ucs_min(config->sq_depth,
                                           (unsigned)device->max_qp_wr);
     iface->config.max_sge       = ucs_min(config->max_sge,
@@ -118,7 +117,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.signal_every  = config->signal_every;
     iface->config.rx_window     = config->rx_window;
     iface->config.rx_window_start = config->rx_window_start;
-    /* the slack is two batches: leave windows the larger part */
+    /* The slack is two batches. This bound leaves the larger part to windows. */
     iface->config.poll_batch    = ucs_min(config->poll_batch,
                                           config->rx_buffers / 8);
     iface->config.max_inline    = config->max_inline;
@@ -150,8 +149,8 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
 }
 
 
-/* The cookie tells peers from strangers, so it must not follow from what every
- * peer is told. 0 would be no ticket. */
+/* The cookie tells peers from strangers, so it must be unpredictable from everything that
+ * peers are told. A ticket of 0 means none. */
 static ucs_status_t uct_daqiri_iface_draw_secrets(uct_daqiri_iface_t *iface)
 {
     struct {
@@ -207,8 +206,8 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
     if (iface->tx.cq == NULL) {
         return uct_daqiri_iface_failed(iface, "ibv_create_cq");
     }
-    /* what was asked for, not the more that some devices give: the option
-     * means what it says */
+    /* The length that was asked for, although some devices give more: the option means
+     * what it says. */
     dq_cq_init(&iface->tx.ledger, ucs_min(config->cq_len,
                                           (unsigned)iface->tx.cq->cqe));
 
@@ -226,8 +225,8 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
 }
 
 
-/* Where UCP wants its data aligned. The offset, of UCP's own header, may well be
- * more than the alignment. */
+/* The alignment that UCP wants for its data. The offset, which covers UCP's own header,
+ * may exceed the alignment. */
 static ucs_status_t
 uct_daqiri_iface_alignment(const uct_daqiri_iface_t *iface,
                            const uct_iface_params_t *params, size_t *align_p,
@@ -256,10 +255,10 @@ uct_daqiri_iface_alignment(const uct_daqiri_iface_t *iface,
 
 
 /*
- * As far as that leaves a choice, data begins in the cache line in which its
- * header is: another line is another one that the device's processor has to take
- * from ours, and we from it, for each message. Data that may lie anywhere lies at
- * 8 bytes, for a program may read numbers where they have arrived.
+ * Where the alignment leaves a choice, data begins in the cache line of its header. With
+ * each message, the device's processor has to take each line from ours, and ours has to
+ * take it back. Data without an alignment lies at a multiple of 8 bytes, because a
+ * program may read numbers in place.
  */
 static void uct_daqiri_iface_share_line(size_t *align, size_t *offset)
 {
@@ -287,7 +286,7 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
     }
     uct_daqiri_iface_share_line(&align, &offset);
 
-    /* headroom, and in front of it where its release finds what it needs */
+    /* The headroom, and the index in front of it for the release. */
     status = uct_daqiri_pool_init(&iface->rx.pool, "daqiri_rx", pd,
                                   iface->rx.ledger.limit,
                                   iface->config.headroom +
@@ -308,14 +307,14 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
 }
 
 
-/* UCP takes the short way before it asks what a registration costs. So what it
- * would rather register than copy, by its own formula (ucp_ep.c), is not short
- * unless it goes inline. */
+/* UCP tries the short send before it considers a registration. So a length that UCP would
+ * rather register than copy, by its formula (ucp_ep.c), is no short send, unless it goes
+ * inline. */
 static size_t uct_daqiri_iface_max_short(uct_daqiri_iface_t *iface)
 {
     const ucs_linear_func_t *cost = &uct_daqiri_iface_md(iface)->reg_cost;
     double saved   = 1 / UCT_DAQIRI_COPY_BW - cost->m -
-                     1 / uct_daqiri_port_bandwidth(iface); /* s of each byte */
+                     1 / uct_daqiri_port_bandwidth(iface); /* s per byte */
     size_t longest = ucs_min((size_t)UCT_DAQIRI_SHORT_MAX,
                              iface->config.seg_size - sizeof(dq_msg_hdr_t));
     size_t inlined = (iface->config.max_inline < sizeof(dq_msg_hdr_t))
@@ -329,7 +328,7 @@ static size_t uct_daqiri_iface_max_short(uct_daqiri_iface_t *iface)
 }
 
 
-/* How much the device sends inline, it tells only with a QP. */
+/* A device reports only with a QP how much it sends inline. */
 static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
 {
     ucs_status_t status;
@@ -352,7 +351,8 @@ static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
 }
 
 
-/* RECVs that no window promises: what is posted while others are handled. */
+/* Posts RECVs that no window promises: they cover arrivals while other messages are
+ * handled. */
 static ucs_status_t uct_daqiri_iface_post_slack(uct_daqiri_iface_t *iface)
 {
     ucs_status_t status;
@@ -384,8 +384,8 @@ static void uct_daqiri_iface_close_queues(uct_daqiri_iface_t *iface)
 }
 
 
-/* UCX's own says four lines and a stack for each message: whoever is connected could
- * fill the log. */
+/* The handler for ids without one. UCX's own logs four lines and a stack for each
+ * message, so any connected peer could fill the log. */
 static ucs_status_t uct_daqiri_iface_on_unhandled(void *arg, void *data,
                                                   size_t length, unsigned flags)
 {
@@ -494,7 +494,7 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
         uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
         uct_daqiri_conn_to_err(conn);
-        if (is_lost || !conn->qp.is_used) { /* nothing more will be flushed */
+        if (is_lost || !conn->qp.is_used) { /* nothing more is flushed */
             uct_daqiri_preconnect_drop(conn);
             uct_daqiri_tx_purge(conn);
         }
@@ -502,7 +502,7 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
 }
 
 
-/* One after the other: the UD QP takes no more than a few at a time. */
+/* One after another: the UD QP takes only a few frames at a time. */
 static void uct_daqiri_iface_send_gone(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
@@ -514,8 +514,8 @@ static void uct_daqiri_iface_send_gone(uct_daqiri_iface_t *iface)
 }
 
 
-/* Waits, within a bound, for the NIC to let go and for the peers to know: who
- * has missed a datagram would look for us until its own time limits are over. */
+/* Waits, within a bound, until the NIC has finished and the peers know that we close. A
+ * peer that misses the frame would try to reach us until its own time limits. */
 static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now      = ucs_get_time();
@@ -537,7 +537,7 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
             interval *= 2;
             again     = now + interval;
         }
-        sched_yield(); /* to who is to answer, if that is on this CPU */
+        sched_yield(); /* the peer may share this CPU */
     }
     if (iface->cm.silent > 0) {
         ucs_debug("%u peers have not answered that this interface closes",
@@ -552,7 +552,7 @@ static void uct_daqiri_iface_free_conns(uct_daqiri_iface_t *iface)
     uint32_t commands;
     unsigned i;
 
-    /* those that were being let go are in the mailbox, and nowhere else */
+    /* Conns that are being released are in the mailbox only. */
     while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
         if (commands & UCT_DAQIRI_CMD_RELEASE) {
             uct_daqiri_link_close(conn);
@@ -585,7 +585,7 @@ static void uct_daqiri_iface_close(uct_daqiri_iface_t *self)
 
 /* ---- The class ---- */
 
-/* A node of UCX's statistics without a parent cannot be made, once they are on. */
+/* With UCX's statistics on, a node without a parent cannot be made. */
 static ucs_stats_node_t *
 uct_daqiri_iface_stats(const uct_iface_params_t *params)
 {
@@ -624,7 +624,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
-    self->progress_epoch = 1; /* a conn that has not posted has seen none */
+    self->progress_epoch = 1; /* a new conn has last_post_epoch 0 */
     ucs_list_head_init(&self->tx.pending);
     ucs_list_head_init(&self->tx.retry);
     ucs_list_head_init(&self->rx.grants_due);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interface: what all rooms share of it. Each field names its thread where that
- * is not progress.
+ * The interface: the state that all rooms share.
+ *
+ * Threads: progress, unless a field names another.
  */
 #ifndef UCT_DAQIRI_IFACE_H
 #define UCT_DAQIRI_IFACE_H
@@ -25,19 +26,19 @@
 /* uuid of the peer's interface -> conn */
 KHASH_MAP_INIT_INT64(uct_daqiri_conns, uct_daqiri_conn_t*)
 
-/* Whose completion was the last: likely whose the next is, too. */
+/* The conn of the last completion. It is likely the conn of the next one. */
 typedef struct {
     uct_daqiri_conn_t *conn;
     uint32_t          qpn;
 } uct_daqiri_last_t;
 
-/* A buffer's RECV, made with it: to post it is to link it. */
+/* The RECV of a buffer, made with it. Posting only links it. */
 typedef struct {
     struct ibv_recv_wr wr;
     struct ibv_sge     sge;
 } uct_daqiri_recv_t;
 
-/* An active message id, for who has no handler. */
+/* The argument of the handler for an active message id that has none. */
 typedef struct {
     uct_daqiri_iface_t *iface;
     uint8_t            id;
@@ -45,8 +46,8 @@ typedef struct {
 
 struct uct_daqiri_iface {
     uct_base_iface_t super;
-    uint64_t         progress_epoch;   /* count of progress calls, from 1;
-                                          atomic: progress writes            */
+    uint64_t         progress_epoch;   /* count of progress calls, from 1; atomic:
+                                          progress writes */
 
     struct {
         struct ibv_cq     *cq;
@@ -54,11 +55,11 @@ struct uct_daqiri_iface {
         uct_daqiri_batch_t *batch;     /* NULL: a doorbell for each request  */
         uct_daqiri_pool_t pool;
         ucs_list_link_t   pending;     /* conns with pending requests        */
-        ucs_list_link_t   retry;       /* whose device has refused some      */
+        ucs_list_link_t   retry;       /* conns with refused requests        */
         uct_daqiri_last_t last;
         int               wake;        /* something became free              */
         unsigned          idle_dispatches; /* dispatches that had nothing to try */
-        uct_daqiri_conn_t *dispatching; /* its pending requests are tried    */
+        uct_daqiri_conn_t *dispatching; /* conn whose pending requests are being tried */
     } tx;
 
     struct {
@@ -71,69 +72,73 @@ struct uct_daqiri_iface {
         ucs_list_link_t   grants_due;  /* conns with a grant due             */
         uint32_t          spare;       /* buffers free for a window; atomic  */
         uct_daqiri_last_t last;
-        int               is_few_logged; /* that there are too few buffers   */
-        int               is_refused;  /* RECVs are to be offered again      */
+        int               is_few_logged; /* the warning about too few buffers is logged */
+        int               is_refused;  /* refused RECVs must be posted again */
         int               is_refusal_logged;
     } rx;
 
     struct {
         struct ibv_comp_channel *channel; /* of both CQs                     */
-        int                     epoll_fd; /* -1 until it is asked for        */
-        int                     wake_fd;  /* rung by the async thread        */
-        uint32_t                is_armed; /* has ever been; atomic           */
+        int                     epoll_fd; /* -1 until UCP asks for it        */
+        int                     wake_fd;  /* written by the async side       */
+        uint32_t                is_armed; /* whether it has ever been armed; atomic */
         uct_daqiri_prefetched_t rx, tx;
     } event;
 
     uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
 
-    uct_daqiri_counters_t *count;      /* in stats                           */
-    uct_daqiri_gauges_t   *gauge;      /* the same                           */
+    uct_daqiri_counters_t *count;      /* in the file of stats               */
+    uct_daqiri_gauges_t   *gauge;      /* in the file of stats               */
     uct_daqiri_stats_t    stats;
-    uct_daqiri_hw_t       *hw;         /* when it was opened                 */
-    int                   broken;      /* dq_cause_t; atomic; async writes   */
+    uct_daqiri_hw_t       *hw;         /* of the time when it was opened     */
+    int                   broken;      /* dq_cause_t of a fatal event; atomic; async
+                                          writes */
     uct_daqiri_am_id_t    am_ids[UCT_AM_ID_MAX]; /* arguments of handlers    */
-    int                   is_seg_logged; /* that a peer has other segments   */
-    int                   is_version_logged; /* or another version of the wire */
+    int                   is_seg_logged; /* the peer with other segments is logged */
+    int                   is_version_logged; /* the peer with another wire version is
+                                                logged */
     ucs_list_link_t       md_link;
 #if DQ_DEBUG
     int                   is_open;     /* both sides run; atomic             */
 #endif
     struct {
-        dq_watchdog_bounds_t bounds;   /* ucs_time_t, as is all here         */
+        dq_watchdog_bounds_t bounds;   /* ucs_time_t, as all times here      */
         dq_liveness_bounds_t liveness;
         ucs_time_t        period, last;
-        ucs_time_t        back;        /* the port is, for so long; from the
-                                          start: give_up                     */
-        uint32_t          is_back;     /* again, since the last look; atomic */
+        /* For how long the port has been back. At first: give_up. */
+        ucs_time_t        back;
+        uint32_t          is_back;     /* the port came back since the last check;
+                                          atomic */
         int               timer_fd;
         uint32_t          is_due;      /* cm lock to set; atomic             */
-        uint32_t          is_needed;   /* also of who sleeps; atomic         */
+        uint32_t          is_needed;   /* counts sleepers, too; atomic       */
     } watchdog;
-    int                   slow_work;   /* owing, draining or tx.pending has  */
-                                       /* somebody, since it was last looked */
-    ucs_list_link_t       conns;       /* that have a QP                     */
-    ucs_list_link_t       draining;    /* conns that die                     */
+    int                   slow_work;   /* slow work may be due: RECVs were refused, or */
+                                       /* grants_due, draining, retry or pending has
+                                        * conns */
+    ucs_list_link_t       conns;       /* conns that have had a QP           */
+    ucs_list_link_t       draining;    /* conns that drain                   */
 
     struct {
         pthread_mutex_t   lock;
         ucs_list_link_t   commands, events;
         khash_t(uct_daqiri_conns) conns;
-        uint32_t          has_events;  /* atomic: worth taking the lock      */
+        uint32_t          has_events;  /* a hint that the lock is worth taking; atomic */
         int               event_fd;    /* wakes the async thread             */
         int               timer_fd;
         ucs_list_link_t   timed;       /* async                              */
         int               is_ticking;  /* async                              */
         uint32_t          epoch;       /* async                              */
-        uint32_t          reserved;    /* RECVs promised; async              */
+        uint32_t          reserved;    /* RECVs promised to peers; async     */
         uint32_t          unproven;    /* conns with is_unproven; async      */
-        ucs_time_t        unknown_peers_at; /* no stranger has a turn before; async */
-        uint32_t          silent;      /* peers that may not know that we
-                                          close; progress, at the end        */
+        ucs_time_t        unknown_peers_at; /* unknown peers get no turn before; async */
+        uint32_t          silent;      /* peers that may not know that we close;
+                                          progress, at the end */
         uct_daqiri_ud_t   ud;
-        uct_daqiri_hw_t   *hw;         /* the last; async                    */
+        uct_daqiri_hw_t   *hw;         /* the last hw snapshot; async        */
     } cm;
 
-    /* Of lines that strangers cause, one for each cause. */
+    /* Limits of log lines that unknown peers can cause, one for each cause. */
     struct {
         uct_daqiri_log_limit_t carrier, ah, qp, connect, timers, destroy, tick,
                            version, draw; /* async                           */
@@ -144,28 +149,27 @@ struct uct_daqiri_iface {
         unsigned        sq_depth, signal_every, poll_batch, max_sge;
         unsigned        rx_window, rx_window_start;
         uint32_t        max_inline;    /* bytes on the wire                  */
-        uint32_t        max_inline_am; /* the same, of what is short         */
+        uint32_t        max_inline_am; /* the same for short active messages */
         size_t          seg_size;      /* bytes on the wire                  */
-        size_t          max_short;     /* of UCT: header and payload         */
-        size_t          max_hdr;       /* of a zcopy                         */
+        size_t          max_short;     /* bytes of UCT: header and payload   */
+        size_t          max_hdr;       /* bytes of the header of a zcopy     */
         size_t          fetch_offset;  /* in a send buffer (daqiri_ep.h)     */
-        size_t          headroom;      /* UCP's, in front of the data        */
+        size_t          headroom;      /* of UCP, in front of the data       */
         uint8_t         port_num, ack_timeout, retry_count, rnr_timer;
         uint8_t         traffic_class, service_level;
-        uint8_t         gid_index;     /* where gid is now; atomic           */
-        uint8_t         rd_atomic;     /* READs that a QP has in flight      */
+        uint8_t         gid_index;     /* index of gid now; atomic           */
+        uint8_t         rd_atomic;     /* READs in flight of one QP          */
         ucs_time_t      conn_timeout, conn_retry, recovery_timeout;
         double          latency;       /* seconds, one way                   */
-        double          rdma_overhead; /* seconds of a processor, beside a
-                                          post's                             */
+        double          rdma_overhead; /* CPU seconds of a READ or WRITE beyond its
+                                          post */
         int             recovery;
         struct ibv_port_attr port;
         enum ibv_mtu    mtu;
-        dq_gid_row_t    gid;           /* as it was when it was taken        */
+        dq_gid_row_t    gid;           /* as it was when it was chosen       */
         dq_port_addr_t  port_addr;
         dq_iface_addr_t addr;
-        uint64_t        ticket;        /* shows that one hears us: only an
-                                          AGAIN tells it                     */
+        uint64_t        ticket;        /* proof of address: sent in an AGAIN only */
         char            host[DQ_WIRE_HOST_LEN];
         char            port_name[IBV_SYSFS_NAME_MAX + 8];
         char            gid_text[DQ_GID_TEXT_MAX];
@@ -178,7 +182,7 @@ static inline uct_daqiri_md_t *uct_daqiri_iface_md(uct_daqiri_iface_t *iface)
     return ucs_derived_of(iface->super.md, uct_daqiri_md_t);
 }
 
-/* What uct_daqiri_port_init() has found fits together. */
+/* Asserts that the results of uct_daqiri_port_init() fit together. */
 static inline void uct_daqiri_port_check(const uct_daqiri_iface_t *iface)
 {
     uct_daqiri_assert(iface->config.port_num > 0);
@@ -200,7 +204,7 @@ uct_daqiri_iface_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
 {
     uct_daqiri_conn_t **leaf;
 
-    /* acquire: the async thread enters a QP before anything can come on it */
+    /* Acquire: the async thread enters a QP before any completion of it can come. */
     leaf = __atomic_load_n(&iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW],
                            __ATOMIC_ACQUIRE);
     return (leaf == NULL)
@@ -214,7 +218,11 @@ UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,
                            const uct_iface_config_t*);
 UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_iface_t, uct_iface_t);
 
+/* UCT's progress: returns how many messages, completions and other steps it has
+ * handled. */
 unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface);
+/* UCT's flush. UCS_OK if no request, grant or pending request is left, else
+ * UCS_INPROGRESS. UCS_ERR_UNSUPPORTED with a completion. */
 ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                     uct_completion_t *comp);
 
