@@ -431,6 +431,7 @@ refuses()
     command -v "${CC:-cc}" > /dev/null || skip 'no C compiler'
     BENCH_PERCENT=1 run "$bench" transports --build "$build" --only recovery
     verdict=$status
+    printf '%s\n' "status $verdict" "${lines[@]}" # shown where the test fails
     printf '%s\n' "${lines[@]}" | awk -v verdict="$verdict" '
         / % +([-?]|[0-9]+\/[0-9]+)$/ {
             ++rows

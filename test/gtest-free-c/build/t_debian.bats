@@ -138,10 +138,10 @@ skips()
     local dir=$tree/build/debian-trixie-all/ucx-daqiri commands
 
     replace ../tree/contrib/demo 'echo "demo $* in $PWD"; exit "${demo_status:-0}"'
-    replace ../tree/contrib/check 'echo "check $* in $PWD, ${DAQIRI_BUILD_ROOT:-a build of its own}"
+    replace ../tree/contrib/check 'echo "check $* in $PWD, ${DAQIRI_BUILD_ROOT:-a build of its own}${T_BED_REQUIRED:+, with machines}"
         git status --porcelain; echo "5 passed, 0 failed, 0 skipped"; exit "${check_status:-0}"'
     printf '/build/\n' > "$tree/.gitignore"
-    run -0 check_debian --commands --or-skip
+    T_BED_REQUIRED=yes run -0 check_debian --commands --or-skip
     echo "$output"
     # as they stand there, and the second with what the first has left
     commands=$(sed -n '/^## Two commands/,/^## Inst/s/^    \(contrib\/[^ ]*\) .*/\1/p' "$T_TOP_SRCDIR/README.md")
