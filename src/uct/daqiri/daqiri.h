@@ -55,7 +55,6 @@
 
 enum {
     UCT_DAQIRI_POLL_MAX     = 64,
-    UCT_DAQIRI_HW_COUNTERS  = 64,      /* most counters of a port; daqiri_hw.c */
     UCT_DAQIRI_HW_TEXT_MAX  = 200,
     UCT_DAQIRI_PREFETCH_MAX = 16,
     UCT_DAQIRI_SGE_MAX      = 32,

@@ -147,11 +147,13 @@ START_TEST(test_counters)
     end[1] = t_end_open("RECOVERY=n TIMEOUT=8ms RETRY_COUNT=3 FAILURE=error");
     counter_set("hw_counters/out_of_sequence", "6\n"); /* before it is up */
     counter_set("hw_counters/local_ack_timeout_err", "99\n");
+    counter_set("hw_counters/send_err", "1\n"); /* none is looked for anew */
     link = t_link_up(end[0], end[1], 1, &stream);
 
     counter_set("hw_counters/out_of_sequence", "8\n");
     counter_set("hw_counters/packet_seq_err", "2\n");
     counter_set("hw_counters/rcvd_pkts", "2000\n");
+    counter_set("hw_counters/send_err", "4\n");
     counter_set("counters/symbol_error", "1\n");
     send_in_vain(end[0], link);
     check_ends(end);

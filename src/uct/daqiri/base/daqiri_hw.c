@@ -43,14 +43,11 @@ static const char *const uct_daqiri_hw_names[] = {
 
 enum { UCT_DAQIRI_HW_COUNT = ucs_static_array_size(uct_daqiri_hw_names) };
 
-DQ_STATIC_ASSERT((int)UCT_DAQIRI_HW_COUNT <= (int)UCT_DAQIRI_HW_COUNTERS,
-                 "room for all");
-
 
 struct uct_daqiri_hw {
-    uint32_t   refs;                           /* atomic                    */
+    uint32_t   refs;                        /* atomic                    */
     ucs_time_t read_at;
-    uint64_t   values[UCT_DAQIRI_HW_COUNTERS]; /* UINT64_MAX: there is none */
+    uint64_t   values[UCT_DAQIRI_HW_COUNT]; /* UINT64_MAX: there is none */
 };
 
 
@@ -74,7 +71,14 @@ static uint64_t uct_daqiri_hw_read_one(const uct_daqiri_hw_port_t *port, int i)
 }
 
 
-uct_daqiri_hw_t *uct_daqiri_hw_read(const uct_daqiri_hw_port_t *port)
+static int uct_daqiri_hw_has(const uct_daqiri_hw_t *hw, int i)
+{
+    return hw->values[i] != UINT64_MAX;
+}
+
+
+uct_daqiri_hw_t *uct_daqiri_hw_read(const uct_daqiri_hw_port_t *port,
+                                    const uct_daqiri_hw_t *first)
 {
     uct_daqiri_hw_t *hw = ucs_malloc(sizeof(*hw), "daqiri_hw");
     int i;
@@ -85,13 +89,15 @@ uct_daqiri_hw_t *uct_daqiri_hw_read(const uct_daqiri_hw_port_t *port)
     hw->refs    = 1;
     hw->read_at = ucs_get_time();
     for (i = 0; i < UCT_DAQIRI_HW_COUNT; i++) {
-        hw->values[i] = uct_daqiri_hw_read_one(port, i);
+        hw->values[i] = ((first == NULL) || uct_daqiri_hw_has(first, i))
+                                ? uct_daqiri_hw_read_one(port, i) : UINT64_MAX;
     }
     return hw;
 }
 
 
 uct_daqiri_hw_t *uct_daqiri_hw_share(const uct_daqiri_hw_port_t *port,
+                                     const uct_daqiri_hw_t *first,
                                      uct_daqiri_hw_t **last_p)
 {
     uct_daqiri_hw_t *hw = *last_p;
@@ -99,7 +105,7 @@ uct_daqiri_hw_t *uct_daqiri_hw_share(const uct_daqiri_hw_port_t *port,
     if ((hw == NULL) ||
         (ucs_get_time() - hw->read_at > ucs_time_from_sec(1.0))) {
         uct_daqiri_hw_release(hw);
-        hw = *last_p = uct_daqiri_hw_read(port);
+        hw = *last_p = uct_daqiri_hw_read(port, first);
     }
     if (hw != NULL) {
         __atomic_add_fetch(&hw->refs, 1, __ATOMIC_RELAXED);
@@ -128,9 +134,11 @@ const char *uct_daqiri_hw_changes(const uct_daqiri_hw_port_t *port,
     int i, n;
 
     for (i = 0; i < UCT_DAQIRI_HW_COUNT; i++) {
+        if (!uct_daqiri_hw_has(since, i)) {
+            continue;
+        }
         now = uct_daqiri_hw_read_one(port, i);
-        if ((now == UINT64_MAX) || (since->values[i] == UINT64_MAX) ||
-            (now <= since->values[i])) {
+        if ((now == UINT64_MAX) || (now <= since->values[i])) {
             continue;
         }
         n = snprintf(buf + length, size - length, "%s%s +%" PRIu64,

@@ -25,11 +25,14 @@ typedef struct {
     uint8_t                 num;
 } uct_daqiri_hw_port_t;
 
-/* A new snapshot. NULL if there is no memory. */
-uct_daqiri_hw_t *uct_daqiri_hw_read(const uct_daqiri_hw_port_t *port);
+/* A new snapshot. NULL if there is no memory. @a first: an earlier one of the port, or
+ * NULL. A counter that the port did not have then is not looked for again. */
+uct_daqiri_hw_t *uct_daqiri_hw_read(const uct_daqiri_hw_port_t *port,
+                                    const uct_daqiri_hw_t *first);
 /* A reference to *last_p, which is first taken anew if it is older than a second.
- * NULL if there is no memory. *last_p belongs to one thread. */
+ * NULL if there is no memory. *last_p belongs to one thread. @a first: as above. */
 uct_daqiri_hw_t *uct_daqiri_hw_share(const uct_daqiri_hw_port_t *port,
+                                     const uct_daqiri_hw_t *first,
                                      uct_daqiri_hw_t **last_p);
 /* Gives one reference back. NULL is allowed. */
 void uct_daqiri_hw_release(uct_daqiri_hw_t *hw);

@@ -273,7 +273,7 @@ ucs_status_t uct_daqiri_port_init(uct_daqiri_iface_t *iface,
     snprintf(iface->config.port_name, sizeof(iface->config.port_name), "%s:%u",
              ibv_get_device_name(md->context->device), iface->config.port_num);
     hw_port                = uct_daqiri_port_of_hw(iface);
-    iface->hw              = uct_daqiri_hw_read(&hw_port);
+    iface->hw              = uct_daqiri_hw_read(&hw_port, NULL);
     if (iface->hw == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -307,7 +307,7 @@ uct_daqiri_hw_t *uct_daqiri_port_share_hw(uct_daqiri_iface_t *iface)
 {
     const uct_daqiri_hw_port_t port = uct_daqiri_port_of_hw(iface);
 
-    return uct_daqiri_hw_share(&port, &iface->cm.hw);
+    return uct_daqiri_hw_share(&port, iface->hw, &iface->cm.hw);
 }
 
 
