@@ -120,6 +120,13 @@ static inline int dq_cq_is_pressed(const dq_cq_t *cq, uint32_t more)
     return cq->used + more >= (cq->depth / 2);
 }
 
+/* Whether SQ and CQ have room for one request more, beside the reserve. */
+static inline int dq_sq_has_room(const dq_sq_t *sq, const dq_cq_t *cq)
+{
+    return (dq_sq_in_use(sq) + DQ_SQ_RESERVE < sq->depth) &&
+           (cq->used + DQ_SQ_RESERVE < cq->depth);
+}
+
 /* The rest of dq_sq_admit(): finds the reason. Out of line. */
 dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
                          dq_wr_class_t wr_class);
@@ -128,9 +135,7 @@ dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
 static inline dq_admit_t dq_sq_admit(const dq_sq_t *sq, const dq_cq_t *cq,
                                      dq_wr_class_t wr_class)
 {
-    if (DQ_LIKELY((sq->gate == DQ_GATE_UP) &&
-                  (dq_sq_in_use(sq) + DQ_SQ_RESERVE < sq->depth) &&
-                  (cq->used + DQ_SQ_RESERVE < cq->depth) &&
+    if (DQ_LIKELY((sq->gate == DQ_GATE_UP) && dq_sq_has_room(sq, cq) &&
                   ((wr_class == DQ_WR_RMA) ||
                    (sq->credits > DQ_CREDIT_SPARE)))) {
         return DQ_ADMIT_OK;
@@ -296,18 +301,11 @@ static inline int dq_sq_tail_is_silent(const dq_sq_t *sq)
     return sq->unsignalled > 0;
 }
 
-/* Whether there is room for a marker: a signalled request that needs no credit, behind
- * the last request of a lost queue pair. The gate is closed to all other requests. */
-static inline int dq_sq_may_mark(const dq_sq_t *sq, const dq_cq_t *cq)
-{
-    return (dq_sq_in_use(sq) + DQ_SQ_RESERVE < sq->depth) &&
-           (cq->used + DQ_SQ_RESERVE < cq->depth);
-}
-
-/* Debits a marker, for which there must be room. */
+/* Debits a marker: a signalled request that needs no credit, behind the last request of
+ * a lost queue pair. The gate is closed to all other requests. There must be room. */
 static inline void dq_sq_mark(dq_sq_t *sq, dq_cq_t *cq)
 {
-    DQ_ASSERT(dq_sq_may_mark(sq, cq));
+    DQ_ASSERT(dq_sq_has_room(sq, cq));
     dq_sq_enter(sq, cq, DQ_WR_RMA,
                 (dq_ticket_t){.id = sq->posted, .signal = 1});
 }

@@ -649,7 +649,7 @@ START_TEST(test_mark)
     dq_sq_post(&lane->sq, &world.cq, DQ_WR_MSG, 0);
     T_NEED(dq_sq_tail_is_silent(&lane->sq));
     lane->sq.gate = gates[_i];
-    /* 1 */ T_NEED(dq_sq_may_mark(&lane->sq, &world.cq));
+    /* 1 */ T_NEED(dq_sq_has_room(&lane->sq, &world.cq));
     id = lane->sq.posted;
     dq_sq_mark(&lane->sq, &world.cq);
     T_NEED_EQ(lane->sq.posted, id + 1);
@@ -662,15 +662,15 @@ START_TEST(test_mark)
     T_NEED_EQ(world.cq.used, 0);
     T_NEED_EQ(world.cq.signals, 0);
     for (id = 0; id < 15; id++) {
-        T_NEED(dq_sq_may_mark(&lane->sq, &world.cq));
+        T_NEED(dq_sq_has_room(&lane->sq, &world.cq));
         dq_sq_mark(&lane->sq, &world.cq);
     }
-    /* 2 */ T_NEED(!dq_sq_may_mark(&lane->sq, &world.cq));
+    /* 2 */ T_NEED(!dq_sq_has_room(&lane->sq, &world.cq));
     T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, lane->sq.posted - 1), 15);
     world.cq.used = 63;
-    T_NEED(!dq_sq_may_mark(&lane->sq, &world.cq));
+    T_NEED(!dq_sq_has_room(&lane->sq, &world.cq));
     world.cq.used = 62;
-    T_NEED(dq_sq_may_mark(&lane->sq, &world.cq));
+    T_NEED(dq_sq_has_room(&lane->sq, &world.cq));
     world_free(&world);
 }
 END_TEST

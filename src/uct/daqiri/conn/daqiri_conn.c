@@ -153,6 +153,9 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
     } else if (dq_life_is_over(conn->state)) {
         conn->sq.gate = DQ_GATE_DEAD;
     }
+    if ((event == DQ_LIFE_EV_LOSE) || (event == DQ_LIFE_EV_FAIL)) {
+        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
+    }
     DQ_ASSERT(conn->sq.gate == dq_life_gate(conn->state));
     if (conn->state != before) {
         ucs_debug("conn %p: %s -> %s (%s)", conn, dq_life_state_name(before),
@@ -402,7 +405,6 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
         return; /* only the first cause counts */
     }
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
-    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
     conn->death = *death;
     uct_daqiri_retry_stop(conn);
     uct_daqiri_preconnect_drop(conn);
@@ -596,9 +598,6 @@ static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
     if (!uct_daqiri_conn_is_taken(conn, taken)) {
         return 0;
     }
-    if (conn->qp.state == DQ_QP_FINAL) {
-        return uct_daqiri_recover_drained(conn);
-    }
     /* A process that was stopped has not given its device the time, so progress calls
      * count, too. */
     if (uct_daqiri_conn_is_flushing(conn) &&
@@ -606,8 +605,7 @@ static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
          (conn->qp.drain.polls < UCT_DAQIRI_DRAIN_POLLS_MIN))) {
         return 0;
     }
-    uct_daqiri_recover_close(conn);
-    return 1;
+    return uct_daqiri_recover_on_taken(conn);
 }
 
 

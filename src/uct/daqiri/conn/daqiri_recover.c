@@ -154,7 +154,6 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 
     conn->lost.facts = *facts;
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_LOSE);
-    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
     uct_daqiri_retry_stop(conn);
     uct_daqiri_preconnect_drop(conn);
     conn->iface->count->qp_failures++;
@@ -216,11 +215,41 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 }
 
 
-void uct_daqiri_recover_close(uct_daqiri_conn_t *conn)
+static void uct_daqiri_recover_destroy(uct_daqiri_conn_t *conn)
 {
-    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
     uct_daqiri_conn_detach_qp(conn);
     uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_CLOSE);
+}
+
+
+static void uct_daqiri_recover_report(uct_daqiri_conn_t *conn)
+{
+    conn->resume.delivered = conn->rx_seq;
+    conn->resume.acked     = dq_replay_acked(&conn->replay, conn->sq.retired,
+                                             conn->sq.posted, conn->tx_seq);
+    conn->resume.done      = conn->sq.retired;
+    conn->resume.promised  = uct_daqiri_recover_promise(conn);
+    conn->sq.credits       = 0;
+    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_DRAINED);
+}
+
+
+int uct_daqiri_recover_on_taken(uct_daqiri_conn_t *conn)
+{
+    uint32_t actions;
+
+    if ((conn->qp.state == DQ_QP_FINAL) &&
+        (ucs_get_time() < conn->lost.row.not_until)) {
+        return 0;
+    }
+    actions = uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
+    if (actions & DQ_QP_ACT_DESTROY) {
+        uct_daqiri_recover_destroy(conn);
+    }
+    if (actions & DQ_QP_ACT_REPORT) {
+        uct_daqiri_recover_report(conn);
+    }
+    return 1;
 }
 
 
@@ -230,23 +259,6 @@ void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn)
     if (conn->state == DQ_LIFE_RECOVERING) {
         uct_daqiri_conn_start_drain(conn);
     }
-}
-
-
-int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn)
-{
-    if (ucs_get_time() < conn->lost.row.not_until) {
-        return 0;
-    }
-    conn->resume.delivered = conn->rx_seq;
-    conn->resume.acked     = dq_replay_acked(&conn->replay, conn->sq.retired,
-                                             conn->sq.posted, conn->tx_seq);
-    conn->resume.done      = conn->sq.retired;
-    conn->resume.promised  = uct_daqiri_recover_promise(conn);
-    conn->sq.credits       = 0;
-    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
-    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_DRAINED);
-    return 1;
 }
 
 

@@ -18,13 +18,12 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts);
 void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn);
 /* The async thread could not make or connect the next QP. */
 void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn);
-/* The old QP is drained. Asks the async thread to destroy it. */
-void uct_daqiri_recover_close(uct_daqiri_conn_t *conn);
+/* A drain of the QP is over. After the first one, asks the async thread to destroy it;
+ * after the second one, asks for the next handshake. Returns zero if the wait between
+ * two attempts is not over; then call again. */
+int uct_daqiri_recover_on_taken(uct_daqiri_conn_t *conn);
 /* The async thread has destroyed the old QP. The conn drains again. */
 void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn);
-/* The second drain is over. Asks the async thread for the next handshake. Returns zero if
- * the wait between two attempts is not over; then call again. */
-int uct_daqiri_recover_drained(uct_daqiri_conn_t *conn);
 /* The async thread has made the next QP. */
 void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn);
 /* The peer is ready. Replays what it does not have, and opens the gate. */

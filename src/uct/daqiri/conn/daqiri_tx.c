@@ -221,25 +221,32 @@ static int uct_daqiri_tx_is_awaited(const uct_daqiri_conn_t *conn, uint32_t id)
 }
 
 
+/* An empty RDMA WRITE, signalled, under this id. 0, or errno of the refusal. */
+static int uct_daqiri_tx_try_marker(uct_daqiri_conn_t *conn, uint32_t id)
+{
+    uint32_t send_end;
+    struct ibv_send_wr wr = {
+        .wr_id      = id,
+        .opcode     = IBV_WR_RDMA_WRITE,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+
+    return uct_daqiri_qp_post(conn->qp.verbs, &wr, &send_end);
+}
+
+
 /* The NIC has requests up to send_end, and the ledger more. The marker bears the id of
  * the last request that the NIC has, because later ones must not seem complete. It uses
  * the CQ and SQ slots of the first request that the NIC has not. */
 void uct_daqiri_tx_post_marker_at_end(uct_daqiri_conn_t *conn)
 {
-    uint32_t send_end;
-    struct ibv_send_wr wr = {
-        .wr_id      = conn->qp.send_end - 1,
-        .opcode     = IBV_WR_RDMA_WRITE,
-        .send_flags = IBV_SEND_SIGNALED,
-    };
-
     if (!conn->qp.has_send_end || conn->qp.has_marker ||
         (conn->qp.send_end == conn->sq.retired)) {
         return;
     }
     conn->qp.has_marker = dq_sq_is_signalled(&conn->sq, conn->qp.send_end - 1) ||
-                          (uct_daqiri_qp_post(conn->qp.verbs, &wr,
-                                              &send_end) == 0);
+                          (uct_daqiri_tx_try_marker(conn, conn->qp.send_end - 1) ==
+                           0);
 }
 
 
@@ -267,13 +274,7 @@ static void uct_daqiri_tx_enter_marker(uct_daqiri_conn_t *conn)
  */
 void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn)
 {
-    uint32_t send_end;
     int ret;
-    struct ibv_send_wr wr = {
-        .wr_id      = conn->sq.posted,
-        .opcode     = IBV_WR_RDMA_WRITE,
-        .send_flags = IBV_SEND_SIGNALED,
-    };
 
     if (conn->qp.is_err || !conn->qp.is_used) {
         return;
@@ -283,10 +284,10 @@ void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn)
         return;
     }
     if (!dq_sq_tail_is_silent(&conn->sq) ||
-        !dq_sq_may_mark(&conn->sq, &conn->iface->tx.ledger)) {
+        !dq_sq_has_room(&conn->sq, &conn->iface->tx.ledger)) {
         return;
     }
-    ret = uct_daqiri_qp_post(conn->qp.verbs, &wr, &send_end);
+    ret = uct_daqiri_tx_try_marker(conn, conn->sq.posted);
     if (ret == 0) {
         uct_daqiri_tx_enter_marker(conn);
     } else {

@@ -492,7 +492,6 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
     kh_foreach_value(&iface->cm.conns, conn, {
         is_lost = conn->state == DQ_LIFE_RECOVERING;
         uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
-        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
         uct_daqiri_conn_to_err(conn);
         if (is_lost || !conn->qp.is_used) { /* nothing more is flushed */
             uct_daqiri_preconnect_drop(conn);
