@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <link.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,6 +205,26 @@ void t_skip_all(const char *format, ...)
     va_end(ap);
     printf("\n");
     exit(0);
+}
+
+int t_aborts(void (*breach)(void))
+{
+    int status;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        if (freopen("/dev/null", "w", stderr) == NULL) {
+            _exit(2);
+        }
+        breach();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) || (WEXITSTATUS(status) == 0));
+    return WIFSIGNALED(status) && (WTERMSIG(status) == SIGABRT);
 }
 
 typedef struct {

@@ -92,6 +92,10 @@ void t_mark(const char *file, int line);
 
 enum { T_MARKS = 100 };
 
+/* Whether `breach` ends with SIGABRT, in a process of its own whose stderr is lost. It
+ * returns, or aborts: any other end fails the test. */
+int t_aborts(void (*breach)(void));
+
 /* True where the device under test is Soft-RoCE, as T_BED says: in a machine
  * that software emulates, 20 to 50 times slower. */
 int t_is_softroce(void);

@@ -426,6 +426,16 @@ START_TEST(test_too_many_pieces)
 END_TEST
 
 
+static void pair_open_for_wrong_key(pair_t *pair)
+{
+    t_expect_loss();
+    t_expect_log("wrong or expired key");
+    pair_open(pair, "FAILURE=error", 0);
+    t_send(pair->link, T_BCOPY, 10);
+    T_WAIT(pair->stream.got == 1);
+}
+
+
 /* A key that nobody gave out: that endpoint fails, its operations each say so
  * once, the message names the peer's memory; the ends live on. */
 START_TEST(test_wrong_key)
@@ -435,11 +445,7 @@ START_TEST(test_wrong_key)
     pair_t pair;
     unsigned i;
 
-    t_expect_loss();
-    t_expect_log("wrong or expired key");
-    pair_open(&pair, "FAILURE=error", 0);
-    t_send(pair.link, T_BCOPY, 10);
-    T_WAIT(pair.stream.got == 1);
+    pair_open_for_wrong_key(&pair);
     for (i = 0; i < 10; i++) {
         status = try_op(&pair, kind, 0, 5000, 1, 0xdeadbeef + i);
         ck_assert((status == UCS_INPROGRESS) || UCS_STATUS_IS_ERR(status));
@@ -463,11 +469,7 @@ START_TEST(test_wrong_key_told)
     kind_t kind = _i;
     pair_t pair;
 
-    t_expect_loss();
-    t_expect_log("wrong or expired key");
-    pair_open(&pair, "FAILURE=error", 0);
-    t_send(pair.link, T_BCOPY, 10);
-    T_WAIT(pair.stream.got == 1);
+    pair_open_for_wrong_key(&pair);
     ck_assert_int_eq(t_ep_flush(pair.link), UCS_OK);
     ck_assert_int_eq(try_op(&pair, kind, 0, 5000, 1, 0xdeadbeef),
                      UCS_INPROGRESS);

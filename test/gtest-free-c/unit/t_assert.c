@@ -10,34 +10,9 @@
 #include "softverbs/objects/sv_qp.h"
 #include "softverbs/objects/sv_srq.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "t.h"
 
 #if DQ_DEBUG
-
-/* Whether `breach` is fatal, in a process of its own. */
-static bool aborts(void (*breach)(void))
-{
-    int status;
-    pid_t pid;
-
-    fflush(NULL);
-    pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0) {
-        if (freopen("/dev/null", "w", stderr) == NULL) {
-            _exit(2);
-        }
-        breach();
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFSIGNALED(status) || (WEXITSTATUS(status) == 0));
-    return WIFSIGNALED(status) && (WTERMSIG(status) == SIGABRT);
-}
 
 static struct sv_spin lock;
 
@@ -88,12 +63,12 @@ static void need_free_mutex(void)
 
 START_TEST(test_locks)
 {
-    ck_assert(!aborts(lock_and_unlock));
-    ck_assert(aborts(need_free_lock));
-    ck_assert(aborts(unlock_free_lock));
-    ck_assert(aborts(unlock_in_another_thread));
-    ck_assert(!aborts(hold_mutex));
-    ck_assert(aborts(need_free_mutex));
+    ck_assert(!t_aborts(lock_and_unlock));
+    ck_assert(t_aborts(need_free_lock));
+    ck_assert(t_aborts(unlock_free_lock));
+    ck_assert(t_aborts(unlock_in_another_thread));
+    ck_assert(!t_aborts(hold_mutex));
+    ck_assert(t_aborts(need_free_mutex));
 }
 END_TEST
 
@@ -174,15 +149,15 @@ static void limit_above_depth(void)
 
 START_TEST(test_objects)
 {
-    ck_assert(!aborts(check_all));
-    ck_assert(aborts(send_queue_too_full));
-    ck_assert(aborts(done_before_posted));
-    ck_assert(aborts(reached_without_peer));
-    ck_assert(aborts(scan_of_another));
-    ck_assert(aborts(more_active_than_members));
-    ck_assert(aborts(more_completions_than_room));
-    ck_assert(aborts(taken_before_posted));
-    ck_assert(aborts(limit_above_depth));
+    ck_assert(!t_aborts(check_all));
+    ck_assert(t_aborts(send_queue_too_full));
+    ck_assert(t_aborts(done_before_posted));
+    ck_assert(t_aborts(reached_without_peer));
+    ck_assert(t_aborts(scan_of_another));
+    ck_assert(t_aborts(more_active_than_members));
+    ck_assert(t_aborts(more_completions_than_room));
+    ck_assert(t_aborts(taken_before_posted));
+    ck_assert(t_aborts(limit_above_depth));
 }
 END_TEST
 

@@ -8,34 +8,9 @@
 #include "cm/daqiri_ud.h"
 #include "iface/daqiri_iface.h"
 
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/wait.h>
-
 #include "t.h"
 
 #if DQ_DEBUG
-
-/* Whether `breach` is fatal, in a process of its own. */
-static bool aborts(void (*breach)(void))
-{
-    int status;
-    pid_t pid;
-
-    fflush(NULL);
-    pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0) {
-        if (freopen("/dev/null", "w", stderr) == NULL) {
-            _exit(2);
-        }
-        breach();
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFSIGNALED(status) || (WEXITSTATUS(status) == 0));
-    return WIFSIGNALED(status) && (WTERMSIG(status) == SIGABRT);
-}
 
 static uct_daqiri_iface_t iface;
 
@@ -122,19 +97,19 @@ static void need_free_mutex(void)
 START_TEST(test_sides)
 {
     uct_daqiri_set_open(&iface, 1);
-    ck_assert(!aborts(need_progress));
-    ck_assert(!aborts(both_sides));
-    ck_assert(!aborts(progress_after_handler));
-    ck_assert(aborts(progress_by_handler));
-    ck_assert(aborts(need_async));
-    ck_assert(aborts(async_after_handler));
-    ck_assert(aborts(handler_in_handler));
-    ck_assert(aborts(leave_what_was_not_entered));
+    ck_assert(!t_aborts(need_progress));
+    ck_assert(!t_aborts(both_sides));
+    ck_assert(!t_aborts(progress_after_handler));
+    ck_assert(t_aborts(progress_by_handler));
+    ck_assert(t_aborts(need_async));
+    ck_assert(t_aborts(async_after_handler));
+    ck_assert(t_aborts(handler_in_handler));
+    ck_assert(t_aborts(leave_what_was_not_entered));
     uct_daqiri_set_open(&iface, 0); /* one thread plays both */
-    ck_assert(!aborts(need_async));
-    ck_assert(!aborts(progress_by_handler));
-    ck_assert(!aborts(hold_mutex));
-    ck_assert(aborts(need_free_mutex));
+    ck_assert(!t_aborts(need_async));
+    ck_assert(!t_aborts(progress_by_handler));
+    ck_assert(!t_aborts(hold_mutex));
+    ck_assert(t_aborts(need_free_mutex));
 }
 END_TEST
 
@@ -282,9 +257,9 @@ START_TEST(test_objects)
     iface.config.port_num         = 1;
     iface.config.mtu              = IBV_MTU_1024;
     iface.config.port.gid_tbl_len = 3;
-    ck_assert(!aborts(check_all));
+    ck_assert(!t_aborts(check_all));
     for (i = 0; i < sizeof(breaches) / sizeof(breaches[0]); i++) {
-        ck_assert_msg(aborts(breaches[i]), "breach %u", i);
+        ck_assert_msg(t_aborts(breaches[i]), "breach %u", i);
     }
 }
 END_TEST
