@@ -716,9 +716,9 @@ START_TEST(test_cost)
     for (op = AM_SHORT; op < OP_LAST; op++) {
         attr = (perf_attr_t){.field_mask = 1 | (1 << 5), .operation = op};
         ck_assert_int_eq(estimate(end->iface, &attr), UCS_OK);
-        /* an option is kept in ticks of the clock */
+        /* whatever the ticks of UCX's clock are: on Soft-RoCE, microseconds */
         ck_assert_double_eq_tol(attr.overhead, end->attr.overhead +
-                                ((op >= OP_PUT_SHORT) ? rdma : 0), 1e-9);
+                                ((op >= OP_PUT_SHORT) ? rdma : 0), 1e-12);
     }
     /* of no operation in particular */
     attr = (perf_attr_t){.field_mask = 1 << 5, .operation = GET_ZCOPY};

@@ -200,14 +200,14 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      "is, the longer the messages at which UCP begins to use rendezvous.\n"
      "\"auto\": by the generation of the link, from 600ns to 5us. 400ns for a\n"
      "device in user space.",
-     FIELD(latency), UCT_DAQIRI_OPTION_TIME_UNITS},
+     FIELD(latency), UCT_DAQIRI_OPTION_SECONDS},
 
     {"RDMA_OVERHEAD", "auto",
      "Processor time that UCP is told that a READ or a WRITE takes beyond that of\n"
      "a message (0 to 1s). The larger it is, the longer the messages at which UCP\n"
      "begins to use rendezvous. UCP 1.16 and newer ask for it. \"auto\": 1.3us for\n"
      "a device in user space, where no hardware moves the bytes; 0 elsewhere.",
-     FIELD(rdma_overhead), UCT_DAQIRI_OPTION_TIME_UNITS},
+     FIELD(rdma_overhead), UCT_DAQIRI_OPTION_SECONDS},
 
     {NULL}
 };
@@ -229,9 +229,9 @@ static double uct_daqiri_or_never(double value, double otherwise)
 
 
 /* Seconds. "auto" is within any range. */
-static double uct_daqiri_or_auto(ucs_time_t value)
+static double uct_daqiri_or_auto(double value)
 {
-    return (value == UCS_TIME_AUTO) ? 0 : ucs_time_to_sec(value);
+    return (value < 0) ? 0 : value;
 }
 
 
@@ -264,8 +264,6 @@ static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
 
 ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
 {
-    /* A second that was converted to clock ticks and back is not quite one. */
-    const double second               = ucs_time_to_sec(ucs_time_from_sec(1));
     const uct_daqiri_range_t ranges[] = {
         {"SQ_DEPTH", config->sq_depth, DQ_SQ_DEPTH_MIN, 32768, ""},
         {"CQ_LEN", config->cq_len, DQ_CQ_DEPTH_MIN, 4194304, ""},
@@ -295,9 +293,8 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"GID_INDEX", config->gid_index, -1, 255, ""},
         {"TRAFFIC_CLASS", config->traffic_class, 0, 255, ""},
         {"SL", config->service_level, 0, 15, ""},
-        {"LATENCY", uct_daqiri_or_auto(config->latency), 0, second, "s"},
-        {"RDMA_OVERHEAD", uct_daqiri_or_auto(config->rdma_overhead), 0, second,
-         "s"},
+        {"LATENCY", uct_daqiri_or_auto(config->latency), 0, 1, "s"},
+        {"RDMA_OVERHEAD", uct_daqiri_or_auto(config->rdma_overhead), 0, 1, "s"},
     };
     ucs_status_t status;
     unsigned i;

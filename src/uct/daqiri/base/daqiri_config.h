@@ -35,7 +35,7 @@ typedef struct {
     int                gid_index;    /* -1: choose                           */
     unsigned           traffic_class;
     unsigned           service_level;
-    ucs_time_t         latency, rdma_overhead; /* or UCS_TIME_AUTO           */
+    double             latency, rdma_overhead; /* seconds; -1: auto          */
 } uct_daqiri_iface_config_t;
 
 extern const uct_daqiri_option_t uct_daqiri_md_options[];

@@ -61,6 +61,41 @@ static int uct_daqiri_option_write_gid(char *buf, size_t max, const void *src,
 }
 
 
+/* Not UCX's time with "auto": that is kept in ticks of its clock, and where it has no
+ * better one than microseconds, 700 ns are 1 us. */
+static int uct_daqiri_option_read_seconds(const char *buf, void *dest,
+                                          const void *arg)
+{
+    int (*read)(const char*, void*, const void*);
+    double value;
+
+    if (strcmp(buf, "auto") == 0) {
+        *(double*)dest = -1;
+        return 1;
+    }
+    *(void**)&read = uct_daqiri_ucx.ucs_config_sscanf_time;
+    if (!read(buf, &value, arg) || !(value >= 0)) {
+        return 0; /* nor is NaN a time */
+    }
+    *(double*)dest = value;
+    return 1;
+}
+
+
+static int uct_daqiri_option_write_seconds(char *buf, size_t max,
+                                           const void *src, const void *arg)
+{
+    int (*write)(char*, size_t, const void*, const void*);
+
+    if (*(const double*)src < 0) {
+        snprintf(buf, max, "auto");
+        return 1;
+    }
+    *(void**)&write = uct_daqiri_ucx.ucs_config_sprintf_time;
+    return write(buf, max, src, arg);
+}
+
+
 /* The part that is the same in all versions. The functions follow it. */
 typedef struct {
     const char *name, *preset, *help;
@@ -113,6 +148,11 @@ uct_daqiri_ucx_parser(uct_daqiri_option_kind_t kind)
                                            ucx->ucs_config_clone_ulong,
                                            "time value: <number>[s|us|ms|ns], "
                                            "\"inf\", or \"auto\""},
+        [UCT_DAQIRI_OPTION_SECONDS]     = {uct_daqiri_option_read_seconds,
+                                           uct_daqiri_option_write_seconds,
+                                           ucx->ucs_config_clone_double,
+                                           "time value: <number>[s|us|ms|ns], "
+                                           "or \"auto\""},
         [UCT_DAQIRI_OPTION_MEMUNITS]    = {ucx->ucs_config_sscanf_memunits,
                                            ucx->ucs_config_sprintf_memunits,
                                            ucx->ucs_config_clone_ulong,

@@ -19,6 +19,7 @@ typedef enum {
     UCT_DAQIRI_OPTION_ON_OFF_AUTO, /* int, ucs_on_off_auto_value_t           */
     UCT_DAQIRI_OPTION_TIME,        /* double, seconds                        */
     UCT_DAQIRI_OPTION_TIME_UNITS,  /* ucs_time_t, or UCS_TIME_AUTO           */
+    UCT_DAQIRI_OPTION_SECONDS,     /* double, -1 for "auto"                  */
     UCT_DAQIRI_OPTION_MEMUNITS,    /* size_t                                 */
     UCT_DAQIRI_OPTION_ULUNITS,     /* unsigned long                          */
     UCT_DAQIRI_OPTION_LAST

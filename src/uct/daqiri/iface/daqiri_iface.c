@@ -444,12 +444,12 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
     if (status != UCS_OK) {
         return status;
     }
-    iface->config.latency = (config->latency == UCS_TIME_AUTO)
-                                    ? uct_daqiri_port_latency(iface)
-                                    : ucs_time_to_sec(config->latency);
-    iface->config.rdma_overhead = (config->rdma_overhead == UCS_TIME_AUTO)
+    iface->config.latency       = (config->latency < 0)
+                                          ? uct_daqiri_port_latency(iface)
+                                          : config->latency;
+    iface->config.rdma_overhead = (config->rdma_overhead < 0)
                                           ? uct_daqiri_port_rdma_overhead(iface)
-                                          : ucs_time_to_sec(config->rdma_overhead);
+                                          : config->rdma_overhead;
     status = uct_daqiri_event_init(iface);
     if (status != UCS_OK) {
         return status;
