@@ -12,6 +12,32 @@ static void dq_rx_set_marks(dq_rx_t *rx)
 }
 
 
+/* After a grant. A quarter that is owed already is reported with the next message. No
+ * mark is too high for a window that has become wider. */
+static void dq_rx_set_mark(dq_rx_window_t *window)
+{
+    window->mark = dq_rx_may_piggyback(window) ? (window->owed + 1)
+                                               : ((window->size + 3) / 4);
+}
+
+
+/* The next mark is the half. Beyond it, only a message without a credit is worth a
+ * look. */
+int dq_rx_pass_mark(dq_rx_t *rx, dq_rx_window_t *window)
+{
+    int is_overrun = window->owed > window->size;
+
+    if (is_overrun) {
+        window->owed--;
+        rx->owed -= (window->backed != 0);
+        rx->overrun++;
+    }
+    window->mark = dq_rx_grant_is_due(window) ? (window->size + 1)
+                                              : ((window->size + 1) / 2);
+    return !is_overrun;
+}
+
+
 void dq_rx_init(dq_rx_t *rx, uint32_t limit, uint32_t batch)
 {
     DQ_ASSERT((batch >= 1) && (limit >= 2 * batch));
@@ -53,6 +79,7 @@ int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size,
     *window        = (dq_rx_window_t){.size = size, .most = most};
     window->backed = (standing >= rx->reserved + size) &&
                      dq_rx_can_renew(rx, size);
+    dq_rx_set_mark(window);
     if (window->backed) {
         rx->reserved += size;
         dq_rx_set_marks(rx);
@@ -113,6 +140,7 @@ void dq_rx_grant(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
     } else {
         rx->overcommit += count;
     }
+    dq_rx_set_mark(window);
 }
 
 

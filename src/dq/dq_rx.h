@@ -38,6 +38,7 @@ typedef struct {
                         window has been widened by since                     */
     uint32_t most;   /* the largest size                                     */
     uint32_t owed;   /* used by the peer and not granted again               */
+    uint32_t mark;   /* the next `owed` that dq_rx_use() reports             */
     uint32_t wear;   /* grants since the last change of size: see
                         dq_rx_is_narrow()                                    */
     int      backed; /* counted in dq_rx_t.reserved                          */
@@ -183,20 +184,30 @@ int dq_rx_open(dq_rx_t *rx, dq_rx_window_t *window, uint32_t size,
 /* The connection is over: nothing more can arrive on it. */
 void dq_rx_close(dq_rx_t *rx, dq_rx_window_t *window);
 
-/* A message came on this window. */
-static inline void dq_rx_use(dq_rx_t *rx, dq_rx_window_t *window)
+/* The rest of dq_rx_use() at a mark. Out of line. */
+int dq_rx_pass_mark(dq_rx_t *rx, dq_rx_window_t *window);
+
+/* A message came on this window. Returns non-zero if it made dq_rx_may_piggyback() or
+ * dq_rx_grant_is_due() true. It may do so again while they are true. */
+static inline int dq_rx_use(dq_rx_t *rx, dq_rx_window_t *window)
 {
-    if (DQ_UNLIKELY(window->owed >= window->size)) {
-        rx->overrun++;
-        return;
-    }
-    window->owed++;
-    rx->owed += (window->backed != 0);
+    uint32_t owed = window->owed + 1;
+
+    window->owed  = owed;
+    rx->owed     += (window->backed != 0);
+    return DQ_UNLIKELY(owed >= window->mark) && dq_rx_pass_mark(rx, window);
 }
 
 /* Credits that may be granted to the window now; dq_rx_grant() grants them. */
 uint32_t dq_rx_grantable(const dq_rx_t *rx, const dq_rx_window_t *window);
 void dq_rx_grant(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count);
+
+/* True if the peer has used a quarter of the window. From here on a message should carry
+ * credits. */
+static inline int dq_rx_may_piggyback(const dq_rx_window_t *window)
+{
+    return window->owed * 4 >= window->size;
+}
 
 /* True if the peer has used half of the window. Then a grant should not wait for a
  * message that can carry it. */

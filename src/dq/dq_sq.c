@@ -21,7 +21,9 @@ void dq_sq_init(dq_sq_t *sq, uint32_t depth, uint32_t signal_every,
     DQ_ASSERT((depth >= DQ_SQ_DEPTH_MIN) && (depth <= DQ_SQ_DEPTH_MAX));
     *sq = (dq_sq_t){
         .posted       = first_id,
+        .token_end    = first_id,
         .retired      = first_id,
+        .tail         = first_id,
         .depth        = depth,
         .signal_every = dq_min((signal_every > 0) ? signal_every : 1, quarter),
         .mask         = dq_sq_slots(depth) - 1,
@@ -63,6 +65,41 @@ dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
 }
 
 
+/* Each limit is one of the questions of dq_sq_admit() and dq_sq_ticket(), asked for the
+ * last of the messages. */
+uint32_t dq_sq_take_tokens(dq_sq_t *sq, dq_cq_t *cq, uint32_t most)
+{
+    uint32_t in_use = dq_sq_in_use(sq) + DQ_SQ_RESERVE + 1;
+
+    DQ_ASSERT(dq_sq_tokens(sq) == 0);
+    if ((sq->gate != DQ_GATE_UP) || (sq->credits <= DQ_CREDIT_SPARE) ||
+        (in_use >= sq->depth) || dq_cq_is_pressed(cq, 1)) {
+        return 0;
+    }
+    most = dq_min(most, sq->credits - DQ_CREDIT_SPARE);
+    most = dq_min(most, sq->depth - in_use);
+    most = dq_min(most, sq->signal_every - 1 - dq_sq_unsignalled(sq));
+    most = dq_min(most, cq->depth / 2 - 1 - cq->used);
+
+    sq->token_end += most;
+    sq->credits   -= most;
+    cq->used      += most;
+    cq->tokens    += most;
+    return most;
+}
+
+
+void dq_sq_return_tokens(dq_sq_t *sq, dq_cq_t *cq)
+{
+    uint32_t count = dq_sq_tokens(sq);
+
+    sq->token_end -= count;
+    sq->credits   += count;
+    cq->used      -= count;
+    cq->tokens    -= count;
+}
+
+
 void dq_sq_expect(dq_sq_t *sq)
 {
     DQ_ASSERT((sq->gate == DQ_GATE_NOT_UP) && (sq->window == 0));
@@ -71,20 +108,33 @@ void dq_sq_expect(dq_sq_t *sq)
 }
 
 
-dq_admit_t dq_sq_admit_preconnect(const dq_sq_t *sq, const dq_cq_t *cq,
-                                  dq_wr_class_t wr_class)
+/* Whether a request may be held until the gate opens. */
+static int dq_sq_may_hold(const dq_sq_t *sq, const dq_cq_t *cq,
+                          dq_wr_class_t wr_class)
 {
     uint32_t most = dq_min(DQ_SQ_PRECONNECT_MAX, sq->depth - DQ_SQ_RESERVE);
 
+    return (wr_class != DQ_WR_GRANT) && (dq_sq_in_use(sq) < most) &&
+           !dq_cq_is_pressed(cq, 0) &&
+           ((wr_class != DQ_WR_MSG) || (sq->credits > DQ_CREDIT_SPARE));
+}
+
+
+dq_admit_t dq_sq_admit_preconnect(dq_sq_t *sq, dq_cq_t *cq,
+                                  dq_wr_class_t wr_class)
+{
     if (sq->gate != DQ_GATE_NOT_UP) {
         return dq_sq_admit(sq, cq, wr_class);
     }
-    if ((wr_class == DQ_WR_GRANT) || (dq_sq_in_use(sq) >= most) ||
-        dq_cq_is_pressed(cq, 0) ||
-        ((wr_class == DQ_WR_MSG) && (sq->credits <= DQ_CREDIT_SPARE))) {
-        return DQ_ADMIT_NOT_UP;
-    }
-    return DQ_ADMIT_OK;
+    return dq_sq_may_hold(sq, cq, wr_class) ? DQ_ADMIT_OK : DQ_ADMIT_NOT_UP;
+}
+
+
+int dq_sq_is_admitted(const dq_sq_t *sq, const dq_cq_t *cq, dq_wr_class_t wr_class)
+{
+    return (sq->gate == DQ_GATE_NOT_UP)
+                   ? dq_sq_may_hold(sq, cq, wr_class)
+                   : (dq_sq_refusal(sq, cq, wr_class) == DQ_ADMIT_OK);
 }
 
 
@@ -101,11 +151,19 @@ int dq_sq_open(dq_sq_t *sq, uint32_t window, uint32_t promised)
 }
 
 
-void dq_sq_lose(dq_sq_t *sq)
+void dq_sq_lose(dq_sq_t *sq, dq_cq_t *cq)
 {
     DQ_ASSERT(sq->gate != DQ_GATE_DEAD);
+    dq_sq_return_tokens(sq, cq);
     sq->gate    = DQ_GATE_LOST;
     sq->credits = 0;
+}
+
+
+void dq_sq_close(dq_sq_t *sq, dq_cq_t *cq)
+{
+    dq_sq_return_tokens(sq, cq);
+    sq->gate = DQ_GATE_DEAD;
 }
 
 
@@ -124,59 +182,75 @@ int dq_sq_reopen(dq_sq_t *sq, uint32_t window, uint32_t promised,
 }
 
 
+/* The ids in slot[] ascend, so half of them can be left out at each step. */
 int dq_sq_is_signalled(const dq_sq_t *sq, uint32_t id)
 {
-    uint32_t before = (id == sq->retired) ? sq->signals_over
-                                          : sq->slot[(id - 1) & sq->mask];
+    uint32_t from = sq->signals_over;
+    uint32_t to   = sq->signals;
+    uint32_t middle;
 
-    return sq->slot[id & sq->mask] != before;
+    while (from != to) {
+        middle = from + (to - from) / 2;
+        if (sq->slot[middle & sq->mask] == id) {
+            return 1;
+        }
+        if (sq->slot[middle & sq->mask] - sq->retired < id - sq->retired) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return 0;
 }
 
 
-/* Counts the requests after the newest signalled one that is in use. */
-static uint32_t dq_sq_count_silent(const dq_sq_t *sq)
+/* The first id behind the newest signalled request in use, or else the oldest id. */
+static uint32_t dq_sq_find_tail(const dq_sq_t *sq)
 {
-    uint32_t count = 0;
-    uint32_t before;
-    uint32_t id;
-
-    for (id = sq->posted; id != sq->retired; id--) {
-        before = (id - 1 == sq->retired) ? sq->signals_over
-                                         : sq->slot[(id - 2) & sq->mask];
-        if (sq->slot[(id - 1) & sq->mask] != before) {
-            break;
-        }
-        count++;
-    }
-    return count;
+    return (sq->signals == sq->signals_over)
+                   ? sq->retired
+                   : sq->slot[(sq->signals - 1) & sq->mask] + 1;
 }
 
 
 void dq_sq_unpost(dq_sq_t *sq, dq_cq_t *cq, uint32_t count, uint32_t messages)
 {
-    uint32_t signals;
-
     DQ_ASSERT((count <= dq_sq_in_use(sq)) && (messages <= count));
-    sq->posted  -= count;
-    sq->credits += messages;
-    cq->used    -= count;
+    dq_sq_return_tokens(sq, cq);
+    sq->posted    -= count;
+    sq->token_end  = sq->posted;
+    sq->credits   += messages;
+    cq->used      -= count;
 
-    signals          = (dq_sq_in_use(sq) == 0)
-                               ? sq->signals_over
-                               : sq->slot[(sq->posted - 1) & sq->mask];
-    cq->signals     -= sq->signals - signals;
-    sq->signals      = signals;
-    sq->unsignalled  = dq_sq_count_silent(sq);
+    while ((sq->signals != sq->signals_over) &&
+           (sq->slot[(sq->signals - 1) & sq->mask] - sq->retired >=
+            dq_sq_in_use(sq))) {
+        sq->signals--;
+        cq->signals--;
+    }
+    sq->tail = dq_sq_find_tail(sq);
 }
 
 
 int dq_sq_credit(dq_sq_t *sq, uint32_t count)
 {
-    if ((count > sq->window) || (sq->credits > sq->window - count)) {
+    if ((count > sq->window) || (dq_sq_credits(sq) > sq->window - count)) {
         return -1;
     }
     sq->credits += count;
     return 0;
+}
+
+
+/* Whether what tokens have paid for is still there. */
+static int dq_sq_check_tokens(const dq_sq_t *sq)
+{
+    uint32_t tokens = dq_sq_tokens(sq);
+    uint32_t in_use = dq_sq_in_use(sq);
+
+    return (tokens == 0) ||
+           ((sq->gate == DQ_GATE_UP) && (tokens < sq->depth - in_use) &&
+            (tokens < sq->signal_every - dq_sq_unsignalled(sq)));
 }
 
 
@@ -186,12 +260,13 @@ int dq_sq_check(const dq_sq_t *sq, const dq_cq_t *cq)
     uint32_t signals = sq->signals - sq->signals_over;
 
     return (in_use <= sq->depth) && (cq->used <= cq->depth) &&
-           (in_use <= cq->used) && (signals <= in_use) &&
-           (cq->signals <= cq->used) && (signals <= cq->signals) &&
-           (sq->unsignalled <= in_use) &&
-           (sq->unsignalled < sq->signal_every) &&
-           (sq->unsignalled == dq_sq_count_silent(sq)) &&
-           (sq->credits <= sq->window);
+           (signals <= in_use) &&
+           (cq->tokens <= cq->used) && (dq_sq_tokens(sq) <= cq->tokens) &&
+           (in_use <= dq_cq_in_use(cq)) &&
+           (cq->signals <= dq_cq_in_use(cq)) && (signals <= cq->signals) &&
+           (dq_sq_unsignalled(sq) < sq->signal_every) &&
+           (sq->tail == dq_sq_find_tail(sq)) &&
+           (dq_sq_credits(sq) <= sq->window) && dq_sq_check_tokens(sq);
 }
 
 

@@ -12,14 +12,20 @@
  * the CQ. So the ledger debits both slots at post and credits them at retire, and "full"
  * is a subtraction that cannot be wrong.
  *
- * Ids run freely and wrap at 2^32. The slot is the id modulo a power of two, the first
- * that is not below the depth. The id is the wr_id, so a completion names its request.
+ * Ids run freely and wrap at 2^32. The id is the wr_id, so a completion names its
+ * request.
  *
  * Three promises, each checked by dq_sq_check() and by the unit tests:
- *  - in use <= depth, and the CQ slots in use are the sum over all its SQs;
+ *  - in use <= depth, and the CQ slots in use are the sum over all its SQs and tokens;
  *  - the newest request of a full SQ is signalled, so a full SQ always drains;
- *  - unsignalled tails hold at most half of the CQ, so a full CQ always
+ *  - unsignalled tails and tokens hold at most half of the CQ, so a full CQ always
  *    drains, however many SQs share it.
+ *
+ * Tokens make most messages cheap. A token is the right to post one message without a
+ * question: the next id, unsignalled. dq_sq_take_tokens() has paid for it before: the
+ * credit and the CQ slot are debited, and the SQ has room. So a post with a token only
+ * counts. Tokens that nobody uses are returned before any other post, and when the
+ * gate closes.
  *
  * Credits are the peer's promise of posted RECVs. A message takes one. Data leaves the
  * last one for a credit grant. So two peers that have both run out of data credits can
@@ -63,23 +69,26 @@ typedef enum {
 /* Slots of the send CQ, shared by all SQs that complete into it. */
 typedef struct {
     uint32_t depth;   /* CQEs the device gave                                */
-    uint32_t used;    /* slots owed to posted requests                       */
+    uint32_t used;    /* slots owed to posted requests and to tokens         */
+    uint32_t tokens;  /* of those, tokens                                    */
     uint32_t signals; /* of those, signalled requests                        */
 } dq_cq_t;
 
 typedef struct {
     uint32_t  posted;        /* id of the next request                       */
+    uint32_t  token_end;     /* the tokens are the ids from `posted` to here */
     uint32_t  retired;       /* id of the oldest request in use              */
+    uint32_t  tail;          /* the unsignalled tail begins at this id       */
     uint32_t  depth;         /* most requests in use                         */
-    uint32_t  credits;       /* RECVs that the peer has promised us          */
-    uint32_t  unsignalled;   /* length of the unsignalled tail               */
+    uint32_t  credits;       /* RECVs that the peer has promised us, beyond
+                                those that tokens have taken                 */
     uint32_t  signal_every;  /* longest run that ends in a signal            */
-    uint32_t  mask;          /* slots - 1                                    */
+    uint32_t  mask;          /* of slot                                      */
     uint32_t  signals;       /* signalled requests ever posted               */
     uint32_t  signals_over;  /* of those, retired                            */
     uint32_t  window;        /* most credits that the peer may promise       */
     dq_gate_t gate;
-    uint32_t  *slot;         /* `signals` as it was after each post          */
+    uint32_t  *slot;         /* ids of the signalled requests in use         */
 } dq_sq_t;
 
 typedef struct {
@@ -96,7 +105,7 @@ enum {
     DQ_CQ_DEPTH_MIN      = 4
 };
 
-/* Number of uint32_t that dq_sq_init() needs for @a depth requests. */
+/* Number of uint32_t that dq_sq_init() needs for @a depth requests: a power of two. */
 uint32_t dq_sq_slots(uint32_t depth);
 
 /*
@@ -112,6 +121,29 @@ void dq_cq_init(dq_cq_t *cq, uint32_t depth);
 static inline uint32_t dq_sq_in_use(const dq_sq_t *sq)
 {
     return sq->posted - sq->retired;
+}
+
+static inline uint32_t dq_sq_tokens(const dq_sq_t *sq)
+{
+    return sq->token_end - sq->posted;
+}
+
+/* Slots owed to posted requests. */
+static inline uint32_t dq_cq_in_use(const dq_cq_t *cq)
+{
+    return cq->used - cq->tokens;
+}
+
+/* Length of the unsignalled tail. */
+static inline uint32_t dq_sq_unsignalled(const dq_sq_t *sq)
+{
+    return sq->posted - sq->tail;
+}
+
+/* RECVs that the peer has promised us, with those that tokens have taken. */
+static inline uint32_t dq_sq_credits(const dq_sq_t *sq)
+{
+    return sq->credits + dq_sq_tokens(sq);
 }
 
 /* Whether @a more requests bring the CQ to half of its depth. */
@@ -131,10 +163,31 @@ static inline int dq_sq_has_room(const dq_sq_t *sq, const dq_cq_t *cq)
 dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
                          dq_wr_class_t wr_class);
 
-/* Whether a request of this class may be posted now. Changes nothing. */
-static inline dq_admit_t dq_sq_admit(const dq_sq_t *sq, const dq_cq_t *cq,
+/*
+ * Takes tokens for as many of the next messages as need no question, from none on.
+ * Returns how many there are now. At most @a most; zero is allowed.
+ */
+uint32_t dq_sq_take_tokens(dq_sq_t *sq, dq_cq_t *cq, uint32_t most);
+
+/* The unused tokens pay back what they have cost. */
+void dq_sq_return_tokens(dq_sq_t *sq, dq_cq_t *cq);
+
+/* Posts one message with a token, which there must be. Returns its id. */
+static inline uint32_t dq_sq_use_token(dq_sq_t *sq, dq_cq_t *cq)
+{
+    DQ_ASSERT((dq_sq_tokens(sq) > 0) && (cq->tokens > 0));
+    cq->tokens--;
+    return sq->posted++;
+}
+
+/* Whether a request of this class may be posted now without a token. Returns the
+ * tokens, and changes nothing else. */
+static inline dq_admit_t dq_sq_admit(dq_sq_t *sq, dq_cq_t *cq,
                                      dq_wr_class_t wr_class)
 {
+    if (DQ_UNLIKELY(dq_sq_tokens(sq) > 0)) {
+        dq_sq_return_tokens(sq, cq);
+    }
     if (DQ_LIKELY((sq->gate == DQ_GATE_UP) && dq_sq_has_room(sq, cq) &&
                   ((wr_class == DQ_WR_RMA) ||
                    (sq->credits > DQ_CREDIT_SPARE)))) {
@@ -153,7 +206,7 @@ void dq_sq_expect(dq_sq_t *sq);
  * that are up always have the other half. Unless the gate is NOT_UP, the same as
  * dq_sq_admit().
  */
-dq_admit_t dq_sq_admit_preconnect(const dq_sq_t *sq, const dq_cq_t *cq,
+dq_admit_t dq_sq_admit_preconnect(dq_sq_t *sq, dq_cq_t *cq,
                                   dq_wr_class_t wr_class);
 
 /*
@@ -165,8 +218,11 @@ dq_admit_t dq_sq_admit_preconnect(const dq_sq_t *sq, const dq_cq_t *cq,
 int dq_sq_open(dq_sq_t *sq, uint32_t window, uint32_t promised);
 
 /* Closes the gate until dq_sq_reopen(). Posted requests stay in the ledger. The credits
- * of the old QP are void. */
-void dq_sq_lose(dq_sq_t *sq);
+ * of the old QP are void, and the tokens are returned. */
+void dq_sq_lose(dq_sq_t *sq, dq_cq_t *cq);
+
+/* Closes the gate for ever, and returns the tokens. */
+void dq_sq_close(dq_sq_t *sq, dq_cq_t *cq);
 
 /*
  * Opens the gate for a new QP, for which the peer promises @a promised RECVs. @a window
@@ -189,47 +245,38 @@ static inline dq_ticket_t dq_sq_ticket(const dq_sq_t *sq, const dq_cq_t *cq,
 {
     return (dq_ticket_t){
         .id     = sq->posted,
-        .signal = want_signal || (sq->unsignalled + 1 >= sq->signal_every) ||
+        .signal = want_signal || (dq_sq_unsignalled(sq) + 1 >= sq->signal_every) ||
                   (dq_sq_in_use(sq) + 1 + DQ_SQ_RESERVE >= sq->depth) ||
                   dq_cq_is_pressed(cq, 1),
     };
-}
-
-/* Whether the next message is admitted, and its ticket has no signal: what dq_sq_admit()
- * and dq_sq_ticket() answer, in fewer steps, for most messages. */
-static inline int dq_sq_is_plain(const dq_sq_t *sq, const dq_cq_t *cq)
-{
-    return (sq->gate == DQ_GATE_UP) && (sq->credits > DQ_CREDIT_SPARE) &&
-           (sq->unsignalled + 1 < sq->signal_every) &&
-           (dq_sq_in_use(sq) + 1 + DQ_SQ_RESERVE < sq->depth) &&
-           !dq_cq_is_pressed(cq, 1);
 }
 
 /* Debits a ticket. The callers, dq_sq_debit() and dq_sq_mark(), check that they may. */
 static inline void dq_sq_enter(dq_sq_t *sq, dq_cq_t *cq, dq_wr_class_t wr_class,
                                dq_ticket_t ticket)
 {
-    DQ_ASSERT(ticket.id == sq->posted);
-    sq->posted++;
+    DQ_ASSERT((ticket.id == sq->posted) && (dq_sq_tokens(sq) == 0));
+    sq->token_end = ++sq->posted;
     cq->used++;
     sq->credits -= (wr_class != DQ_WR_RMA);
 
     if (DQ_UNLIKELY(ticket.signal)) {
-        sq->signals++;
+        sq->slot[sq->signals++ & sq->mask] = ticket.id;
         cq->signals++;
-        sq->unsignalled = 0;
-    } else {
-        sq->unsignalled++;
+        sq->tail = sq->posted;
     }
-    sq->slot[ticket.id & sq->mask] = sq->signals;
 }
+
+/* Whether dq_sq_admit_preconnect() admits the request, for assertions. Changes nothing,
+ * and there must be no token. */
+int dq_sq_is_admitted(const dq_sq_t *sq, const dq_cq_t *cq, dq_wr_class_t wr_class);
 
 /* Debits one admitted request with its ticket. The device may already have the request,
  * but the ledger must not have changed since the ticket. */
 static inline void dq_sq_debit(dq_sq_t *sq, dq_cq_t *cq,
                                dq_wr_class_t wr_class, dq_ticket_t ticket)
 {
-    DQ_ASSERT(dq_sq_admit_preconnect(sq, cq, wr_class) == DQ_ADMIT_OK);
+    DQ_ASSERT(dq_sq_is_admitted(sq, cq, wr_class));
     dq_sq_enter(sq, cq, wr_class, ticket);
 }
 
@@ -249,6 +296,21 @@ static inline dq_ticket_t dq_sq_post(dq_sq_t *sq, dq_cq_t *cq,
  */
 void dq_sq_unpost(dq_sq_t *sq, dq_cq_t *cq, uint32_t count, uint32_t messages);
 
+/* Retires the @a count oldest requests, of which there must be so many. */
+static inline void dq_sq_retire_count(dq_sq_t *sq, dq_cq_t *cq, uint32_t count)
+{
+    while ((sq->signals_over != sq->signals) &&
+           (sq->slot[sq->signals_over & sq->mask] - sq->retired < count)) {
+        sq->signals_over++;
+        cq->signals--;
+    }
+    cq->used    -= count;
+    sq->retired += count;
+    if (DQ_UNLIKELY(dq_sq_unsignalled(sq) > dq_sq_in_use(sq))) {
+        sq->tail = sq->retired; /* an error completes an unsignalled request, too */
+    }
+}
+
 /*
  * Retires all requests up to @a id, which a completion names. Returns how many those are;
  * the caller completes them, oldest first. Returns 0 if no such request is in use; the
@@ -257,37 +319,19 @@ void dq_sq_unpost(dq_sq_t *sq, dq_cq_t *cq, uint32_t count, uint32_t messages);
 static inline uint32_t dq_sq_retire(dq_sq_t *sq, dq_cq_t *cq, uint32_t id)
 {
     uint32_t count = id - sq->retired + 1;
-    uint32_t signals;
 
     if (DQ_UNLIKELY((count == 0) || (count > dq_sq_in_use(sq)))) {
         return 0;
     }
-
-    signals           = sq->slot[id & sq->mask];
-    cq->signals      -= signals - sq->signals_over;
-    cq->used         -= count;
-    sq->signals_over  = signals;
-    sq->retired      += count;
-    if (sq->unsignalled > dq_sq_in_use(sq)) {
-        /* an error completes an unsignalled request, too */
-        sq->unsignalled = dq_sq_in_use(sq);
-    }
+    dq_sq_retire_count(sq, cq, count);
     return count;
 }
 
 /* Retires the oldest request, in fewer steps. At least one must be in use. */
 static inline void dq_sq_retire_oldest(dq_sq_t *sq, dq_cq_t *cq)
 {
-    uint32_t signals = sq->slot[sq->retired & sq->mask];
-
     DQ_ASSERT(dq_sq_in_use(sq) > 0);
-    cq->signals -= signals - sq->signals_over;
-    cq->used--;
-    sq->signals_over = signals;
-    sq->retired++;
-    if (sq->unsignalled > dq_sq_in_use(sq)) {
-        sq->unsignalled = dq_sq_in_use(sq);
-    }
+    dq_sq_retire_count(sq, cq, 1);
 }
 
 /* Adds @a count credits that the peer has granted. Returns 0. Returns -1 and changes
@@ -298,11 +342,12 @@ int dq_sq_credit(dq_sq_t *sq, uint32_t count);
  * signalled request behind it. */
 static inline int dq_sq_tail_is_silent(const dq_sq_t *sq)
 {
-    return sq->unsignalled > 0;
+    return dq_sq_unsignalled(sq) > 0;
 }
 
 /* Debits a marker: a signalled request that needs no credit, behind the last request of
- * a lost queue pair. The gate is closed to all other requests. There must be room. */
+ * a lost queue pair. The gate is closed to all other requests. There must be room, and
+ * no token. */
 static inline void dq_sq_mark(dq_sq_t *sq, dq_cq_t *cq)
 {
     DQ_ASSERT(dq_sq_has_room(sq, cq));

@@ -712,6 +712,54 @@ START_TEST(test_stopped)
 END_TEST
 
 
+/* A request that sends a few messages, one at each turn, and has more to send until it
+ * may end. */
+typedef struct {
+    uct_pending_req_t super;
+    t_link_t          *link;
+    int               may_end;
+    unsigned          parts;
+} part_t;
+
+
+static ucs_status_t send_part(uct_pending_req_t *super)
+{
+    part_t *req = (part_t*)super;
+
+    if ((req->parts < 5) && (t_try_send(req->link, T_SHORT, 20) == UCS_OK)) {
+        req->parts++;
+    }
+    return req->may_end ? UCS_OK : UCS_ERR_NO_RESOURCE;
+}
+
+
+/* What a waiting request has still to send comes before what is sent next, though there
+ * is room for both. */
+START_TEST(test_part_sent)
+{
+    part_t req = {.super = {.func = send_part}};
+    duplex_t duplex;
+
+    t_only_daqiri("is asked for the order of its own queue");
+    duplex_open(&duplex, "TX_BATCH=n");
+    duplex_connect(&duplex);
+    req.link                = duplex.link[0];
+    duplex.end[1]->is_stopped = 1;
+    while (t_try_send(req.link, T_SHORT, 20) == UCS_OK) {
+        t_progress();
+    }
+    ck_assert_int_eq(uct_ep_pending_add(req.link->ep, &req.super, 0), UCS_OK);
+    duplex.end[1]->is_stopped = 0;
+    T_WAIT(req.parts == 5);
+    ck_assert_int_eq(t_try_send(req.link, T_SHORT, 20), UCS_ERR_NO_RESOURCE);
+    req.may_end = 1;
+    t_send(req.link, T_SHORT, 20);
+    duplex_wait(&duplex);
+    t_end_close_all();
+}
+END_TEST
+
+
 static Suite *suite_flow(void)
 {
     Suite *suite   = suite_create("flow");
@@ -729,6 +777,7 @@ static Suite *suite_flow(void)
     tcase_add_loop_test(pending, test_no_endpoint_starves, 0, 2);
     tcase_add_loop_test(pending, test_purge, 0, SIZES);
     tcase_add_loop_test(pending, test_pending_from_pending, 0, SIZES);
+    tcase_add_test(pending, test_part_sent);
     suite_add_tcase(suite, pending);
 
     tcase_add_test(hold, test_idle_posts_recvs);

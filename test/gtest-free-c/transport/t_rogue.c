@@ -51,6 +51,7 @@ static struct {
     post_recv_t post_srq_recv;
     poll_t      poll_cq;
     struct ibv_qp *qp;        /* of RC, that has posted last                 */
+    unsigned    flags;        /* of the last message                         */
     lie_t       lie;          /* of the next message                         */
     int         is_willful;   /* timers are not what was asked for           */
     int         is_refusing;  /* RECVs, two calls of three                   */
@@ -175,6 +176,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
             device.ends++;
         }
         __atomic_store_n(&device.qp, qp, __ATOMIC_RELAXED);
+        device.flags = wr->send_flags;
         if ((device.lie == REFUSED) || (device.lie == FULL)) {
             return refuse_once(wr, bad_wr);
         }
@@ -418,6 +420,30 @@ START_TEST(test_gap)
     close_ends();
     ck_assert_uint_eq(t_stats_sum("rx_out_of_order"), 1);
     ck_assert_uint_eq(t_stats_sum("rx_dropped"), 0);
+}
+END_TEST
+
+
+/* A fence holds for the next message alone, among many that are posted alike. */
+START_TEST(test_fence_flag)
+{
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *end[2];
+    unsigned i;
+
+    link = first_sent(end, &stream, "TX_BATCH=n");
+    for (i = 0; i < 100; i++) {
+        if (i % 3 == 0) {
+            T_WAIT(stream.got == link->sent);
+            t_progress_turns(10);
+            ck_assert_int_eq(uct_ep_fence(link->ep, 0), UCS_OK);
+        }
+        ck_assert_int_eq(t_try_send(link, T_SHORT, 20), UCS_OK);
+        ck_assert_int_eq((device.flags & IBV_SEND_FENCE) != 0, i % 3 == 0);
+    }
+    T_WAIT(stream.got == link->sent);
+    close_lies();
 }
 END_TEST
 
@@ -782,6 +808,7 @@ static Suite *suite_rogue(void)
     tcase_add_test(tcase, test_timers);
     tcase_add_loop_test(tcase, test_lie, 0, LIES);
     tcase_add_loop_test(tcase, test_gap, 0, sizeof(gaps) / sizeof(gaps[0]));
+    tcase_add_test(tcase, test_fence_flag);
     tcase_add_test(tcase, test_grant_twice);
     tcase_add_test(tcase, test_unbidden);
     tcase_add_test(tcase, test_stray);

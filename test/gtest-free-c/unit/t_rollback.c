@@ -70,7 +70,7 @@ static void check_same(const world_t *a, const world_t *b)
         T_NEED_EQ(a->sq[i].posted, b->sq[i].posted);
         T_NEED_EQ(a->sq[i].retired, b->sq[i].retired);
         T_NEED_EQ(a->sq[i].credits, b->sq[i].credits);
-        T_NEED_EQ(a->sq[i].unsignalled, b->sq[i].unsignalled);
+        T_NEED_EQ(dq_sq_unsignalled(&a->sq[i]), dq_sq_unsignalled(&b->sq[i]));
         T_NEED_EQ(a->sq[i].signals, b->sq[i].signals);
         T_NEED_EQ(a->sq[i].signals_over, b->sq[i].signals_over);
     }

@@ -33,6 +33,7 @@ typedef struct {
     uint32_t       wear;
     uint32_t       credits; /* the peer may send so many                     */
     uint32_t       arrived; /* sent, in a RECV, not polled yet               */
+    int            told_quarter, told_half; /* dq_rx_use() has reported it   */
 } peer_t;
 
 typedef struct {
@@ -42,6 +43,16 @@ typedef struct {
     peer_t      peer[MAX_WINDOWS];
     uint64_t    overcommit, overrun;
 } world_t;
+
+
+/* What was reported and is no longer true will be reported again. */
+static void peer_untold(peer_t *peer)
+{
+    uint32_t owed = peer->size - peer->credits - peer->arrived;
+
+    peer->told_quarter &= 4 * owed >= peer->size;
+    peer->told_half    &= 2 * owed >= peer->size;
+}
 
 
 static uint32_t count_bufs(const world_t *world, buf_state_t state)
@@ -193,6 +204,7 @@ static int world_widen(world_t *world, peer_t *peer, uint32_t count)
 
     T_NEED_EQ(dq_rx_widen(&world->rx, &peer->window, count) != 0, is_wider);
     peer->size += is_wider ? count : 0;
+    peer_untold(peer);
     peer->wear  = 0;
     return is_wider;
 }
@@ -205,11 +217,20 @@ static void world_close(world_t *world, peer_t *peer)
 }
 
 
-/* One message, polled. */
+/* One message, polled. Its use is reported if it, or a wider window, has made a quarter
+ * or the half of the window owed. */
 static void world_take(world_t *world, peer_t *peer)
 {
+    uint32_t owed = peer->size - peer->credits - peer->arrived + 1;
+    int told;
+
     dq_rx_taken(&world->rx, 1);
-    dq_rx_use(&world->rx, &peer->window);
+    told = dq_rx_use(&world->rx, &peer->window);
+    T_NEED(!told || (4 * owed >= peer->size));
+    T_NEED(told || (4 * owed < peer->size) || peer->told_quarter);
+    T_NEED(told || (2 * owed < peer->size) || peer->told_half);
+    peer->told_quarter = 4 * owed >= peer->size;
+    peer->told_half    = 2 * owed >= peer->size;
     move_bufs(world, BUF_POSTED, BUF_TAKEN, 1);
     peer->arrived--;
 }
@@ -244,6 +265,7 @@ static void world_grant(world_t *world, peer_t *peer, uint32_t count)
     peer->wear        += (4 * owed >= 3 * peer->size) ? DQ_RX_WEAR_MAX : 1;
     peer->credits     += count;
     world->overcommit += peer->backed ? 0 : count;
+    peer_untold(peer);
 }
 
 
@@ -280,6 +302,7 @@ static void peer_check(const world_t *world, const peer_t *peer)
                                              : peer->most - peer->size);
     T_NEED_EQ(peer->window.size, peer->size);
     T_NEED_EQ(peer->window.owed, owed);
+    T_NEED_EQ(dq_rx_may_piggyback(&peer->window), 4 * owed >= peer->size);
     T_NEED_EQ(dq_rx_grant_is_due(&peer->window), 2 * owed >= peer->size);
     T_NEED_EQ(dq_rx_grant_is_urgent(&peer->window),
               4 * owed >= 3 * peer->size);
@@ -543,7 +566,7 @@ START_TEST(test_window_edges)
     world_use_up(&world, peer, 2);
     world_check(&world);
     /* all */ T_NEED_EQ(dq_rx_grantable(&world.rx, &peer->window), 10);
-    dq_rx_use(&world.rx, &peer->window);
+    T_NEED(!dq_rx_use(&world.rx, &peer->window));
     world.overrun++;
     /* all+1 */ T_NEED_EQ(world.rx.overrun, 1);
     world_check(&world);
@@ -656,6 +679,10 @@ START_TEST(test_overcommit)
     T_NEED_EQ(world.rx.overcommit, 13);
     world_check(&world);
     world_settle(&world);
+    world_use_up(&world, peer, 7);
+    T_NEED(!dq_rx_use(&world.rx, &peer->window)); /* no credit: nothing is owed */
+    world.overrun++;
+    world_check(&world);
 }
 END_TEST
 
@@ -760,7 +787,7 @@ static void random_overrun(world_t *world, peer_t *peer)
         return;
     }
     dq_rx_taken(&world->rx, 1);
-    dq_rx_use(&world->rx, &peer->window);
+    T_NEED(!dq_rx_use(&world->rx, &peer->window));
     move_bufs(world, BUF_POSTED, BUF_TAKEN, 1);
     world->overrun++;
 }

@@ -31,7 +31,8 @@ typedef struct {
     uint32_t  depth;
     uint32_t  every;   /* longest run that the header allows                */
     uint32_t  next_id;
-    uint32_t  credits;
+    uint32_t  credits; /* not spent by a post                               */
+    uint32_t  tokens;
     uint32_t  window;
     dq_gate_t gate;
     uint32_t  count;   /* records in use, oldest first                      */
@@ -65,17 +66,20 @@ static void lane_init(lane_t *lane, uint32_t depth, uint32_t signal_every,
 }
 
 
-static void lane_set_gate(lane_t *lane, dq_gate_t gate)
+/* Tests set any gate; the tokens end with UP. */
+static void lane_set_gate(world_t *world, lane_t *lane, dq_gate_t gate)
 {
+    dq_sq_return_tokens(&lane->sq, &world->cq);
+    lane->tokens  = 0;
     lane->gate    = gate;
     lane->sq.gate = gate;
 }
 
 
 /* A connected lane with all of its credits. */
-static void lane_up(lane_t *lane, uint32_t window)
+static void lane_up(world_t *world, lane_t *lane, uint32_t window)
 {
-    lane_set_gate(lane, DQ_GATE_UP);
+    lane_set_gate(world, lane, DQ_GATE_UP);
     lane->window    = window;
     lane->credits   = window;
     lane->sq.window = window;
@@ -107,7 +111,7 @@ static uint32_t world_used(const world_t *world)
     unsigned i;
 
     for (i = 0; i < world->count; i++) {
-        used += world->lane[i].count;
+        used += world->lane[i].count + world->lane[i].tokens;
     }
     return used;
 }
@@ -162,14 +166,48 @@ static dq_admit_t model_admit(const world_t *world, const lane_t *lane,
 }
 
 
-/* What it says, the two that it stands for say together. */
-static void lane_check_plain(const world_t *world, const lane_t *lane)
+/* As many messages as need neither a question nor a signal, one by one. */
+static uint32_t model_tokens(const world_t *world, const lane_t *lane,
+                             uint32_t most)
 {
-    dq_ticket_t ticket = dq_sq_ticket(&lane->sq, &world->cq, 0);
+    uint32_t n = 0;
 
-    T_NEED_EQ(dq_sq_is_plain(&lane->sq, &world->cq),
-              (model_admit(world, lane, DQ_WR_MSG) == DQ_ADMIT_OK) &&
-                      !ticket.signal);
+    while ((lane->gate == DQ_GATE_UP) && (n < most) && (lane->credits > n + 1) &&
+           (lane->count + n + 2 < lane->depth) &&
+           (lane_silent_tail(lane) + n + 1 < lane->every) &&
+           (world_used(world) + n + 1 < world->depth / 2)) {
+        n++;
+    }
+    return n;
+}
+
+
+static void lane_take_tokens(world_t *world, lane_t *lane, uint32_t most)
+{
+    uint32_t expected;
+
+    dq_sq_return_tokens(&lane->sq, &world->cq);
+    lane->tokens = 0;
+    expected     = model_tokens(world, lane, most);
+    T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world->cq, most), expected);
+    lane->tokens = expected;
+}
+
+
+/* Posts with tokens, as many as there are and at most @a most. Returns how many. */
+static uint32_t lane_use_tokens(world_t *world, lane_t *lane, uint32_t most)
+{
+    uint32_t used = 0;
+
+    while ((lane->tokens > 0) && (used < most)) {
+        T_NEED_EQ(dq_sq_use_token(&lane->sq, &world->cq), lane->next_id);
+        lane->record[lane->count++] = (record_t){.id = lane->next_id++,
+                                                 .wr_class = DQ_WR_MSG};
+        lane->tokens--;
+        lane->credits--;
+        used++;
+    }
+    return used;
 }
 
 
@@ -180,8 +218,12 @@ static int lane_post(world_t *world, lane_t *lane, dq_wr_class_t wr_class,
     dq_admit_t admit = dq_sq_admit(&lane->sq, &world->cq, wr_class);
     dq_ticket_t ticket;
 
+    lane->tokens = 0;
     T_NEED_EQ(admit, model_admit(world, lane, wr_class));
-    lane_check_plain(world, lane);
+    if (lane->gate != DQ_GATE_NOT_UP) {
+        T_NEED_EQ(dq_sq_is_admitted(&lane->sq, &world->cq, wr_class),
+                  admit == DQ_ADMIT_OK);
+    }
     if (admit != DQ_ADMIT_OK) {
         return 0;
     }
@@ -208,6 +250,7 @@ static void lane_unpost(world_t *world, lane_t *lane, uint32_t count)
     }
     lane->next_id -= count;
     lane->credits += messages;
+    lane->tokens   = 0;
     dq_sq_unpost(&lane->sq, &world->cq, count, messages);
 }
 
@@ -248,12 +291,20 @@ static int lane_device(world_t *world, lane_t *lane)
 static void lane_check(const world_t *world, const lane_t *lane)
 {
     uint32_t tail = lane_silent_tail(lane);
+    uint32_t i;
 
     T_NEED(dq_sq_check(&lane->sq, &world->cq));
     T_NEED_EQ(dq_sq_in_use(&lane->sq), lane->count);
-    T_NEED_EQ(lane->sq.credits, lane->credits);
+    T_NEED_EQ(dq_sq_credits(&lane->sq), lane->credits);
+    T_NEED_EQ(dq_sq_tokens(&lane->sq), lane->tokens);
+    T_NEED_EQ(dq_sq_unsignalled(&lane->sq), tail);
     T_NEED_EQ(dq_sq_tail_is_silent(&lane->sq), tail > 0);
-    T_NEED(tail < lane->every);
+    T_NEED(tail + lane->tokens < lane->every);
+    if (lane->count > 0) {
+        i = (uint32_t)t_at % lane->count;
+        T_NEED_EQ(dq_sq_is_signalled(&lane->sq, lane->record[i].id),
+                  lane->record[i].signalled != 0);
+    }
     if (lane->count + DQ_SQ_RESERVE >= lane->depth) {
         T_NEED_EQ(tail, 0); /* a full SQ drains by itself */
     }
@@ -264,14 +315,18 @@ static void world_check(const world_t *world)
 {
     uint32_t signals = 0;
     uint32_t silent  = 0;
+    uint32_t tokens  = 0;
     unsigned i;
 
     for (i = 0; i < world->count; i++) {
+        tokens += world->lane[i].tokens;
         lane_check(world, &world->lane[i]);
         signals += lane_signals(&world->lane[i]);
-        silent  += lane_silent_tail(&world->lane[i]);
+        silent  += lane_silent_tail(&world->lane[i]) + world->lane[i].tokens;
     }
     T_NEED_EQ(world->cq.used, world_used(world));
+    T_NEED_EQ(world->cq.tokens, tokens);
+    T_NEED_EQ(dq_cq_in_use(&world->cq), world_used(world) - tokens);
     T_NEED_EQ(world->cq.signals, signals);
     T_NEED(world->cq.used <= world->depth);
     T_NEED(silent <= world->depth / 2);
@@ -285,7 +340,7 @@ static void world_of_one(world_t *world, uint32_t cq_depth, uint32_t depth,
 {
     world_init(world, cq_depth, 1);
     lane_init(&world->lane[0], depth, signal_every, first_id);
-    lane_up(&world->lane[0], 1000);
+    lane_up(world, &world->lane[0], 1000);
 }
 
 
@@ -355,7 +410,7 @@ START_TEST(test_cq_depth)
     world_init(&world, depth, 2);
     for (i = 0; i < 2; i++) {
         lane_init(&world.lane[i], 64, 16, 0);
-        lane_up(&world.lane[i], 1000);
+        lane_up(&world, &world.lane[i], 1000);
     }
     for (i = 0; i < depth - 1; i++) {
         post_many(&world, &world.lane[i % 2], DQ_WR_MSG, 1);
@@ -424,7 +479,7 @@ START_TEST(test_credits)
 
     world_init(&world, 100, 1);
     lane_init(lane, 64, 8, 0);
-    lane_up(lane, 3);
+    lane_up(&world, lane, 3);
     post_many(&world, lane, DQ_WR_MSG, 2);
     /* 1 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_MSG),
                       DQ_ADMIT_NO_CREDIT);
@@ -446,6 +501,70 @@ START_TEST(test_credits)
 END_TEST
 
 
+/*
+ * One lane, 16 deep, a signal for each 4th at least.
+ *  1  as many as asked for, and no more
+ *  2  less than the run between two signals
+ *  3  credits leave the reserve, depth leaves the reserve and the signal
+ *  4  the CQ: no more than half with everything that is in use
+ *  5  a post costs nothing more, and a completion retires it like any other
+ *  6  admission returns them; so do a loss, a close and a refusal
+ *  7  none unless the gate is open
+ */
+START_TEST(test_tokens)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t used;
+
+    world_of_one(&world, 100, 16, 4, (uint32_t)-2);
+    /* 1 */ T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 0), 0);
+    T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 2), 2);
+    /* 5 */ T_NEED_EQ(world.cq.used, 2);
+    T_NEED_EQ(lane->sq.credits, 998);
+    T_NEED_EQ(dq_sq_credits(&lane->sq), 1000);
+    T_NEED_EQ(dq_sq_use_token(&lane->sq, &world.cq), (uint32_t)-2);
+    T_NEED_EQ(world.cq.used, 2);
+    T_NEED_EQ(dq_sq_credits(&lane->sq), 999);
+    T_NEED_EQ(dq_sq_unsignalled(&lane->sq), 1);
+    T_NEED(dq_sq_check(&lane->sq, &world.cq));
+    /* 6 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_RMA), DQ_ADMIT_OK);
+    T_NEED_EQ(dq_sq_tokens(&lane->sq), 0);
+    T_NEED_EQ(world.cq.used, 1);
+    /* 2 */ T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 99), 2);
+    /* 5 */ T_NEED_EQ(dq_sq_retire(&lane->sq, &world.cq, (uint32_t)-2), 1);
+    T_NEED_EQ(dq_sq_tokens(&lane->sq), 2);
+    T_NEED(dq_sq_check(&lane->sq, &world.cq));
+    /* 6 */ dq_sq_lose(&lane->sq, &world.cq);
+    T_NEED_EQ(world.cq.used, 0);
+    /* 7 */ T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 99), 0);
+    T_NEED_EQ(dq_sq_reopen(&lane->sq, 3, 3, 0), 0);
+    /* 3 */ T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 99), 2);
+    T_NEED_EQ(lane->sq.credits, 1);
+    dq_sq_return_tokens(&lane->sq, &world.cq);
+    T_NEED_EQ(lane->sq.credits, 3);
+    for (used = 0; used < 12; used++) {
+        dq_sq_post(&lane->sq, &world.cq, DQ_WR_RMA, 1);
+    }
+    /* 3 */ T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 99), 2);
+    /* 6 */ dq_sq_unpost(&lane->sq, &world.cq, 2, 0);
+    T_NEED_EQ(dq_sq_tokens(&lane->sq), 0);
+    T_NEED_EQ(world.cq.used, 10);
+    world.cq.used = 48;
+    /* 4 */ T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 99), 1);
+    dq_sq_return_tokens(&lane->sq, &world.cq);
+    world.cq.used = 49;
+    T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 99), 0);
+    world.cq.used = 10;
+    T_NEED_EQ(dq_sq_take_tokens(&lane->sq, &world.cq, 1), 1);
+    /* 6 */ dq_sq_close(&lane->sq, &world.cq);
+    T_NEED_EQ(world.cq.used, 10);
+    T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_RMA), DQ_ADMIT_DEAD);
+    world_free(&world);
+}
+END_TEST
+
+
 START_TEST(test_gate)
 {
     static const dq_wr_class_t classes[] = {DQ_WR_MSG, DQ_WR_RMA, DQ_WR_GRANT};
@@ -459,9 +578,9 @@ START_TEST(test_gate)
         T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
                   DQ_ADMIT_NOT_UP);
     }
-    lane_up(lane, 100);
+    lane_up(&world, lane, 100);
     post_many(&world, lane, DQ_WR_MSG, 7);
-    lane_set_gate(lane, DQ_GATE_DEAD);
+    lane_set_gate(&world, lane, DQ_GATE_DEAD);
     for (i = 0; i < 3; i++) { /* before any other reason */
         T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
                   DQ_ADMIT_DEAD);
@@ -481,6 +600,7 @@ static uint32_t post_early(world_t *world, lane_t *lane, dq_wr_class_t wr_class)
     uint32_t count = 0;
 
     while (dq_sq_admit_preconnect(&lane->sq, &world->cq, wr_class) == DQ_ADMIT_OK) {
+        T_NEED(dq_sq_is_admitted(&lane->sq, &world->cq, wr_class));
         T_NEED(dq_sq_admit(&lane->sq, &world->cq, wr_class) ==
                DQ_ADMIT_NOT_UP);
         (void)dq_sq_post(&lane->sq, &world->cq, wr_class, 0);
@@ -489,6 +609,7 @@ static uint32_t post_early(world_t *world, lane_t *lane, dq_wr_class_t wr_class)
     }
     T_NEED_EQ(dq_sq_admit_preconnect(&lane->sq, &world->cq, wr_class),
               DQ_ADMIT_NOT_UP);
+    T_NEED(!dq_sq_is_admitted(&lane->sq, &world->cq, wr_class));
     return count;
 }
 
@@ -566,7 +687,7 @@ START_TEST(test_lose)
         dq_sq_post(&lane->sq, &world.cq, DQ_WR_MSG, i == 1);
     }
     T_NEED_EQ(lane->sq.credits, 14);
-    dq_sq_lose(&lane->sq);
+    dq_sq_lose(&lane->sq, &world.cq);
     /* 1 */ T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_RMA),
                       DQ_ADMIT_NOT_UP);
     T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_GRANT), DQ_ADMIT_NOT_UP);
@@ -593,7 +714,7 @@ START_TEST(test_lose)
     T_NEED_EQ(lane->sq.gate, DQ_GATE_LOST);
     T_NEED_EQ(dq_sq_reopen(&lane->sq, 20, 19, 4), 0);
     /* 5 */ T_NEED_EQ(lane->sq.credits, 20);
-    dq_sq_lose(&lane->sq);
+    dq_sq_lose(&lane->sq, &world.cq);
     /* 6 */ T_NEED_EQ(dq_sq_reopen(&lane->sq, 30, 30, 4), 0);
     T_NEED_EQ(lane->sq.credits, 26);
     T_NEED_EQ(lane->sq.window, 30);
@@ -755,11 +876,27 @@ START_TEST(test_check_sees)
     SEES(cq.used = 7);
     SEES(cq.signals = 9);
     SEES(cq.signals = 1);
-    SEES((sq.signals += 9, cq.used = 20, cq.signals = 11));
-    SEES(sq.unsignalled = 9);
-    SEES(sq.unsignalled = 1);
+    SEES((sq.signals_over -= 9, cq.used = 20, cq.signals = 11));
+    SEES(sq.tail -= 7);
+    SEES(sq.tail += 1);
     SEES(sq.signal_every = 2);
     SEES(sq.credits = sq.window + 1);
+    T_NEED_EQ(dq_sq_credit(&lane->sq, 8), 0); /* the whole window */
+    SEES((sq.token_end++, cq.used++, cq.tokens++));
+    lane->sq.credits--;
+    lane->sq.signal_every = 8;
+    SEES(sq.token_end++);
+    SEES((sq.token_end++, cq.used++));
+    SEES((sq.token_end++, cq.tokens++));
+    SEES((sq.token_end++, cq.used++, cq.tokens++, sq.gate = DQ_GATE_LOST));
+    SEES((sq.token_end++, cq.used++, cq.tokens++, sq.signal_every = 3));
+    SEES((sq.token_end++, cq.used++, cq.tokens++, sq.depth = 9));
+    sq = lane->sq;
+    sq.token_end++;
+    cq = world.cq;
+    cq.used++;
+    cq.tokens++;
+    T_NEED(dq_sq_check(&sq, &cq));
 #undef SEES
     world_free(&world);
 }
@@ -797,7 +934,7 @@ static void random_world(world_t *world, t_rng_t *rng)
         lane_init(&world->lane[i], t_rng_range(rng, 4, 80),
                   t_rng_below(rng, 40),
                   (uint32_t)0 - (uint32_t)t_rng_below(rng, 3000));
-        lane_up(&world->lane[i], t_rng_range(rng, 1, 200));
+        lane_up(world, &world->lane[i], t_rng_range(rng, 1, 200));
     }
 }
 
@@ -819,6 +956,15 @@ static void random_posts(world_t *world, lane_t *lane, t_rng_t *rng)
     if (t_rng_once_in(rng, 4)) {
         lane_unpost(world, lane, t_rng_range(rng, 0, posted));
     }
+}
+
+
+/* Takes tokens, and uses some or all of them. */
+static void random_tokens(world_t *world, lane_t *lane, t_rng_t *rng)
+{
+    lane_take_tokens(world, lane, t_rng_below(rng, 40));
+    world_check(world);
+    (void)lane_use_tokens(world, lane, t_rng_below(rng, 40));
 }
 
 
@@ -858,6 +1004,7 @@ static void world_drains(world_t *world)
         if (world->lane[i].gate == DQ_GATE_UP) {
             T_NEED_EQ(dq_sq_admit(&world->lane[i].sq, &world->cq, DQ_WR_RMA),
                       DQ_ADMIT_OK);
+            world->lane[i].tokens = 0;
         }
     }
 }
@@ -867,7 +1014,7 @@ static void random_step(world_t *world, t_rng_t *rng)
 {
     lane_t *lane = &world->lane[t_rng_below(rng, world->count)];
 
-    switch (t_rng_below(rng, 16)) {
+    switch (t_rng_below(rng, 19)) {
     case 0:
     case 1:
     case 2:
@@ -887,12 +1034,19 @@ static void random_step(world_t *world, t_rng_t *rng)
         break;
     case 7:
         if (t_rng_once_in(rng, 20)) {
-            lane_set_gate(lane, (dq_gate_t)t_rng_below(rng, 3));
+            lane_set_gate(world, lane, (dq_gate_t)t_rng_below(rng, 3));
         } else if (t_rng_once_in(rng, 4)) {
-            lane_set_gate(lane, DQ_GATE_UP);
+            lane_set_gate(world, lane, DQ_GATE_UP);
         }
         break;
     case 8:
+    case 9:
+        random_tokens(world, lane, rng);
+        break;
+    case 10:
+        (void)lane_use_tokens(world, lane, t_rng_below(rng, 40));
+        break;
+    case 11:
         if (t_rng_once_in(rng, 50)) {
             world_drains(world);
         }
@@ -933,7 +1087,7 @@ START_TEST(test_never_stuck)
     for (i = 0; i < MAX_SQS; i++) {
         lane_init(&world.lane[i], t_rng_range(&rng, 4, 40),
                   t_rng_below(&rng, 20), (uint32_t)-50);
-        lane_up(&world.lane[i], 1);
+        lane_up(&world, &world.lane[i], 1);
     }
     for (t_at = 0; t_at < 4000; t_at++) {
         lane = &world.lane[t_rng_below(&rng, MAX_SQS)];
@@ -967,6 +1121,7 @@ static Suite *suite_sq(void)
     tcase_add_loop_test(edges, test_signal_every, 0, 8);
     tcase_add_test(edges, test_signal_under_pressure);
     tcase_add_test(edges, test_credits);
+    tcase_add_test(edges, test_tokens);
     tcase_add_test(edges, test_gate);
     tcase_add_test(edges, test_early);
     tcase_add_test(edges, test_lose);

@@ -320,19 +320,19 @@ void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event,
     if (news != NULL) {
         conn->posted_news = *news;
     }
-    __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);
+    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_EVENTS);
     pthread_mutex_unlock(&iface->cm.lock);
 
     uct_daqiri_async_wake(iface);
 }
 
 
-/* Sets has_events under the lock, because uct_daqiri_cm_next_event() clears it there. */
+/* Sets the bit under the lock, because uct_daqiri_cm_next_event() clears it there. */
 void uct_daqiri_cm_post_due(uct_daqiri_iface_t *iface)
 {
     pthread_mutex_lock(&iface->cm.lock);
     __atomic_store_n(&iface->watchdog.is_due, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&iface->cm.has_events, 1, __ATOMIC_SEQ_CST);
+    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_EVENTS);
     pthread_mutex_unlock(&iface->cm.lock);
 }
 
@@ -361,7 +361,7 @@ uct_daqiri_conn_t *uct_daqiri_cm_next_event(uct_daqiri_iface_t *iface,
 
     pthread_mutex_lock(&iface->cm.lock);
     if (ucs_list_is_empty(&iface->cm.events)) {
-        __atomic_store_n(&iface->cm.has_events, 0, __ATOMIC_RELEASE);
+        uct_daqiri_iface_clear_work(iface, UCT_DAQIRI_WORK_EVENTS);
     } else {
         conn         = ucs_list_extract_head(&iface->cm.events,
                                              uct_daqiri_conn_t, evt_link);

@@ -111,7 +111,7 @@ uct_daqiri_conn_t *uct_daqiri_cm_next_event(uct_daqiri_iface_t *iface,
 
 static inline int uct_daqiri_cm_has_events(uct_daqiri_iface_t *iface)
 {
-    return __atomic_load_n(&iface->cm.has_events, __ATOMIC_ACQUIRE) != 0;
+    return (uct_daqiri_iface_has_work(iface) & UCT_DAQIRI_WORK_EVENTS) != 0;
 }
 
 #endif

@@ -149,9 +149,9 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
 
     dq_life_step(&conn->state, event);
     if (conn->state == DQ_LIFE_RECOVERING) {
-        dq_sq_lose(&conn->sq);
+        dq_sq_lose(&conn->sq, &conn->iface->tx.ledger);
     } else if (dq_life_is_over(conn->state)) {
-        conn->sq.gate = DQ_GATE_DEAD;
+        dq_sq_close(&conn->sq, &conn->iface->tx.ledger);
     }
     if ((event == DQ_LIFE_EV_LOSE) || (event == DQ_LIFE_EV_FAIL)) {
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
@@ -373,7 +373,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
         }
     }
     if (uct_daqiri_watchdog_is_due(iface)) {
-        iface->slow_work = 1;
+        uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
     }
 }
 
@@ -394,7 +394,7 @@ void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
     uct_daqiri_qp_mark_drain(&conn->qp);
     conn->qp.drain.until   = ucs_get_time() +
                              ucs_time_from_sec(UCT_DAQIRI_DRAIN_SEC);
-    conn->iface->slow_work = 1;
+    uct_daqiri_iface_add_work(conn->iface, UCT_DAQIRI_WORK_LISTS);
     ucs_list_add_tail(&conn->iface->draining, &conn->drain_link);
 }
 

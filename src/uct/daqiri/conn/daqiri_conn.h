@@ -28,27 +28,27 @@ enum {
 };
 
 struct uct_daqiri_conn {
-    /* The data path, in the order of use. Progress. */
+    /* From here to qp.verbs: what a short send and a message touch. Progress. */
     dq_sq_t            sq;
+    uct_daqiri_iface_t *iface;
+    dq_replay_log_t    replay;     /* daqiri_replay.h; no slots: no recovery */
+    uint32_t           tx_seq;     /* of the next active message             */
+    uint32_t           rx_seq;     /* of the next one to hand up             */
+    dq_rx_window_t     window;
+    uct_daqiri_qp_t    qp;
     uct_daqiri_op_t    *ops;       /* [sq.mask + 1], by ledger slot          */
     uint32_t           op_count;   /* slots that are not empty               */
-    uct_daqiri_iface_t *iface;
+    uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
     /* A request is posted directly if the last one was posted before this epoch. It
      * points to the batch's direct_epoch, to 0 (never: the conn is not up, or has a
      * send_end), or to UINT64_MAX (always). */
     const uint64_t     *direct_epoch;
-    dq_replay_log_t    replay;     /* daqiri_replay.h; no slots: no recovery */
-    uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
     /* The epoch of the last post, or the next one while the conn is streaming: see
      * uct_daqiri_batch_note(). */
     uint64_t           last_post_epoch;
     int                is_streaming; /* see uct_daqiri_batch_note()          */
-    uint32_t           tx_seq;     /* of the next active message             */
-    uint32_t           rx_seq;     /* of the next one to hand up             */
     uint16_t           tx_grant;   /* number of the last grant sent          */
     uint16_t           rx_grant;   /* number of the last grant taken; from 1 */
-    dq_rx_window_t     window;
-    uct_daqiri_qp_t    qp;
     dq_life_state_t    state;      /* uct_daqiri_conn_step() alone writes it */
     ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
     int                is_pending; /* on iface->tx.pending                   */

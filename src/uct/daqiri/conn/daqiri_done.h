@@ -77,8 +77,8 @@ uct_daqiri_done_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_done_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
-    int count = uct_daqiri_event_poll(&iface->event.tx, iface->tx.cq,
-                                      iface->config.poll_batch, wc);
+    int count = uct_daqiri_event_poll(&iface->tx.prefetched, iface->tx.cq,
+                                      iface->poll_batch, wc);
     int i;
 
     if (count == 0) {

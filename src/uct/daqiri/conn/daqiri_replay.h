@@ -16,7 +16,7 @@ struct uct_daqiri_replay {
     dq_op_t  op;
     uint8_t  opcode;      /* enum ibv_wr_opcode                              */
     uint8_t  flags;       /* IBV_SEND_INLINE, IBV_SEND_FENCE                 */
-    uint8_t  num_sge;
+    uint16_t num_sge;
     union {
         uint32_t rkey;
         uint32_t imm;     /* only of refused requests; network order         */
@@ -94,9 +94,10 @@ uct_daqiri_replay_note_kind(uct_daqiri_conn_t *conn, uct_daqiri_replay_t *replay
     }
 }
 
-/* Notes a message without credits. Its @a length bytes are inline in @a replay. */
+/* Notes a message that is posted with a token. Its @a length bytes are inline in @a
+ * replay. */
 static UCS_F_ALWAYS_INLINE void
-uct_daqiri_replay_note_plain(const uct_daqiri_conn_t *conn,
+uct_daqiri_replay_note_short(const uct_daqiri_conn_t *conn,
                              uct_daqiri_replay_t *replay, size_t length)
 {
     replay->op.kind       = DQ_OP_MSG;

@@ -56,7 +56,7 @@ int uct_daqiri_retry_keep_replay(uct_daqiri_conn_t *conn, uint32_t id,
     conn->retry.ahead = ahead;
     conn->retry.fresh = fresh;
     uct_daqiri_tx_set_send_end(conn, id); /* later requests go behind it */
-    iface->slow_work  = 1;
+    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
     iface->count->retries_kept++;
     ucs_list_add_tail(&iface->tx.retry, &conn->retry.link);
     return 1;

@@ -121,7 +121,7 @@ void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface)
 {
     iface->count->recvs_refused++;
     iface->rx.is_refused = 1;
-    iface->slow_work     = 1;
+    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
     if (!iface->rx.is_refusal_logged) {
         iface->rx.is_refusal_logged = 1;
         ucs_warn("daqiri: %s refuses RECVs that fit its shared receive queue: "
@@ -254,6 +254,19 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
 
 
 /* ---- Credits ---- */
+
+void uct_daqiri_rx_on_mark(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    dq_sq_return_tokens(&conn->sq, &iface->tx.ledger);
+    if (dq_rx_grant_is_due(&conn->window) && !conn->grant_due) {
+        conn->grant_due  = UCT_DAQIRI_GRANT_NEW;
+        uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
+        ucs_list_add_tail(&iface->rx.grants_due, &conn->grant_link);
+    }
+}
+
 
 /* Inline, unless the device has no inline data or the user wants none. */
 static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,

@@ -37,25 +37,21 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn);
  * from the first on, the device has taken. Any thread. */
 uint32_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface, const uint32_t *index,
                             uint32_t count);
+/* The peer has used a quarter, or half, of its window. Messages must carry credits from
+ * now on, or a grant is due. */
+void uct_daqiri_rx_on_mark(uct_daqiri_conn_t *conn);
 /* The device has refused some. Counts that, logs the first time, and has progress post
  * them again. */
 void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface);
 /* UCP gives back a buffer that it has kept. */
 void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc);
 
-/* Whether a message should carry credits now. That pays from a quarter of the window
- * on. */
-static inline int uct_daqiri_rx_may_piggyback(const uct_daqiri_conn_t *conn)
-{
-    return conn->window.owed * 4 >= conn->window.size;
-}
-
 /* How many credits the next message carries. */
 static inline uint32_t uct_daqiri_rx_piggyback(const uct_daqiri_conn_t *conn)
 {
     uint32_t count;
 
-    if (ucs_likely(!uct_daqiri_rx_may_piggyback(conn))) {
+    if (ucs_likely(!dq_rx_may_piggyback(&conn->window))) {
         return 0;
     }
     count = dq_rx_grantable(&conn->iface->rx.ledger, &conn->window);
@@ -67,8 +63,8 @@ static inline uint32_t uct_daqiri_rx_piggyback(const uct_daqiri_conn_t *conn)
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_rx_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
-    return uct_daqiri_event_poll(&iface->event.rx, iface->rx.cq,
-                                 iface->config.poll_batch, wc);
+    return uct_daqiri_event_poll(&iface->rx.prefetched, iface->rx.cq,
+                                 iface->poll_batch, wc);
 }
 
 /* Returns the buffer to the pool and the ledger. */
@@ -98,11 +94,8 @@ static inline void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn,
 static inline void uct_daqiri_rx_use_window(uct_daqiri_iface_t *iface,
                                             uct_daqiri_conn_t *conn)
 {
-    dq_rx_use(&iface->rx.ledger, &conn->window);
-    if (ucs_unlikely(dq_rx_grant_is_due(&conn->window) && !conn->grant_due)) {
-        conn->grant_due  = UCT_DAQIRI_GRANT_NEW;
-        iface->slow_work = 1;
-        ucs_list_add_tail(&iface->rx.grants_due, &conn->grant_link);
+    if (dq_rx_use(&iface->rx.ledger, &conn->window)) {
+        uct_daqiri_rx_on_mark(conn);
     }
 }
 

@@ -56,12 +56,35 @@ void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn)
 {
     static const uint64_t never = 0, always = UINT64_MAX;
 
+    dq_sq_return_tokens(&conn->sq, &conn->iface->tx.ledger);
     if (!conn->qp.is_used || conn->qp.has_send_end) {
         conn->direct_epoch = &never;
     } else {
         conn->direct_epoch = (conn->iface->tx.batch != NULL)
                               ? &conn->iface->tx.batch->direct_epoch : &always;
     }
+}
+
+
+/* With a batch, the first message of an epoch is posted directly, and no other one. */
+uint32_t uct_daqiri_tx_take_tokens(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t most             = (iface->tx.batch != NULL) ? 1 : UINT32_MAX;
+    uint32_t tokens;
+
+    if ((conn->last_post_epoch >= *conn->direct_epoch) || (conn->next_flags != 0) ||
+        (conn->replay.slots == NULL) ||
+        (iface->config.max_inline_am < UCT_DAQIRI_SHORT_HDR) ||
+        dq_rx_may_piggyback(&conn->window) ||
+        !ucs_queue_is_empty(&conn->pending)) {
+        return 0;
+    }
+    tokens = dq_sq_take_tokens(&conn->sq, &iface->tx.ledger, most);
+    if (tokens > 0) {
+        conn->last_post_epoch = iface->progress_epoch;
+    }
+    return tokens;
 }
 
 

@@ -17,6 +17,9 @@
 #include "conn/daqiri_qp.h"
 #include "conn/daqiri_replay.h"
 
+/* Bytes in front of the payload of a short message: the wire's header and UCT's. */
+enum { UCT_DAQIRI_SHORT_HDR = sizeof(dq_msg_hdr_t) + sizeof(uint64_t) };
+
 /* Counts a refusal. The ledger has let the request through, so a full queue is no reason,
  * if the ledger is right. */
 void uct_daqiri_tx_count_refused(uct_daqiri_iface_t *iface, int error);
@@ -29,9 +32,13 @@ int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
 void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error);
 /* The device has no request of the conn from @a id on. */
 void uct_daqiri_tx_set_send_end(uct_daqiri_conn_t *conn, uint32_t id);
-/* Sets conn->direct_epoch. Call after a change of qp.is_used, qp.has_send_end or
- * iface->tx.batch. */
+/* Sets conn->direct_epoch, and returns the tokens. Call after a change of qp.is_used,
+ * qp.has_send_end or iface->tx.batch. */
 void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn);
+/* Takes tokens for the next short messages (dq_sq.h). A message with a token is posted
+ * now and by itself, inline from the replay log, without credits or a fence. Returns how
+ * many there are: zero if the next message is not such a one. */
+uint32_t uct_daqiri_tx_take_tokens(uct_daqiri_conn_t *conn);
 /* The device refused a request that cannot be kept. Frees the send buffer, if there is
  * one, and fails the conn. Returns the conn's status. */
 ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
@@ -208,38 +215,23 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
 }
 
 
-/* Whether the next message is posted now and by itself, inline from the log, with no
- * signal and no fence. */
-static UCS_F_ALWAYS_INLINE int
-uct_daqiri_tx_is_plain(const uct_daqiri_conn_t *conn,
-                       const uct_daqiri_iface_t *iface)
-{
-    return (conn->last_post_epoch < *conn->direct_epoch) &&
-           dq_sq_is_plain(&conn->sq, &iface->tx.ledger) &&
-           (conn->next_flags == 0) && (conn->replay.slots != NULL);
-}
-
-
-/* Posts such a message. See uct_daqiri_replay_note_plain(). */
+/* Posts a message with a token. @a replay is its place in the log, filled in. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_daqiri_tx_post_plain(uct_daqiri_conn_t *conn, uct_daqiri_iface_t *iface,
-                         uct_daqiri_replay_t *replay)
+uct_daqiri_tx_post_short(uct_daqiri_conn_t *conn, uct_daqiri_replay_t *replay)
 {
     struct ibv_send_wr wr; /* only fields that a SEND uses are set */
     uint32_t send_end;
     int ret;
 
-    wr.wr_id              = conn->sq.posted;
-    wr.next               = NULL;
-    wr.sg_list            = replay->sge;
-    wr.num_sge            = 1;
-    wr.opcode             = IBV_WR_SEND;
-    wr.send_flags         = IBV_SEND_INLINE;
-    conn->last_post_epoch = iface->progress_epoch;
-    ret                   = uct_daqiri_qp_post(conn->qp.verbs, &wr, &send_end);
+    wr.wr_id      = conn->sq.posted;
+    wr.next       = NULL;
+    wr.sg_list    = replay->sge;
+    wr.num_sge    = 1;
+    wr.opcode     = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_INLINE;
+    ret           = uct_daqiri_qp_post(conn->qp.verbs, &wr, &send_end);
 
-    dq_sq_debit(&conn->sq, &iface->tx.ledger, DQ_WR_MSG,
-                (dq_ticket_t){.id = conn->sq.posted});
+    (void)dq_sq_use_token(&conn->sq, &conn->iface->tx.ledger);
     if (ucs_unlikely(ret != 0) && !uct_daqiri_tx_is_kept(conn, &wr, ret)) {
         return uct_daqiri_tx_refused(conn, DQ_WR_MSG, UCT_DAQIRI_NO_DESC, ret);
     }

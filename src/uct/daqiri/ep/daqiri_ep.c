@@ -192,9 +192,10 @@ uct_daqiri_ep_am_copied(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
 }
 
 
-/* Sends a short message that is not plain: long, with credits, or perhaps refused. */
+/* Sends a short message without a token: too long to be inline, with credits or a signal,
+ * held back, or refused. */
 static UCS_F_NOINLINE ucs_status_t
-uct_daqiri_ep_am_short_any(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
+uct_daqiri_ep_am_general(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
                            const void *payload, unsigned length)
 {
     uct_daqiri_conn_t *conn   = ep->conn;
@@ -241,20 +242,24 @@ uct_daqiri_ep_am_short_any(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
 }
 
 
-/* Whether a message of this length may go out at once, inline and without credits. */
-static UCS_F_ALWAYS_INLINE int
-uct_daqiri_ep_is_plain(const uct_daqiri_conn_t *conn,
-                       const uct_daqiri_iface_t *iface, unsigned length)
+/* The tokens are used up, or the message is not short. With new tokens it starts
+ * again. */
+static UCS_F_NOINLINE ucs_status_t
+uct_daqiri_ep_am_short_again(uct_daqiri_ep_t *ep, uint8_t id, uint64_t header,
+                             const void *payload, unsigned length)
 {
-    return (sizeof(uct_daqiri_short_hdr_t) + length <=
-            iface->config.max_inline_am) &&
-           uct_daqiri_tx_is_plain(conn, iface) &&
-           !uct_daqiri_rx_may_piggyback(conn) && ucs_queue_is_empty(&conn->pending);
+    uct_daqiri_conn_t *conn = ep->conn;
+
+    if ((id < UCT_AM_ID_MAX) && (length <= conn->iface->max_token_payload) &&
+        (uct_daqiri_tx_take_tokens(conn) > 0)) {
+        return uct_daqiri_ep_am_short(&ep->super.super, id, header, payload,
+                                      length);
+    }
+    return uct_daqiri_ep_am_general(ep, id, header, payload, length);
 }
 
 
-/* Most short messages are plain and take only this path. It makes every check before its
- * first store (docs/bench.md). */
+/* A short message with a token needs no other question. */
 UCT_DAQIRI_POLLED_FIRST ucs_status_t
 uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                        const void *payload, unsigned length)
@@ -267,8 +272,9 @@ uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     ucs_status_t status;
 
     if (ucs_unlikely((id >= UCT_AM_ID_MAX) ||
-                     !uct_daqiri_ep_is_plain(conn, iface, length))) {
-        return uct_daqiri_ep_am_short_any(ep, id, header, payload, length);
+                     (length > iface->max_token_payload) ||
+                     (dq_sq_tokens(&conn->sq) == 0))) {
+        return uct_daqiri_ep_am_short_again(ep, id, header, payload, length);
     }
 
     replay  = uct_daqiri_replay_slot(conn, conn->sq.posted);
@@ -276,9 +282,9 @@ uct_daqiri_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     hdr->am = header;
     dq_msg_pack(&hdr->msg, DQ_MSG_AM, id, conn->tx_seq);
     uct_daqiri_ep_copy(hdr + 1, payload, length);
-    uct_daqiri_replay_note_plain(conn, replay, sizeof(*hdr) + length);
+    uct_daqiri_replay_note_short(conn, replay, sizeof(*hdr) + length);
 
-    status = uct_daqiri_tx_post_plain(conn, iface, replay);
+    status = uct_daqiri_tx_post_short(conn, replay);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
@@ -543,6 +549,7 @@ ucs_status_t uct_daqiri_ep_fence(uct_ep_h tl_ep, unsigned flags)
     (void)flags;
     /* An RC QP keeps the order by itself, except after a READ. */
     ep->conn->next_flags = IBV_SEND_FENCE;
+    dq_sq_return_tokens(&ep->conn->sq, &ep->conn->iface->tx.ledger);
     return UCS_OK;
 }
 

@@ -40,7 +40,7 @@ static void uct_daqiri_pending_enter(uct_daqiri_conn_t *conn)
 {
     if (!conn->is_pending) {
         conn->is_pending       = 1;
-        conn->iface->slow_work = 1;
+        uct_daqiri_iface_add_work(conn->iface, UCT_DAQIRI_WORK_LISTS);
         ucs_list_add_tail(&conn->iface->tx.pending, &conn->pending_link);
     }
 }
@@ -86,6 +86,7 @@ void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn)
     if (ucs_queue_is_empty(&stub->pending)) {
         return;
     }
+    dq_sq_return_tokens(&conn->sq, &iface->tx.ledger);
     ucs_queue_splice(&conn->pending, &stub->pending);
     uct_daqiri_pending_unlink(stub);
     uct_daqiri_pending_enter(conn);
@@ -132,7 +133,7 @@ static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
     unsigned count = 0;
 
     while (!ucs_queue_is_empty(&conn->pending)) {
-        if (count == iface->config.poll_batch) {
+        if (count == iface->poll_batch) {
             iface->tx.wake = 1;
             break;
         }
@@ -145,6 +146,7 @@ static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
             continue;
         }
         ucs_queue_push_head(&conn->pending, &pending->queue);
+        dq_sq_return_tokens(&conn->sq, &iface->tx.ledger); /* nothing overtakes it */
         if (status == UCS_INPROGRESS) {
             iface->tx.wake = 1; /* UCP sent a part of it */
             count++;
@@ -179,7 +181,7 @@ static void uct_daqiri_dispatch_probe(uct_daqiri_iface_t *iface)
         return;
     }
     ucs_list_for_each(conn, &iface->tx.pending, pending_link) {
-        if (conn->sq.credits <= DQ_CREDIT_SPARE) {
+        if (dq_sq_credits(&conn->sq) <= DQ_CREDIT_SPARE) {
             uct_daqiri_tx_probe_peer(conn);
         }
     }

@@ -32,6 +32,9 @@ static ucs_status_t uct_daqiri_event_failed(const char *call)
 
 ucs_status_t uct_daqiri_event_init(uct_daqiri_iface_t *iface)
 {
+    iface->rx.prefetched.wc = iface->prefetched[0];
+    iface->tx.prefetched.wc = iface->prefetched[1];
+
     iface->event.channel = ibv_create_comp_channel(
             uct_daqiri_iface_md(iface)->context);
     if (iface->event.channel == NULL) {
@@ -117,14 +120,14 @@ static int uct_daqiri_event_prefetch(uct_daqiri_prefetched_t *prefetched,
 }
 
 
-/* The async side sets has_events and then reads is_armed. This side sets is_armed and
- * then reads has_events. All four are SEQ_CST, so one side sees what the other has set.
+/* The async side sets a bit of iface->work and then reads is_armed. This side sets
+ * is_armed and then reads iface->work. All four are SEQ_CST, so one side sees what the other has set.
  *
  * A conn that is draining counts time, and a peer waits for a grant that is due. */
 static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)
 {
-    return (iface->event.tx.count > 0) || (iface->event.rx.count > 0) ||
-           __atomic_load_n(&iface->cm.has_events, __ATOMIC_SEQ_CST) ||
+    return (iface->tx.prefetched.count > 0) || (iface->rx.prefetched.count > 0) ||
+           (__atomic_load_n(&iface->work, __ATOMIC_SEQ_CST) & UCT_DAQIRI_WORK_EVENTS) ||
            iface->rx.is_refused || !ucs_list_is_empty(&iface->rx.grants_due) ||
            !ucs_list_is_empty(&iface->tx.retry) ||
            !ucs_list_is_empty(&iface->draining);
@@ -139,7 +142,7 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     uct_daqiri_assert_progress(iface);
     uct_daqiri_batch_flush(iface);
     __atomic_store_n(&iface->watchdog.is_needed,
-                     (iface->tx.ledger.used > 0) ||
+                     (dq_cq_in_use(&iface->tx.ledger) > 0) ||
                      !ucs_list_is_empty(&iface->tx.pending) ||
                      (iface->watchdog.bounds.probe > 0), __ATOMIC_RELEASE);
     __atomic_store_n(&iface->event.is_armed, 1, __ATOMIC_SEQ_CST);
@@ -154,7 +157,7 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
          (ibv_req_notify_cq(iface->tx.cq, 0) != 0))) {
         return uct_daqiri_event_failed("ibv_req_notify_cq");
     }
-    found  = uct_daqiri_event_prefetch(&iface->event.rx, iface->rx.cq);
-    found |= uct_daqiri_event_prefetch(&iface->event.tx, iface->tx.cq);
+    found  = uct_daqiri_event_prefetch(&iface->rx.prefetched, iface->rx.cq);
+    found |= uct_daqiri_event_prefetch(&iface->tx.prefetched, iface->tx.cq);
     return found ? UCS_ERR_BUSY : UCS_OK;
 }

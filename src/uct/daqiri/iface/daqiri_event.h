@@ -12,7 +12,7 @@
 /* Completions that arming has taken from a CQ, for the next progress call. */
 typedef struct {
     int           count;
-    struct ibv_wc wc[UCT_DAQIRI_PREFETCH_MAX];
+    struct ibv_wc *wc;  /* [UCT_DAQIRI_PREFETCH_MAX] */
 } uct_daqiri_prefetched_t;
 
 /* Makes the channel of the CQs. After a failure cleanup frees what was made. */

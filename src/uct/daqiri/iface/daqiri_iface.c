@@ -63,7 +63,7 @@ ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
     /* To the caller a pending request is sent: UCP does not count it itself. */
     int is_flushed             = ucs_list_is_empty(&iface->tx.pending) &&
                                  !uct_daqiri_iface_is_granting(iface) &&
-                                 (iface->tx.ledger.used == 0);
+                                 (dq_cq_in_use(&iface->tx.ledger) == 0);
     uct_daqiri_conn_t *conn;
 
     (void)flags;
@@ -118,7 +118,7 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.rx_window     = config->rx_window;
     iface->config.rx_window_start = config->rx_window_start;
     /* The slack is two batches. This bound leaves the larger part to windows. */
-    iface->config.poll_batch    = ucs_min(config->poll_batch,
+    iface->poll_batch           = ucs_min(config->poll_batch,
                                           config->rx_buffers / 8);
     iface->config.max_inline    = config->max_inline;
     iface->config.seg_size      = uct_daqiri_iface_seg_size(iface, config);
@@ -220,7 +220,7 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
     if (iface->rx.srq == NULL) {
         return uct_daqiri_iface_failed(iface, "ibv_create_srq");
     }
-    dq_rx_init(&iface->rx.ledger, rx_buffers, iface->config.poll_batch);
+    dq_rx_init(&iface->rx.ledger, rx_buffers, iface->poll_batch);
     return UCS_OK;
 }
 
@@ -347,6 +347,9 @@ static ucs_status_t uct_daqiri_iface_learn_inline(uct_daqiri_iface_t *iface)
     iface->config.max_inline_am =
             ucs_min(max_inline,
                     iface->config.max_short + sizeof(dq_msg_hdr_t));
+    iface->max_token_payload =
+            iface->config.max_inline_am -
+            ucs_min(iface->config.max_inline_am, UCT_DAQIRI_SHORT_HDR);
     return UCS_OK;
 }
 
@@ -525,7 +528,7 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
     uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
     uct_daqiri_iface_send_gone(iface);
     uct_daqiri_iface_end_conns(iface);
-    while (((iface->tx.ledger.used > 0) || (iface->cm.silent > 0) ||
+    while (((dq_cq_in_use(&iface->tx.ledger) > 0) || (iface->cm.silent > 0) ||
             uct_daqiri_ud_is_sending(&iface->cm.ud)) && (now < until)) {
         uct_daqiri_tx_poll(iface);
         uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);

@@ -44,15 +44,30 @@ typedef struct {
     uint8_t            id;
 } uct_daqiri_am_id_t;
 
+/* Work that most progress calls do not have, each kind a bit of iface->work. A bit may be
+ * set without need. */
+enum {
+    UCT_DAQIRI_WORK_EVENTS = 1 << 0, /* the async side has posted: the cm's lock is worth
+                                        taking */
+    UCT_DAQIRI_WORK_LISTS  = 1 << 1  /* RECVs were refused, or grants_due, draining,
+                                        retry or pending has conns */
+};
+
 struct uct_daqiri_iface {
     uct_base_iface_t super;
+    /* From here to rx.pool: what an idle progress call and a short send touch. */
     uint64_t         progress_epoch;   /* count of progress calls, from 1; atomic:
                                           progress writes */
+    uint32_t         work;             /* UCT_DAQIRI_WORK_*; atomic          */
+    uint32_t         poll_batch;       /* most completions of a poll         */
+    uint32_t         max_token_payload; /* bytes of a message with a token   */
+    uct_daqiri_counters_t *count;      /* in the file of stats               */
 
     struct {
         struct ibv_cq     *cq;
-        dq_cq_t           ledger;
         uct_daqiri_batch_t *batch;     /* NULL: a doorbell for each request  */
+        uct_daqiri_prefetched_t prefetched;
+        dq_cq_t           ledger;
         uct_daqiri_pool_t pool;
         ucs_list_link_t   pending;     /* conns with pending requests        */
         ucs_list_link_t   retry;       /* conns with refused requests        */
@@ -64,14 +79,15 @@ struct uct_daqiri_iface {
 
     struct {
         struct ibv_cq     *cq;
-        struct ibv_srq    *srq;
+        uct_daqiri_prefetched_t prefetched;
+        uct_daqiri_last_t last;
         dq_rx_t           ledger;
         uct_daqiri_pool_t pool;
+        struct ibv_srq    *srq;
         uct_daqiri_recv_t *recvs;      /* by index into the pool             */
         uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
         ucs_list_link_t   grants_due;  /* conns with a grant due             */
         uint32_t          spare;       /* buffers free for a window; atomic  */
-        uct_daqiri_last_t last;
         int               is_few_logged; /* the warning about too few buffers is logged */
         int               is_refused;  /* refused RECVs must be posted again */
         int               is_refusal_logged;
@@ -82,12 +98,8 @@ struct uct_daqiri_iface {
         int                     epoll_fd; /* -1 until UCP asks for it        */
         int                     wake_fd;  /* written by the async side       */
         uint32_t                is_armed; /* whether it has ever been armed; atomic */
-        uct_daqiri_prefetched_t rx, tx;
     } event;
 
-    uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
-
-    uct_daqiri_counters_t *count;      /* in the file of stats               */
     uct_daqiri_gauges_t   *gauge;      /* in the file of stats               */
     uct_daqiri_stats_t    stats;
     uct_daqiri_hw_t       *hw;         /* of the time when it was opened     */
@@ -113,9 +125,6 @@ struct uct_daqiri_iface {
         uint32_t          is_due;      /* cm lock to set; atomic             */
         uint32_t          is_needed;   /* counts sleepers, too; atomic       */
     } watchdog;
-    int                   slow_work;   /* slow work may be due: RECVs were refused, or */
-                                       /* grants_due, draining, retry or pending has
-                                        * conns */
     ucs_list_link_t       conns;       /* conns that have had a QP           */
     ucs_list_link_t       draining;    /* conns that drain                   */
 
@@ -123,7 +132,6 @@ struct uct_daqiri_iface {
         pthread_mutex_t   lock;
         ucs_list_link_t   commands, events;
         khash_t(uct_daqiri_conns) conns;
-        uint32_t          has_events;  /* a hint that the lock is worth taking; atomic */
         int               event_fd;    /* wakes the async thread             */
         int               timer_fd;
         ucs_list_link_t   timed;       /* async                              */
@@ -146,7 +154,7 @@ struct uct_daqiri_iface {
     } log_limit;
 
     struct {
-        unsigned        sq_depth, signal_every, poll_batch, max_sge;
+        unsigned        sq_depth, signal_every, max_sge;
         unsigned        rx_window, rx_window_start;
         uint32_t        max_inline;    /* bytes on the wire                  */
         uint32_t        max_inline_am; /* the same for short active messages */
@@ -175,6 +183,10 @@ struct uct_daqiri_iface {
         char            gid_text[DQ_GID_TEXT_MAX];
         uint32_t        pid;
     } config;
+
+    /* The large arrays, behind all that is used often. */
+    struct ibv_wc      prefetched[2][UCT_DAQIRI_PREFETCH_MAX];
+    uct_daqiri_conn_t **qpns[UCT_DAQIRI_QPN_ROOT]; /* QPN -> conn, 2 levels  */
 };
 
 static inline uct_daqiri_md_t *uct_daqiri_iface_md(uct_daqiri_iface_t *iface)
@@ -197,6 +209,24 @@ static inline uint8_t
 uct_daqiri_iface_gid_index(const uct_daqiri_iface_t *iface)
 {
     return __atomic_load_n(&iface->config.gid_index, __ATOMIC_RELAXED);
+}
+
+/* Acquire: what the other thread did before it set the bit is visible. */
+static inline uint32_t uct_daqiri_iface_has_work(const uct_daqiri_iface_t *iface)
+{
+    return __atomic_load_n(&iface->work, __ATOMIC_ACQUIRE);
+}
+
+/* SEQ_CST: see uct_daqiri_event_is_busy(). */
+static inline void uct_daqiri_iface_add_work(uct_daqiri_iface_t *iface, uint32_t work)
+{
+    __atomic_or_fetch(&iface->work, work, __ATOMIC_SEQ_CST);
+}
+
+static inline void uct_daqiri_iface_clear_work(uct_daqiri_iface_t *iface,
+                                               uint32_t work)
+{
+    __atomic_and_fetch(&iface->work, ~work, __ATOMIC_RELEASE);
 }
 
 static inline uct_daqiri_conn_t *

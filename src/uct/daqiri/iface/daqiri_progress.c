@@ -68,9 +68,6 @@ uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
                              ? UCT_CB_PARAM_FLAG_DESC : 0;
     ucs_status_t status;
 
-    if (ucs_unlikely(iface->config.headroom < sizeof(dq_msg_hdr_t))) {
-        uct_daqiri_rx_mark(iface, data);
-    }
     iface->count->am_rx++;
     iface->count->am_rx_bytes += length;
     status = uct_daqiri_progress_invoke(iface, am_id, data, length, flags);
@@ -78,6 +75,9 @@ uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
         uct_daqiri_rx_release(iface, index);
     } else {
         DQ_ASSERT((status == UCS_INPROGRESS) && (flags != 0));
+        if (iface->config.headroom < sizeof(dq_msg_hdr_t)) {
+            uct_daqiri_rx_mark(iface, data); /* the header lay there */
+        }
         dq_rx_hold(&iface->rx.ledger);
     }
 }
@@ -178,23 +178,41 @@ static UCS_F_NOINLINE void uct_daqiri_progress_tell_data(uct_daqiri_conn_t *conn
 }
 
 
+/* The conn of a message that is not on the QP of the last one. NULL, and counted, if
+ * there is none. A QP that is not up is not cached, so each of its messages comes here. */
+static UCS_F_NOINLINE uct_daqiri_conn_t *
+uct_daqiri_progress_find_conn(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+
+    if (conn == NULL) {
+        uct_daqiri_progress_drop(iface, wc->wr_id,
+                                 &iface->count->stray_completions);
+        return NULL;
+    }
+    if (conn->qp.state == DQ_QP_CONNECTING) {
+        uct_daqiri_progress_tell_data(conn);
+    } else if (uct_daqiri_qp_num(&conn->qp) == wc->qp_num) {
+        iface->rx.last = (uct_daqiri_last_t){.conn = conn, .qpn = wc->qp_num};
+    }
+    return conn;
+}
+
+
 static UCS_F_ALWAYS_INLINE void
 uct_daqiri_progress_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 {
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_conn_t *conn = iface->rx.last.conn;
 
     if (ucs_unlikely(wc->status != IBV_WC_SUCCESS)) {
         uct_daqiri_progress_on_error(iface, wc);
         return;
     }
-    conn = uct_daqiri_iface_likely_conn(iface, &iface->rx.last, wc->qp_num);
-    if (ucs_unlikely(conn == NULL)) {
-        uct_daqiri_progress_drop(iface, wc->wr_id,
-                                 &iface->count->stray_completions);
-        return;
-    }
-    if (ucs_unlikely(conn->qp.state == DQ_QP_CONNECTING)) {
-        uct_daqiri_progress_tell_data(conn);
+    if (ucs_unlikely(wc->qp_num != iface->rx.last.qpn)) {
+        conn = uct_daqiri_progress_find_conn(iface, wc);
+        if (conn == NULL) {
+            return;
+        }
     }
     uct_daqiri_progress_on_message(iface, conn, wc);
 }
@@ -255,38 +273,21 @@ uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
     }
     count += uct_daqiri_dispatch(iface);
 
-    iface->slow_work = iface->rx.is_refused ||
-                    !ucs_list_is_empty(&iface->rx.grants_due) ||
-                    !ucs_list_is_empty(&iface->draining) ||
-                    !ucs_list_is_empty(&iface->tx.retry) ||
-                    !ucs_list_is_empty(&iface->tx.pending);
+    if (!iface->rx.is_refused && ucs_list_is_empty(&iface->rx.grants_due) &&
+        ucs_list_is_empty(&iface->draining) && ucs_list_is_empty(&iface->tx.retry) &&
+        ucs_list_is_empty(&iface->tx.pending)) {
+        uct_daqiri_iface_clear_work(iface, UCT_DAQIRI_WORK_LISTS);
+    }
     return count;
-}
-
-
-static inline int uct_daqiri_progress_has_slow_work(uct_daqiri_iface_t *iface)
-{
-    return ucs_unlikely(iface->slow_work) ||
-           ucs_unlikely(uct_daqiri_cm_has_events(iface));
 }
 
 
 /* Whether there is work besides messages that have arrived. */
 static inline int uct_daqiri_progress_has_work(uct_daqiri_iface_t *iface)
 {
-    return uct_daqiri_tx_is_due(iface) || uct_daqiri_progress_has_slow_work(iface) ||
+    return uct_daqiri_tx_is_due(iface) ||
+           ucs_unlikely(uct_daqiri_iface_has_work(iface)) ||
            dq_rx_is_behind(&iface->rx.ledger);
-}
-
-
-static inline void uct_daqiri_progress_all(uct_daqiri_iface_t *iface)
-{
-    const uint64_t epoch = iface->progress_epoch + 1;
-
-    __atomic_store_n(&iface->progress_epoch, epoch, __ATOMIC_RELAXED);
-    if (iface->tx.batch != NULL) {
-        uct_daqiri_batch_start_epoch(iface->tx.batch, epoch);
-    }
 }
 
 
@@ -296,18 +297,23 @@ static inline void uct_daqiri_progress_all(uct_daqiri_iface_t *iface)
 UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
+    uct_daqiri_batch_t *batch = iface->tx.batch;
+    const uint64_t epoch      = iface->progress_epoch + 1;
     struct ibv_wc wc[UCT_DAQIRI_POLL_MAX];
     unsigned received, count;
 
-    uct_daqiri_progress_all(iface);
+    __atomic_store_n(&iface->progress_epoch, epoch, __ATOMIC_RELAXED);
+    if (batch != NULL) {
+        uct_daqiri_batch_start_epoch(batch, epoch);
+    }
     received = uct_daqiri_rx_poll(iface, wc);
     if ((received == 0) && !uct_daqiri_progress_has_work(iface)) {
         return 0;
     }
 
     count = received;
-    if (iface->tx.batch != NULL) {
-        uct_daqiri_batch_begin_progress(iface->tx.batch);
+    if (batch != NULL) {
+        uct_daqiri_batch_begin_progress(batch);
     }
     if (received > 0) {
         uct_daqiri_progress_take(iface, wc, received);
@@ -317,11 +323,11 @@ UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
     if (uct_daqiri_tx_is_due(iface)) {
         count += uct_daqiri_done_poll(iface, wc);
     }
-    if (ucs_unlikely(uct_daqiri_progress_has_slow_work(iface))) {
+    if (ucs_unlikely(uct_daqiri_iface_has_work(iface))) {
         count += uct_daqiri_progress_do_slow_work(iface, received);
     }
-    if (iface->tx.batch != NULL) {
-        uct_daqiri_batch_end_progress(iface->tx.batch, iface->progress_epoch);
+    if (batch != NULL) {
+        uct_daqiri_batch_end_progress(batch, iface->progress_epoch);
     }
     return count;
 }

@@ -538,7 +538,7 @@ static void uct_daqiri_stats_sample_conn(uct_daqiri_conn_t *conn)
         .qpn       = uct_daqiri_qp_num(&conn->qp),
         .in_use    = dq_sq_in_use(&conn->sq),
         .depth     = conn->sq.depth,
-        .credits   = conn->sq.credits,
+        .credits   = dq_sq_credits(&conn->sq),
         .window    = conn->sq.window,
         .owed      = conn->window.owed,
         .promised  = conn->window.size,
@@ -574,7 +574,7 @@ static void uct_daqiri_stats_sample_conns(uct_daqiri_iface_t *iface)
         uct_daqiri_stats_sample_conn(conn);
         posted  += conn->watchdog.all_posted;
         retired += conn->watchdog.all_retired;
-        credits += conn->sq.credits;
+        credits += dq_sq_credits(&conn->sq);
         oldest   = ucs_max(oldest, conn->watchdog.state.still);
         open++;
     }
@@ -593,7 +593,7 @@ void uct_daqiri_stats_sample(uct_daqiri_iface_t *iface)
 
     uct_daqiri_stats_sample_rx(iface);
     uct_daqiri_stats_sample_conns(iface);
-    gauge->sq_in_use      = iface->tx.ledger.used;
+    gauge->sq_in_use      = dq_cq_in_use(&iface->tx.ledger);
     gauge->cq_len         = iface->tx.ledger.depth;
     gauge->tx_buffers     = pool->count;
     gauge->tx_buffers_out = pool->count - pool->free_count;
@@ -640,7 +640,7 @@ static void uct_daqiri_stats_print_sums(uct_daqiri_iface_t *iface, FILE *file)
         {"rx_dropped", uct_daqiri_stats_add(count->rx_dropped, DQ_WIRE_LAST)},
         {"frames_dropped",
          uct_daqiri_stats_add(count->frames_dropped, DQ_WIRE_LAST)},
-        {"sq_in_use_at_close", iface->tx.ledger.used},
+        {"sq_in_use_at_close", dq_cq_in_use(&iface->tx.ledger)},
         {"rx_held_at_close", iface->rx.ledger.held},
         {"tx_buffers_out_at_close",
          iface->tx.pool.count - iface->tx.pool.free_count},

@@ -131,7 +131,7 @@ static void uct_daqiri_watchdog_warn(uct_daqiri_conn_t *conn)
                               ? NULL : dq_admit_name(conn->watchdog.refusal),
         .is_no_credit = conn->watchdog.refusal == DQ_ADMIT_NO_CREDIT,
         .oldest_id  = conn->sq.retired,
-        .credits    = conn->sq.credits,
+        .credits    = dq_sq_credits(&conn->sq),
         .window     = conn->sq.window,
         .qp_state   = uct_daqiri_rc_state_name(conn->qp.verbs),
     };
@@ -189,7 +189,7 @@ static void uct_daqiri_watchdog_process(uct_daqiri_conn_t *conn,
     dq_liveness_t *call           = &conn->watchdog.liveness;
     const dq_liveness_seen_t seen = {
         /* messages, credits that were granted, frames */
-        .heard    = conn->rx_seq + conn->tx_seq + sq->credits +
+        .heard    = conn->rx_seq + conn->tx_seq + dq_sq_credits(sq) +
                    __atomic_load_n(&conn->liveness.heard, __ATOMIC_RELAXED),
         .probes  = __atomic_load_n(&conn->liveness.probes, __ATOMIC_RELAXED),
         .retired = sq->retired,
