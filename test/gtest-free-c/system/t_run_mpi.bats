@@ -238,6 +238,13 @@ find_rank()
     return 1
 }
 
+# mpiexec of MPICH 4.2.1 may return 0 though a rank was killed: over tcp, without daqiri, in
+# 11 of 30 jobs.
+mpiexec_forgets()
+{
+    [ "$1" = mpich ] && mpiexec.mpich --version | grep -q -E 'Version: +4\.2\.'
+}
+
 # The others must not wait for it, and the device must be usable afterwards.
 killed_rank()
 {
@@ -249,7 +256,7 @@ killed_rank()
         >out 2>err </dev/null &
     started=$!
     # The ranks talk to each other once the first line of figures is there.
-    until grep -q -E '^[0-9]+ +[0-9.]+$' out; do
+    until grep -q -s -E '^[0-9]+ +[0-9.]+$' out; do
         kill -0 "$started" || { cat out err; false; }
         sleep 0.1
     done
@@ -257,8 +264,10 @@ killed_rank()
     kill -KILL "$rank"
     status=0
     wait "$started" || status=$?
-    [ "$status" -ne 0 ]
+    echo "rank $rank killed, status $status"
+    cat out err
     [ "$status" -ne 124 ]
+    [ "$status" -ne 0 ] || mpiexec_forgets "$1"
     # shellcheck disable=SC2086
     job_ok after daqiri "$1" 2 "$(program "$1")" $quick
     job_carried
