@@ -144,7 +144,7 @@ skips()
     T_BED_REQUIRED=yes run -0 check_debian --commands --or-skip
     echo "$output"
     # as they stand there, and the second with what the first has left
-    commands=$(sed -n '/^## Two commands/,/^## Inst/s/^    \(contrib\/[^ ]*\) .*/\1/p' "$T_TOP_SRCDIR/README.md")
+    commands=$(sed -n '/^## Quick start/,/^## Inst/s/^\(contrib\/[^ ]*\) .*/\1/p' "$T_TOP_SRCDIR/README.md")
     [ "$commands" = $'contrib/demo\ncontrib/check' ]
     [[ $output == *"Debian trixie: UCX 1.18.1, "*"
 demo  in $dir

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# daqiri run as people use it: with an MPI, as an ordinary user, by hand as
-# README.md says, and with options that are nonsense.
+# daqiri run as people use it: with an MPI, as an ordinary user, and with options
+# that are nonsense. t_pages runs what README.md says to do by hand.
 
 bats_require_minimum_version 1.5.0
 
@@ -139,38 +139,6 @@ as_nobody()
 
 @test "Open MPI: as an ordinary user" { as_nobody ompi; }
 @test "MPICH: as an ordinary user" { as_nobody mpich; }
-
-# --- by hand, as README.md says
-
-# The command of README.md that begins with these words, with its lines that
-# are continued, with our program for ./a.out and our libraries for LIB.
-readme_command()
-{
-    awk -v first="$1" '
-        index($0, "    " first) == 1 { inside = 1 }
-        inside { print }
-        inside && !/\\$/ { exit }' "$T_TOP_SRCDIR/README.md" |
-        sed "s|\./a\.out|$2 $quick|"
-}
-
-as_readme_says()
-{
-    local command
-
-    need_mpi "$1"
-    mkdir lib counters
-    ln -s "$T_SOFTVERBS" "$T_PLUGIN" lib
-    command=$(readme_command "$2 -np 2" "$(program "$1")")
-    echo "$command"
-    [[ $command == *UCX_TLS* ]]
-    DAQIRI_STATS_DIR=$PWD/counters LIB=$PWD/lib \
-        timeout 60 bash -c "$command" >out 2>err || { cat out err; false; }
-    [ ! -s err ] || { cat err; false; }
-    awk -f "$T_TOP_SRCDIR/contrib/bench.d/carried.awk" out counters/*
-}
-
-@test "Open MPI: by hand, as README.md says" { as_readme_says ompi mpirun.openmpi; }
-@test "MPICH: by hand, as README.md says" { as_readme_says mpich mpiexec.mpich; }
 
 # --print-env and the MPI's own starter are the same as daqiri run.
 by_print_env()

@@ -98,10 +98,12 @@ static const char md_head[] =
         "option and the range. The options of the daqiri that\n"
         "is installed, with their values:\n"
         "\n"
-        "    daqiri run ucx_info -c -f\n"
+        "```sh\n"
+        "daqiri run ucx_info -c -f\n"
+        "```\n"
         "\n"
-        "A time is a number with `ns`, `us`, `ms` or `s`. A size is a number of bytes, or "
-        "one with `k`, `m` or `g`, powers of 1024.\n"
+        "A time is a number with `ns`, `us`, `ms` or `s`. A size is a number of bytes, "
+        "or one with `k`, `m` or `g`, powers of 1024.\n"
         "[tuning.md](tuning.md) says which option to try for which purpose.\n";
 
 static const char md_variables[] =
@@ -121,7 +123,10 @@ static const char md_foot[] =
         "`src/uct/daqiri/base/daqiri_config.c`, and a test compares them. After a\n"
         "change, in the build folder:\n"
         "\n"
-        "    make -C test/gtest-free-c/unit print-options\n";
+        "<!-- not run: it writes this page -->\n"
+        "```sh\n"
+        "make -C test/gtest-free-c/unit print-options\n"
+        "```\n";
 
 
 static void
