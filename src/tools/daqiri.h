@@ -19,6 +19,9 @@
 #define DAQIRI_EXIT_NOT_EXEC  126 /* a command is there but cannot be run */
 #define DAQIRI_EXIT_NOT_FOUND 127 /* a command is not there */
 
+/* Which commit this is: contrib/commit. */
+extern const char daqiri_commit[];
+
 /* argv[0] is "daqiri NAME", for messages. */
 int daqiri_run(int argc, char **argv);
 int daqiri_faults(int argc, char **argv);

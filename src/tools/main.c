@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         return DAQIRI_EXIT_OK;
     }
     if ((strcmp(argv[1], "--version") == 0) || (strcmp(argv[1], "-V") == 0)) {
-        printf("daqiri %s\n", DAQIRI_VERSION);
+        printf("daqiri %s (commit %s)\n", DAQIRI_VERSION, daqiri_commit);
         return DAQIRI_EXIT_OK;
     }
     for (i = 0; i < DAQIRI_NUM_SUBCOMMANDS; ++i) {

@@ -71,7 +71,12 @@ sets()
     [[ $output == *'run a command with daqiri'* ]]
     daqiri --version
     [ "$status" -eq 0 ]
-    [[ $output == 'daqiri '[0-9]* ]]
+    [[ $output == 'daqiri '[0-9]*" (commit "* ]]
+    if [ "$(git -C "$T_TOP_SRCDIR" rev-parse --show-toplevel 2>/dev/null)" = "$T_TOP_SRCDIR" ]; then
+        commit=$(git -C "$T_TOP_SRCDIR" log -1 --format=%H)
+        [[ $output =~ \(commit\ ([0-9a-f]{10,})\+?\)$ ]]
+        [[ $commit == "${BASH_REMATCH[1]}"* ]]
+    fi
     daqiri run --help
     [ "$status" -eq 0 ]
     [[ $output == *--print-env* ]]
