@@ -94,8 +94,8 @@ matches()
     # what NEWS begins with is not released, or is this version
     distribution=${head#*) }
     case $(sed -n 3p "$T_TOP_SRCDIR/NEWS") in
-        'Not released yet') [ "${distribution%;*}" = UNRELEASED ] ;;
-        "$version"*) [ "${distribution%;*}" != UNRELEASED ] ;;
+        "$version - not released yet") [ "${distribution%;*}" = UNRELEASED ] ;;
+        "$version - "20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]) [ "${distribution%;*}" != UNRELEASED ] ;;
         *) false ;;
     esac
 }
