@@ -200,6 +200,7 @@ adapt()
         -e 's/^daqiri tcp/& --duration 50ms/' \
         -e 's/^daqiri pingpong/& --iters 100/' \
         -e 's/^daqiri (sweep|drop-curve)/& --duration 10ms --repeats 1 --collapse 1 --rate 100/' \
+        -e '/daqiri mpi-sweep/s/ --(seconds|step) [0-9]+//g' \
         -e 's/daqiri mpi-sweep/& --seconds 0.2 --step 64/' <<<"$1"
 }
 
@@ -218,10 +219,34 @@ is_carried()
         [ "$(cat stats/* 2>/dev/null | grep -c '^am_tx [1-9]')" -ge 2 ]
 }
 
-# run_line NAME LINE
+# pasted PAGE AT: what the page shows behind the command of a block ```console in this
+# line: the lines that `daqiri run` and the sweep print in every run.
+pasted()
+{
+    awk -v at="$2" '
+        FNR <= at { next }
+        /^(```|[$] )/ { exit }
+        /^(daqiri run: |# (daqiri|latency|Size|sent))/' "$T_TOP_SRCDIR/$1"
+}
+
+# without_numbers: so that two runs are alike.
+without_numbers()
+{
+    sed -E 's/0x[0-9a-f]+|[0-9]+([.][0-9]+)*/N/g; s/ +/ /g' | sort -u
+}
+
+# unlike PAGE AT: the first pasted line that the run did not print.
+unlike()
+{
+    [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ] || return 0 # the pages have none
+    pasted "$1" "$2" | without_numbers >shown
+    cat out err | without_numbers | comm -23 shown - | head -n 1
+}
+
+# run_line NAME LINE [PAGE AT]
 run_line()
 {
-    local name=$1 line status=0 why=
+    local name=$1 line status=0 why= other
 
     line=$(adapt "$2")
     rm -rf stats
@@ -240,6 +265,9 @@ END
     [ "$status" -eq 0 ] || why="status $status"
     [ -s out ] || is_silent "$line" || why="${why:+$why, }nothing is printed"
     is_carried "$line" || why="${why:+$why, }daqiri has carried nothing"
+    if [ -n "${3:-}" ] && other=$(unlike "$3" "$4") && [ -n "$other" ]; then
+        why="${why:+$why, }the page shows what it does not print: $other"
+    fi
     if [ -z "$why" ]; then
         result ok "$name"
     else
@@ -273,7 +301,7 @@ run_page()
             result ok "$name" "$reason"
             not_run=$((not_run + 1))
         else
-            run_line "$name" "$line"
+            run_line "$name" "$line" "$1" "$at"
             ran=$((ran + 1))
         fi
     done < <(lines_of "$1" | tr '\t' '\1')
@@ -523,14 +551,18 @@ END
         result 'not ok' 'breaches in a planted page are found'
         diagnose wrong
     fi
-    # and a line that does not work is not taken for one that does
+    # and a line that does not work is not taken for one that does, nor one that prints
+    # something else than the page shows
+    printf '%s\n' '```console' '$ true' 'daqiri run: device mlx5_0' '```' >planted.md
     found=$(
         number=0
+        T_TOP_SRCDIR=$PWD
+        run_line planted 'echo daqiri run: device softverbs0' planted.md 2
         run_line planted 'daqiri probe --nonsense'
         run_line planted 'true'
         run_line planted 'echo a.out; : ./a.out'
     )
-    if [ "$(grep -c '^not ok' <<<"$found")" -eq 3 ]; then
+    if [ "$(grep -c '^not ok' <<<"$found")" -eq 4 ]; then
         result ok 'lines that do not work are found'
     else
         result 'not ok' 'lines that do not work are found'
@@ -549,7 +581,7 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe # from Open MPI 5 on
 export PRTE_MCA_hwloc_default_binding_policy=none
 
-install_tree || { cat install.log >&2; exit 99; }
+install_tree || { tail -n 20 install.log >&2; exit 99; }
 own_host
 others || { cat serve.err job.err >&2; exit 99; }
 "${inside[@]}" daqiri run --device soft ucx_info -c 2>/dev/null |
