@@ -15,6 +15,10 @@
  * first message waits, too. It stops streaming when it has only one message for a call. A
  * program that waits for an answer calls progress, so a batch does not delay it.
  *
+ * Why not inside of progress only: a program that streams sends outside of it. Then
+ * 20,000 messages of 8 bytes (ucx_perftest am_bw) take 20,002 doorbells in place of
+ * 1,359, and 2,000 of the MPI sweep's rate test 1,976 in place of 114.
+ *
  * To the ledger a held request is posted. Its doorbell may be late, but is never
  * forgotten.
  *

@@ -121,7 +121,8 @@ static int uct_daqiri_event_prefetch(uct_daqiri_prefetched_t *prefetched,
 
 
 /* The async side sets a bit of iface->work and then reads is_armed. This side sets
- * is_armed and then reads iface->work. All four are SEQ_CST, so one side sees what the other has set.
+ * is_armed and then reads iface->work. All four are SEQ_CST, so one side sees what the
+ * other has set.
  *
  * A conn that is draining counts time, and a peer waits for a grant that is due. */
 static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)

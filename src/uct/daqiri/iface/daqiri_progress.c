@@ -179,7 +179,7 @@ static UCS_F_NOINLINE void uct_daqiri_progress_tell_data(uct_daqiri_conn_t *conn
 
 
 /* The conn of a message that is not on the QP of the last one. NULL, and counted, if
- * there is none. A QP that is not up is not cached, so each of its messages comes here. */
+ * there is none. A QP that is not up is not cached: each of its messages comes here. */
 static UCS_F_NOINLINE uct_daqiri_conn_t *
 uct_daqiri_progress_find_conn(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 {
