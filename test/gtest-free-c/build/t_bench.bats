@@ -43,14 +43,14 @@ refuses()
     [ "$stderr" = "bench transports: $sentence" ]
 }
 
-@test "it measures one of four, each with its help" {
+@test "it measures one of five, each with its help" {
     local what
 
     run -2 "$bench"
-    [ "$output" = 'bench: say what to measure: transports, cold, protocols or tools (try bench --help)' ]
+    [ "$output" = 'bench: say what to measure: transports, cold, protocols, tools or peers (try bench --help)' ]
     run -2 "$bench" nonsense
-    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols or tools' ]]
-    for what in transports cold protocols tools; do
+    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols, tools or peers' ]]
+    for what in transports cold protocols tools peers; do
         run -0 "$bench" "$what" --help
         [[ ${lines[0]} == "contrib/bench $what "* ]]
         run -2 "$bench" "$what" --nonsense
@@ -75,6 +75,21 @@ refuses()
         --compare daqiri,daqiri+UCX_DAQIRI_RX_WINDOW_START=256
     [[ ${lines[2]} =~ ^\ +8\ +5\ +1\ +[0-9.]+\ \([0-9.]+\ to\ [0-9.]+\)\ .*\ [0-9.]+\ \([0-9.]+\ to\ [0-9.]+\) ]]
     [[ ${lines[3]} =~ ^\ +4096\  ]]
+}
+
+@test "bench peers: memory by the number of ranks, and what it refuses" {
+    run -2 "$bench" peers --np 1
+    [ "$output" = 'bench peers: --np wants 2 ranks at least, not "1"' ]
+    run -2 "$bench" peers --np 2,x
+    [ "$output" = 'bench peers: --np wants a number from 1 on, not "x"' ]
+    run -1 "$bench" peers --build /nowhere
+    [ "$output" = 'bench peers: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    [ -n "$T_SOFTVERBS" ] && command -v mpicc.mpich || skip 'MPICH is not installed'
+    run -0 "$bench" peers --build "$T_TOP_BUILDDIR" --np 2,4 --compare daqiri,tcp
+    [[ ${lines[-2]} =~ ^\ +2\ +[0-9]+\ +-\ +[0-9]+\ +-$ ]]
+    [[ ${lines[-1]} =~ ^\ +4\ +[0-9]+\ +-?[0-9]+\ +[0-9]+\ +-?[0-9]+$ ]]
+    run -1 "$bench" peers --build "$T_TOP_BUILDDIR" --np 2 --compare nonsense
+    [ "${lines[-1]}" = 'bench peers: no job of 2 ranks ran over nonsense' ]
 }
 
 @test "wrong values of options are status 2 and one sentence" {
