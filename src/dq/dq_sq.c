@@ -93,6 +93,9 @@ void dq_sq_return_tokens(dq_sq_t *sq, dq_cq_t *cq)
 {
     uint32_t count = dq_sq_tokens(sq);
 
+    if (count == 0) {
+        return;
+    }
     sq->token_end -= count;
     sq->credits   += count;
     cq->used      -= count;

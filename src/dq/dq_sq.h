@@ -169,7 +169,8 @@ dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
  */
 uint32_t dq_sq_take_tokens(dq_sq_t *sq, dq_cq_t *cq, uint32_t most);
 
-/* The unused tokens pay back what they have cost. */
+/* The unused tokens pay back what they have cost. Without tokens it writes nothing, so
+ * another thread may call it for an SQ of its own. */
 void dq_sq_return_tokens(dq_sq_t *sq, dq_cq_t *cq);
 
 /* Posts one message with a token, which there must be. Returns its id. */
