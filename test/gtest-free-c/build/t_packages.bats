@@ -137,7 +137,7 @@ matches()
     [ "$output" = 'deb: not root, and what the build needs is missing: nonsense-dev' ]
     # the copy is all that a build takes, and nothing that a build has written
     [ -x "$BATS_TEST_TMPDIR/build/deb/ucx-daqiri/debian/rules" ]
-    [ -f "$BATS_TEST_TMPDIR/build/deb/ucx-daqiri/src/tools/main.c" ]
+    [ -f "$BATS_TEST_TMPDIR/build/deb/ucx-daqiri/src/tools/cmd/main.c" ]
     [ ! -e "$BATS_TEST_TMPDIR/build/deb/ucx-daqiri/build" ]
     if git -C "$T_TOP_SRCDIR" rev-parse 2>/dev/null; then
         [ ! -e "$BATS_TEST_TMPDIR/build/deb/ucx-daqiri/configure" ]

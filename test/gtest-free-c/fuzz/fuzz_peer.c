@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "tools/peer.h"
+#include "tools/peer/peer.h"
 
 #include <string.h>
 

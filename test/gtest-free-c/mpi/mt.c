@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "mt.h"
-#include "tools/pattern.h"
+#include "tools/base/pattern.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * end with, to be held against the transport's own counters.
  */
 
-#include "tools/pattern.h"
+#include "tools/base/pattern.h"
 
 #include <inttypes.h>
 #include <shmem.h>

@@ -24,7 +24,7 @@
  * "stalled" or "wrong", with counts. Exit status: wt_exit_t.
  */
 
-#include "tools/pattern.h"
+#include "tools/base/pattern.h"
 
 #include <ucp/api/ucp.h>
 

@@ -83,7 +83,7 @@ static void *hang_next(const char *verb)
 /* ---- data ---- */
 
 static int (*spoil_next)(struct ibv_cq *cq, int count, struct ibv_wc *wc);
-static uint8_t *spoil_buffer; /* where messages arrive: as in src/tools/rc.h */
+static uint8_t *spoil_buffer; /* where messages arrive: as in src/tools/rdma/qp.h */
 static int spoil_offset;
 
 static int spoil_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)

@@ -4,12 +4,14 @@
  * reports, and children under a watchdog. */
 
 #include "t.h"
-#include "tools/failure.h"
-#include "tools/hist.h"
-#include "tools/peer.h"
-#include "tools/report.h"
-#include "tools/sizes.h"
-#include "tools/watch.h"
+#include "tools/base/clock.h"
+#include "tools/base/failure.h"
+#include "tools/base/hist.h"
+#include "tools/base/parse.h"
+#include "tools/base/report.h"
+#include "tools/base/stop.h"
+#include "tools/base/watch.h"
+#include "tools/peer/peer.h"
 
 #include <math.h>
 #include <signal.h>

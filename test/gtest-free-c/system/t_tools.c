@@ -3,10 +3,10 @@
 /* The parts of the tools that need nothing but their arguments. */
 
 #include "t.h"
-#include "tools/pattern.h"
-#include "tools/settings.h"
-#include "tools/sizes.h"
-#include "tools/where.h"
+#include "tools/base/env_list.h"
+#include "tools/base/locate.h"
+#include "tools/base/parse.h"
+#include "tools/base/pattern.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void relocates(const char *bindir, const char *libdir,
 {
     char path[PATH_MAX];
 
-    daqiri_relocate(bindir, libdir, exe_dir, path, sizeof(path));
+    daqiri_locate_moved(bindir, libdir, exe_dir, path, sizeof(path));
     ck_assert_str_eq(path, expected);
 }
 
@@ -40,7 +40,7 @@ START_TEST(test_relocate_is_bounded)
 {
     char path[8] = "1234567";
 
-    daqiri_relocate("/usr/bin", "/usr/lib", "/much/longer", path, 4);
+    daqiri_locate_moved("/usr/bin", "/usr/lib", "/much/longer", path, 4);
     ck_assert_str_eq(path, "/mu");
     ck_assert_str_eq(path + 4, "567");
 }
@@ -51,7 +51,7 @@ static void preloads(const char *before, const char *path,
 {
     char *preload       = strdup(before);
     const char *present = NULL;
-    size_t length       = daqiri_preload_add(&preload, path, &present);
+    size_t length       = daqiri_env_list_add_preload(&preload, path, &present);
 
     ck_assert_str_eq(preload, expected);
     if (expected_present == NULL) {

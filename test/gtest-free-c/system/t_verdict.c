@@ -7,11 +7,12 @@
 
 #include "t.h"
 
-#include "tools/bucket.h"
-#include "tools/cells.h"
-#include "tools/flow.h"
-#include "tools/median.h"
-#include "tools/verdict.h"
+#include "tools/base/clock.h"
+#include "tools/base/median.h"
+#include "tools/base/verdict.h"
+#include "tools/cells/cells.h"
+#include "tools/flow/bucket.h"
+#include "tools/flow/flow.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -103,13 +104,13 @@ START_TEST(test_collapsed)
     static const double bad[]  = {10, 4.9, 11};
     static const double dead[] = {10, 10, 0};
 
-    ck_assert_int_eq(daqiri_collapsed(good, 3, 0.5), -1); /* not below */
-    ck_assert_int_eq(daqiri_collapsed(bad, 3, 0.5), 1);
-    ck_assert_int_eq(daqiri_collapsed(bad, 3, 0.4), -1);
-    ck_assert_int_eq(daqiri_collapsed(bad, 3, 0.9), 1);
-    ck_assert_int_eq(daqiri_collapsed(dead, 3, 0.01), 2);
-    ck_assert_int_eq(daqiri_collapsed(dead, 0, 0.5), -1);
-    ck_assert_int_eq(daqiri_collapsed(dead + 2, 1, 0.5), -1);
+    ck_assert_int_eq(daqiri_verdict_collapsed(good, 3, 0.5), -1); /* not below */
+    ck_assert_int_eq(daqiri_verdict_collapsed(bad, 3, 0.5), 1);
+    ck_assert_int_eq(daqiri_verdict_collapsed(bad, 3, 0.4), -1);
+    ck_assert_int_eq(daqiri_verdict_collapsed(bad, 3, 0.9), 1);
+    ck_assert_int_eq(daqiri_verdict_collapsed(dead, 3, 0.01), 2);
+    ck_assert_int_eq(daqiri_verdict_collapsed(dead, 0, 0.5), -1);
+    ck_assert_int_eq(daqiri_verdict_collapsed(dead + 2, 1, 0.5), -1);
 }
 END_TEST
 
@@ -117,23 +118,23 @@ START_TEST(test_falls_behind)
 {
     static const double rates[] = {90, 100, 99, 0, 101};
 
-    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 0, 0.05), 4);
-    ck_assert_int_eq(daqiri_falls_behind(rates, 3, 0, 0.05), 1);
-    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 0, 0.2), -1);
-    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 1, 0.05), -1);
-    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 1, 0), 4);
-    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 3, 0.05), -1); /* missing */
-    ck_assert_int_eq(daqiri_falls_behind(rates, 5, 4, 0), -1);
+    ck_assert_int_eq(daqiri_verdict_falls_behind(rates, 5, 0, 0.05), 4);
+    ck_assert_int_eq(daqiri_verdict_falls_behind(rates, 3, 0, 0.05), 1);
+    ck_assert_int_eq(daqiri_verdict_falls_behind(rates, 5, 0, 0.2), -1);
+    ck_assert_int_eq(daqiri_verdict_falls_behind(rates, 5, 1, 0.05), -1);
+    ck_assert_int_eq(daqiri_verdict_falls_behind(rates, 5, 1, 0), 4);
+    ck_assert_int_eq(daqiri_verdict_falls_behind(rates, 5, 3, 0.05), -1); /* missing */
+    ck_assert_int_eq(daqiri_verdict_falls_behind(rates, 5, 4, 0), -1);
 }
 END_TEST
 
 START_TEST(test_pace_missed)
 {
-    ck_assert_int_eq(daqiri_pace_missed(0.05, 0.05), 0);
-    ck_assert_int_eq(daqiri_pace_missed(-0.05, 0.05), 0);
-    ck_assert_int_ne(daqiri_pace_missed(0.051, 0.05), 0);
-    ck_assert_int_ne(daqiri_pace_missed(-0.051, 0.05), 0);
-    ck_assert_int_ne(daqiri_pace_missed(NAN, 0.05), 0);
+    ck_assert_int_eq(daqiri_verdict_pace_missed(0.05, 0.05), 0);
+    ck_assert_int_eq(daqiri_verdict_pace_missed(-0.05, 0.05), 0);
+    ck_assert_int_ne(daqiri_verdict_pace_missed(0.051, 0.05), 0);
+    ck_assert_int_ne(daqiri_verdict_pace_missed(-0.051, 0.05), 0);
+    ck_assert_int_ne(daqiri_verdict_pace_missed(NAN, 0.05), 0);
 }
 END_TEST
 
@@ -149,7 +150,7 @@ static void explains(const char *bad, double messages, const char *other,
     char text[256];
 
     ck_assert(counters != NULL && more != NULL);
-    daqiri_explain(counters, messages, others, count, 2, text, sizeof(text));
+    daqiri_verdict_explain(counters, messages, others, count, 2, text, sizeof(text));
     ck_assert_str_eq(text, expected);
     json_decref(counters);
     json_decref(more);

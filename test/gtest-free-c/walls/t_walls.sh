@@ -28,14 +28,15 @@ plant_tree()
     local folder
 
     for folder in src/dq src/uct/daqiri/{base,iface,ep,conn,cm,compat} \
-                  src/softverbs/{base,fabric,objects,engine,verbs,fault} src/tools test; do
+                  src/softverbs/{base,fabric,objects,engine,verbs,fault} \
+                  src/tools/{base,peer,rdma,job,flow,cells,cmd,mpi_sweep} test; do
         mkdir -p "$1/$folder"
     done
     echo '/* SPDX-License-Identifier: BSD-3-Clause */' |
         tee "$1"/src/{dq/dq_a,uct/daqiri/compat/compat_a}.c \
             "$1"/src/uct/daqiri/{base,iface,ep,conn,cm}/daqiri_a.c \
             "$1"/src/softverbs/{base,fabric,objects,engine,verbs,fault}/sv_a.c \
-            "$1"/src/tools/a.c >/dev/null
+            "$1"/src/tools/{base,peer,rdma,job,flow,cells,cmd,mpi_sweep}/a.c >/dev/null
     plant_event "$1"
 }
 
@@ -99,12 +100,18 @@ plant_call()
     done
     plant_unit compat/compat_a compat_compat_a src/uct/daqiri
     plant_unit cm/daqiri_async base_daqiri_a src/uct/daqiri
+    for room in base peer rdma job flow cells cmd mpi_sweep; do
+        plant_unit $room/a base_a src/tools
+    done
     "$walls" "$tree" "$1" || return 1
     case $1 in
         room_calls)
             plant_unit base/daqiri_a cm_daqiri_a src/uct/daqiri
             "$walls" "$tree" "$1" && return 1
             plant_unit base/daqiri_a compat_compat_a src/uct/daqiri
+            plant_unit job/a cells_a src/tools
+            "$walls" "$tree" "$1" && return 1
+            plant_unit job/a rdma_a src/tools
             plant_unit base/sv_d engine_sv_a ;;
         room_cycles)
             plant_unit base/sv_d base_sv_e
@@ -116,7 +123,7 @@ plant_call()
 plant()
 {
     case $1 in
-        folders) rm "$tree/src/tools/a.c" ;;
+        folders) rm "$tree/src/tools/base/a.c" ;;
         pure_includes) append src/dq/dq_a.c '#include <time.h>' ;;
         pure_poison) append src/dq/dq_a.c '#include <infiniband/verbs.h>' ;;
         pure_symbols)
@@ -132,7 +139,7 @@ plant()
             append src/softverbs/base/sv_a.c '#include <ucs/sys/math.h>' ;;
         ucx_version_in_compat)
             append src/uct/daqiri/conn/daqiri_a.c '#if UCT_API >= UCT_VERSION(1, 14)' ;;
-        tools_public) append src/tools/a.c '#include <uct/base/uct_iface.h>' ;;
+        tools_public) append src/tools/base/a.c '#include <uct/base/uct_iface.h>' ;;
         words)
             append src/uct/daqiri/conn/daqiri_a.c 'char *a = "check that the peer runs";' ;;
         verbs)
@@ -151,16 +158,19 @@ plant()
             append src/uct/daqiri/conn/daqiri_a.c '#include "cm/daqiri_hs.h"'
             "$walls" "$tree" "$1" && return 1
             sed -i '$d' "$tree/src/uct/daqiri/conn/daqiri_a.c"
+            append src/tools/flow/a.c '#include "tools/cells/cells.h"'
+            "$walls" "$tree" "$1" && return 1
+            sed -i '$d' "$tree/src/tools/flow/a.c"
             append src/softverbs/base/sv_a.c '#include "softverbs/engine/sv_tx.h"' ;;
         room_calls | room_cycles) plant_call "$1" ;;
         headers_alone)
-            append src/tools/a.h '/* SPDX-License-Identifier: BSD-3-Clause */'
-            append src/tools/a.h 'uint32_t a(void);' ;;
-        licence) append src/tools/b.c 'int b;' ;;
-        layout) append src/tools/a.c $'\tint b;' ;;
-        unfinished) append src/tools/a.c "/* TO""DO: finish */" ;;
+            append src/tools/base/a.h '/* SPDX-License-Identifier: BSD-3-Clause */'
+            append src/tools/base/a.h 'uint32_t a(void);' ;;
+        licence) append src/tools/base/b.c 'int b;' ;;
+        layout) append src/tools/base/a.c $'\tint b;' ;;
+        unfinished) append src/tools/base/a.c "/* TO""DO: finish */" ;;
         function_length)
-            append src/tools/a.c "int a(void)
+            append src/tools/base/a.c "int a(void)
 {
 $(yes '    a();' | head -n 101)
 }" ;;
@@ -169,7 +179,7 @@ $(yes '    a();' | head -n 101)
         page_names) append src/tools/a.md 'It is `dq_nowhere()`.' ;;
         links) append src/tools/a.md 'See [b](b.md).' ;;
         macros)
-            append src/tools/a.c '#define CHECK(_a) \
+            append src/tools/base/a.c '#define CHECK(_a) \
     if (!(_a)) { \
         return -1; \
     }' ;;

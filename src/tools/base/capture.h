@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Runs another program and keeps what it says, within a time.
+ */
+
+#ifndef DAQIRI_CAPTURE_H
+#define DAQIRI_CAPTURE_H
+
+#include "tools/base/env_list.h"
+
+#define DAQIRI_CAPTURE_MAX 65536
+
+typedef struct daqiri_capture {
+    char text[DAQIRI_CAPTURE_MAX]; /* stdout and stderr, as they came */
+    int  status;                   /* as from waitpid() */
+    int  is_timeout;               /* it, and its children, were killed */
+    int  error;                    /* errno: it could not be started */
+} daqiri_capture_t;
+
+/* env_list, or NULL, are set for the program only. Returns 0 when it ended
+ * with status 0 in time, -1 otherwise. stdin is /dev/null. */
+int daqiri_capture_run(daqiri_capture_t *capture, char *const *command,
+                       const daqiri_env_list_t *env_list, double timeout);
+
+/* How to wait: tick, or NULL, is called at least twice a second; a signal that
+ * asks to stop is passed on as SIGINT, and the program has `grace` seconds to
+ * end by itself. */
+typedef struct daqiri_capture_wait {
+    double grace;
+    void   (*tick)(void *arg);
+    void   *arg;
+} daqiri_capture_wait_t;
+
+int daqiri_capture_run_while(daqiri_capture_t *capture, char *const *command,
+                             const daqiri_env_list_t *env_list, double timeout,
+                             const daqiri_capture_wait_t *wait);
+
+/* The first line that begins with this, without it; NULL when there is none.
+ * The text is cut at the end of that line. */
+char *daqiri_capture_line(daqiri_capture_t *capture, const char *beginning);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "tools/base/report.h"
+
+#include "tools/base/parse.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPORT_CELL_MAX 256
+
+/* ---- building ---- */
+
+static json_t *report_own(json_t *value)
+{
+    if (value == NULL) {
+        fprintf(stderr, "daqiri: no memory\n");
+        exit(1);
+    }
+    return value;
+}
+
+json_t *daqiri_report_new(const char *command)
+{
+    json_t *report = report_own(json_object());
+
+    daqiri_report_text(report, "command", command);
+    daqiri_report_text(report, "version", DAQIRI_VERSION);
+    return report;
+}
+
+void daqiri_report_set(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, report_own(value)) != 0) {
+        report_own(NULL);
+    }
+}
+
+/* Whether a terminal may take these bytes for a command: ASCII's controls, but
+ * ends of lines and tabs, and in UTF-8 those of ISO 6429. */
+static int report_is_control(const char *c)
+{
+    unsigned char byte = (unsigned char)*c, next = (unsigned char)c[1];
+
+    return ((byte < ' ') && (byte != '\n') && (byte != '\t')) ||
+           (byte == 0x7f) ||
+           ((byte == 0xc2) && (next >= 0x80) && (next <= 0x9f));
+}
+
+/* A name from the kernel, a file or a peer may be anything: what is no UTF-8 has
+ * no place in JSON, and commands to a terminal have none anywhere. They are
+ * shown as question marks. */
+static json_t *report_string(const char *text)
+{
+    char *copy = strdup(text);
+    json_t *value;
+    char *c;
+
+    for (c = copy; (c != NULL) && (*c != '\0'); ++c) {
+        if (report_is_control(c)) {
+            if ((unsigned char)*c == 0xc2) {
+                *c++ = '?';
+            }
+            *c = '?';
+        }
+    }
+    value = (copy != NULL) ? json_string(copy) : NULL;
+    for (c = copy; (value == NULL) && (c != NULL) && (*c != '\0'); ++c) {
+        *c = ((unsigned char)*c >= 0x80) ? '?' : *c;
+    }
+    if ((value == NULL) && (copy != NULL)) {
+        value = json_string(copy);
+    }
+    free(copy);
+    return value;
+}
+
+void daqiri_report_text(json_t *object, const char *key, const char *text)
+{
+    daqiri_report_set(object, key,
+                      (text != NULL) ? report_string(text) : json_null());
+}
+
+void daqiri_report_int(json_t *object, const char *key, long long value)
+{
+    daqiri_report_set(object, key, json_integer(value));
+}
+
+void daqiri_report_real(json_t *object, const char *key, double value)
+{
+    daqiri_report_set(object, key, json_real(value));
+}
+
+void daqiri_report_bool(json_t *object, const char *key, int value)
+{
+    daqiri_report_set(object, key, json_boolean(value));
+}
+
+void daqiri_report_format(json_t *object, const char *key, const char *format,
+                          ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    daqiri_report_text(object, key, text);
+}
+
+json_t *daqiri_report_array(json_t *object, const char *key)
+{
+    json_t *array = json_object_get(object, key);
+
+    if (!json_is_array(array)) {
+        daqiri_report_set(object, key, json_array());
+        array = json_object_get(object, key);
+    }
+    return array;
+}
+
+json_t *daqiri_report_row(json_t *array)
+{
+    json_t *row = report_own(json_object());
+
+    if (json_array_append_new(array, row) != 0) {
+        report_own(NULL);
+    }
+    return row;
+}
+
+json_t *daqiri_report_find(const json_t *object, const char *path)
+{
+    const json_t *value = object;
+    char key[64];
+    size_t length;
+
+    while (value != NULL) {
+        length = strcspn(path, ".");
+        snprintf(key, sizeof(key), "%.*s", (int)length, path);
+        value = json_object_get(value, key);
+        if (path[length] == '\0') {
+            break;
+        }
+        path += length + 1;
+    }
+    return json_is_null(value) ? NULL : (json_t*)value;
+}
+
+const char *daqiri_report_find_text(const json_t *object, const char *path)
+{
+    return json_string_value(daqiri_report_find(object, path));
+}
+
+/* ---- one value ---- */
+
+/* Arrays of texts are shown with commas between. */
+static void report_list(const json_t *value, char *text, size_t size)
+{
+    const char *word;
+    size_t used = 0;
+    size_t i;
+
+    text[0] = '\0';
+    for (i = 0; (i < json_array_size(value)) && (used < size); ++i) {
+        word  = json_string_value(json_array_get(value, i));
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 (i > 0) ? ", " : "",
+                                 (word != NULL) ? word : "?");
+    }
+}
+
+static void report_plain(const json_t *value, char *text, size_t size)
+{
+    switch ((value != NULL) ? json_typeof(value) : JSON_NULL) {
+    case JSON_STRING:
+        snprintf(text, size, "%s", json_string_value(value));
+        break;
+    case JSON_INTEGER:
+        snprintf(text, size, "%" JSON_INTEGER_FORMAT,
+                 json_integer_value(value));
+        break;
+    case JSON_REAL:
+        snprintf(text, size, "%.10g", json_real_value(value));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        snprintf(text, size, "%s", json_is_true(value) ? "yes" : "no");
+        break;
+    case JSON_ARRAY:
+        report_list(value, text, size);
+        break;
+    default:
+        text[0] = '\0';
+    }
+}
+
+static int report_digits(double value)
+{
+    return (value < 10) ? 3 : (value < 100) ? 2 : (value < 1000) ? 1 : 0;
+}
+
+/* `with_unit`: behind the value, where there is no title that has it. */
+static void report_human(const json_t *value, daqiri_unit_t unit,
+                         int with_unit, char *text, size_t size)
+{
+    static const char *const names[] = {
+        [DAQIRI_UNIT_GBPS] = " Gb/s", [DAQIRI_UNIT_RATE] = " /s",
+        [DAQIRI_UNIT_USEC] = " us",   [DAQIRI_UNIT_SEC] = " s",
+        [DAQIRI_UNIT_PERCENT] = " %"
+    };
+    double number;
+
+    if (!json_is_number(value) || (unit == DAQIRI_UNIT_NONE)) {
+        report_plain(value, text, size);
+        if (text[0] == '\0') {
+            snprintf(text, size, "-");
+        }
+        return;
+    }
+    if (unit == DAQIRI_UNIT_SIZE) {
+        daqiri_size_text((uint64_t)json_number_value(value), text, size);
+        return;
+    }
+    number = json_number_value(value);
+    snprintf(text, size, "%.*f%s",
+             (unit == DAQIRI_UNIT_RATE) ? 0 : report_digits(number), number,
+             with_unit ? names[unit] : "");
+}
+
+/* ---- sections ---- */
+
+static const json_t *report_section(const json_t *report,
+                                    const daqiri_section_t *section)
+{
+    return (section->key == NULL) ? report :
+                                    daqiri_report_find(report, section->key);
+}
+
+/* Numbers end, texts begin at the same place. Titles carry the unit. A column
+ * in which there is nothing is left out. */
+static void report_rows(const json_t *rows, const daqiri_section_t *section,
+                        FILE *stream)
+{
+    char cell[REPORT_CELL_MAX];
+    size_t width[section->count];
+    int is_text[section->count];
+    int is_empty[section->count];
+    size_t last = 0;
+    const char *gap;
+    size_t i, c, length;
+    const json_t *value;
+
+    for (c = 0; c < section->count; ++c) {
+        width[c]    = strlen(section->columns[c].title);
+        is_text[c]  = 0;
+        is_empty[c] = 1;
+        for (i = 0; i < json_array_size(rows); ++i) {
+            value = daqiri_report_find(json_array_get(rows, i),
+                                       section->columns[c].key);
+            report_human(value, section->columns[c].unit, 0, cell,
+                         sizeof(cell));
+            length     = strlen(cell);
+            width[c]   = (length > width[c]) ? length : width[c];
+            is_text[c] = is_text[c] ||
+                         ((value != NULL) && !json_is_number(value));
+            is_empty[c] = is_empty[c] && (value == NULL);
+        }
+        last = is_empty[c] ? last : c;
+    }
+    for (i = 0; i <= json_array_size(rows); ++i) {
+        gap = "";
+        for (c = 0; c < section->count; ++c) {
+            if (is_empty[c]) {
+                continue;
+            }
+            if (i == 0) {
+                snprintf(cell, sizeof(cell), "%s", section->columns[c].title);
+            } else {
+                report_human(daqiri_report_find(json_array_get(rows, i - 1),
+                                                section->columns[c].key),
+                             section->columns[c].unit, 0, cell, sizeof(cell));
+            }
+            fprintf(stream, "%s%*s", gap,
+                    (is_text[c] && (c == last)) ? 0 :
+                    is_text[c] ? -(int)width[c] : (int)width[c], cell);
+            gap = "  ";
+        }
+        fprintf(stream, "\n");
+    }
+}
+
+/* One line for each value that there is. */
+static void report_fields(const json_t *object, const daqiri_section_t *section,
+                          FILE *stream)
+{
+    char cell[4 * REPORT_CELL_MAX];
+    size_t width = 0;
+    const json_t *value;
+    size_t c, length;
+
+    for (c = 0; c < section->count; ++c) {
+        length = strlen(section->columns[c].title);
+        width  = (length > width) ? length : width;
+    }
+    for (c = 0; c < section->count; ++c) {
+        value = daqiri_report_find(object, section->columns[c].key);
+        if (value != NULL) {
+            report_human(value, section->columns[c].unit, 1, cell,
+                         sizeof(cell));
+            fprintf(stream, "%-*s  %s\n", (int)width,
+                    section->columns[c].title, cell);
+        }
+    }
+}
+
+static void report_table(const json_t *report, const daqiri_section_t *section,
+                         FILE *stream)
+{
+    const json_t *value = report_section(report, section);
+
+    if ((value == NULL) ||
+        (json_is_array(value) && (json_array_size(value) == 0))) {
+        return;
+    }
+    if (section->title != NULL) {
+        fprintf(stream, "%s\n", section->title);
+    }
+    if (json_is_array(value)) {
+        report_rows(value, section, stream);
+    } else {
+        report_fields(value, section, stream);
+    }
+}
+
+/* As RFC 4180 has it, with lines that end like those of all other programs. */
+static void report_csv_cell(const char *text, FILE *stream)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, stream);
+        return;
+    }
+    fputc('"', stream);
+    for (; *text != '\0'; ++text) {
+        if (*text == '"') {
+            fputc('"', stream);
+        }
+        fputc(*text, stream);
+    }
+    fputc('"', stream);
+}
+
+static void report_csv_row(const json_t *row, const daqiri_section_t *section,
+                           FILE *stream)
+{
+    char cell[4 * REPORT_CELL_MAX];
+    size_t c;
+
+    for (c = 0; c < section->count; ++c) {
+        if (c > 0) {
+            fputc(',', stream);
+        }
+        report_plain(daqiri_report_find(row, section->columns[c].key), cell,
+                     sizeof(cell));
+        report_csv_cell(cell, stream);
+    }
+    fputc('\n', stream);
+}
+
+static void report_csv(const json_t *report, const daqiri_section_t *section,
+                       FILE *stream)
+{
+    const json_t *value = report_section(report, section);
+    size_t i;
+
+    for (i = 0; i < section->count; ++i) {
+        fprintf(stream, "%s%s", (i > 0) ? "," : "", section->columns[i].key);
+    }
+    fputc('\n', stream);
+    if (!json_is_array(value)) {
+        report_csv_row(value, section, stream);
+        return;
+    }
+    for (i = 0; i < json_array_size(value); ++i) {
+        report_csv_row(json_array_get(value, i), section, stream);
+    }
+}
+
+int daqiri_report_print(const json_t *report, daqiri_format_t format,
+                        const daqiri_section_t *sections, size_t count,
+                        FILE *stream)
+{
+    size_t i;
+
+    errno = 0;
+    switch (format) {
+    case DAQIRI_FORMAT_JSON:
+        json_dumpf(report, stream, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        fputc('\n', stream);
+        break;
+    case DAQIRI_FORMAT_CSV:
+        report_csv(report, &sections[0], stream);
+        break;
+    case DAQIRI_FORMAT_TABLE:
+        for (i = 0; i < count; ++i) {
+            report_table(report, &sections[i], stream);
+        }
+        break;
+    }
+    if ((fflush(stream) != 0) || ferror(stream)) {
+        return (errno != 0) ? errno : EIO;
+    }
+    return 0;
+}

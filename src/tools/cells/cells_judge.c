@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "tools/base/median.h"
+#include "tools/base/verdict.h"
+#include "tools/cells/cells.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    unsigned   bit;
+    const char *name;
+} judge_names[] = {
+    {DAQIRI_CELLS_MISSING, "missing"},
+    {DAQIRI_CELLS_COLLAPSE, "collapse"},
+    {DAQIRI_CELLS_DROPS, "drops"},
+    {DAQIRI_CELLS_RATE, "rate"},
+    {DAQIRI_CELLS_PACE, "pace"}
+};
+
+#define JUDGE_NUM_NAMES (sizeof(judge_names) / sizeof(judge_names[0]))
+
+double daqiri_cells_median(const daqiri_cells_row_t *row, const char *path)
+{
+    double values[DAQIRI_CELLS_REPEATS_MAX];
+    const json_t *value;
+    size_t count = 0;
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        value = row->runs[i].is_ok ?
+                daqiri_report_find(row->runs[i].report, path) : NULL;
+        if (json_is_number(value)) {
+            values[count++] = json_number_value(value);
+        }
+    }
+    return (count > 0) ? daqiri_median(values, count) : -1;
+}
+
+const char *daqiri_cells_verdict_text(const daqiri_cells_row_t *row,
+                                      char *text, size_t length)
+{
+    size_t used = 0;
+    size_t i;
+
+    snprintf(text, length, "%s", (row->run_count > 0) ? "ok" : "not measured");
+    for (i = 0; (i < JUDGE_NUM_NAMES) && (used < length); ++i) {
+        if ((row->verdict & judge_names[i].bit) != 0) {
+            used += (size_t)snprintf(text + used, length - used, "%s%s",
+                                     (used > 0) ? ", " : "",
+                                     judge_names[i].name);
+        }
+    }
+    return text;
+}
+
+/* ---- one row ---- */
+
+/* Adds a clause to what is said of the row. */
+static void judge_say(daqiri_cells_row_t *row, unsigned verdict,
+                      const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void judge_say(daqiri_cells_row_t *row, unsigned verdict,
+                      const char *format, ...)
+{
+    size_t used = strlen(row->why);
+    va_list args;
+
+    row->verdict |= verdict;
+    used += (size_t)snprintf(row->why + used, sizeof(row->why) - used, "%s",
+                             (used > 0) ? "; " : "");
+    if (used < sizeof(row->why)) {
+        va_start(args, format);
+        vsnprintf(row->why + used, sizeof(row->why) - used, format, args);
+        va_end(args);
+    }
+}
+
+static const json_t *judge_counters(const daqiri_cells_run_t *run)
+{
+    return json_object_get(run->report, "counters");
+}
+
+/* s that the processor of "tx" or "rx" did not run; -1: nobody has looked. */
+static double judge_no_cpu(const daqiri_cells_run_t *run, const char *end)
+{
+    const json_t *lost = json_object_get(json_object_get(judge_counters(run),
+                                                         end), DAQIRI_NO_CPU);
+
+    return json_is_integer(lost) ? json_number_value(lost) * 1e-9 : -1;
+}
+
+double daqiri_cells_no_cpu(const daqiri_cells_run_t *run)
+{
+    double seconds = json_number_value(json_object_get(run->report,
+                                                       "seconds"));
+    double lost    = fmax(judge_no_cpu(run, "tx"), judge_no_cpu(run, "rx"));
+
+    return ((lost >= 0) && (seconds > 0)) ? lost / seconds * 100 : -1;
+}
+
+static double judge_line(const daqiri_cells_run_t *run, const char *name)
+{
+    return json_number_value(
+        json_object_get(json_object_get(judge_counters(run), "tx"), name));
+}
+
+double daqiri_cells_line(const daqiri_cells_run_t *run)
+{
+    return judge_line(run, DAQIRI_LINE);
+}
+
+/* A run knows what was twice its own median; the median itself may be another
+ * than usual. */
+double daqiri_cells_far(const daqiri_cells_t *cells,
+                        const daqiri_cells_run_t *run)
+{
+    double seconds = json_number_value(json_object_get(run->report,
+                                                       "seconds"));
+    double line_ns = daqiri_cells_line(run);
+
+    if ((line_ns <= 0) || (seconds <= 0)) {
+        return -1;
+    }
+    return ((cells->line_ns > 0) &&
+            ((line_ns > DAQIRI_LINES_ALIKE * cells->line_ns) ||
+             (line_ns * DAQIRI_LINES_ALIKE < cells->line_ns))) ?
+           100 : judge_line(run, DAQIRI_LINE_FAR) * 1e-9 / seconds * 100;
+}
+
+int daqiri_cells_is_stalled(const daqiri_cells_t *cells,
+                            const daqiri_cells_run_t *run)
+{
+    const double stalled = cells->opts->stalled;
+
+    return (stalled > 0) && run->is_ok &&
+           ((daqiri_cells_no_cpu(run) >= stalled) ||
+            (daqiri_cells_far(cells, run) >= stalled));
+}
+
+size_t daqiri_cells_again(const daqiri_cells_run_t *run)
+{
+    return json_array_size(json_object_get(run->report, "instead_of"));
+}
+
+/* " (no CPU: tx 67.8 ms, rx 54.3 ms; line 92 ns)"; nothing between two hosts,
+ * where each has more to do than this. */
+static const char *judge_no_cpu_text(const daqiri_cells_t *cells,
+                                     const daqiri_cells_run_t *run, char *text,
+                                     size_t length)
+{
+    double tx = judge_no_cpu(run, "tx");
+    double rx = judge_no_cpu(run, "rx");
+    char line[32] = "";
+
+    if (daqiri_cells_line(run) > 0) {
+        snprintf(line, sizeof(line), "; line %.0f ns",
+                 daqiri_cells_line(run));
+    }
+    if (cells->opts->connect_to != NULL) {
+        text[0] = '\0';
+    } else if ((tx < 0) || (rx < 0)) {
+        snprintf(text, length, " (no CPU: not known)");
+    } else {
+        snprintf(text, length, " (no CPU: tx %.1f ms, rx %.1f ms%s)", tx * 1e3,
+                 rx * 1e3, line);
+    }
+    return text;
+}
+
+static void judge_missing(daqiri_cells_row_t *row, const daqiri_cells_t *cells)
+{
+    size_t failed     = 0;
+    const char *error = NULL;
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        if (!row->runs[i].is_ok) {
+            ++failed;
+            error = daqiri_report_find_text(row->runs[i].report, "error");
+        }
+    }
+    if (failed > 0) {
+        judge_say(row, DAQIRI_CELLS_MISSING, "%zu of %zu runs failed: %s",
+                  failed, row->run_count, (error != NULL) ? error : "");
+    } else if ((row->run_count == 0) && !cells->is_interrupted) {
+        judge_say(row, DAQIRI_CELLS_MISSING, "there is no maximum that it "
+                  "could be a part of");
+    }
+}
+
+/* All runs that have a figure, good or not. */
+static void judge_collapse(const daqiri_cells_t *cells,
+                           daqiri_cells_row_t *row)
+{
+    const json_t *others[DAQIRI_CELLS_REPEATS_MAX];
+    double messages[DAQIRI_CELLS_REPEATS_MAX];
+    double values[DAQIRI_CELLS_REPEATS_MAX] = {0};
+    size_t runs[DAQIRI_CELLS_REPEATS_MAX];
+    size_t count = 0, known = 0;
+    char reason[256], no_cpu[96];
+    int worst;
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        if (row->runs[i].is_ok) {
+            runs[count]     = i;
+            values[count++] = row->runs[i].gbps;
+        }
+    }
+    worst = daqiri_verdict_collapsed(values, count, cells->opts->collapse / 100);
+    if (worst < 0) {
+        return;
+    }
+    for (i = 0; i < count; ++i) {
+        if (i != (size_t)worst) {
+            others[known]     = judge_counters(&row->runs[runs[i]]);
+            messages[known++] = row->runs[runs[i]].messages;
+        }
+    }
+    daqiri_verdict_explain(judge_counters(&row->runs[runs[worst]]),
+                           row->runs[runs[worst]].messages, others, messages, known,
+                           reason, sizeof(reason));
+    judge_say(row, DAQIRI_CELLS_COLLAPSE, "run %zu had %.2f of the median%s%s%s",
+              runs[worst] + 1, values[worst] / daqiri_median(values, count),
+              judge_no_cpu_text(cells, &row->runs[runs[worst]], no_cpu,
+                                sizeof(no_cpu)),
+              (reason[0] != '\0') ? ": " : "", reason);
+}
+
+/* The most, or the least, that those have which a run is made instead of. */
+static double judge_former(const daqiri_cells_run_t *run, const char *key,
+                           int is_most)
+{
+    const json_t *formers = json_object_get(run->report, "instead_of");
+    double found          = 0;
+    double value;
+    size_t i;
+
+    for (i = 0; i < json_array_size(formers); ++i) {
+        value = json_number_value(json_object_get(json_array_get(formers, i),
+                                                  key));
+        found = ((i == 0) || ((value > found) == (is_most != 0))) ? value :
+                                                                    found;
+    }
+    return found;
+}
+
+/* Whatever came of it, nobody shall take it for the first one. */
+static void judge_again(const daqiri_cells_t *cells, daqiri_cells_row_t *row)
+{
+    double median = daqiri_cells_median(row, "gbps");
+    const daqiri_cells_run_t *run;
+    char times[32];
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        run = &row->runs[i];
+        if ((daqiri_cells_again(run) > 0) && (median > 0)) {
+            snprintf(times, sizeof(times), "%zu times", daqiri_cells_again(run));
+            judge_say(row, 0, "run %zu was made %s more: at worst it had %.2f "
+                      "of the median, no CPU for %.1f %%, far ones for %.1f %%"
+                      "%s", i + 1,
+                      (daqiri_cells_again(run) == 1) ? "once" : times,
+                      judge_former(run, "gbps", 0) / median,
+                      judge_former(run, "no_cpu_percent", 1),
+                      judge_former(run, "far_percent", 1),
+                      daqiri_cells_is_stalled(cells, run) ?
+                      ", and the last one is like that" : "");
+        }
+    }
+}
+
+static double judge_sum(const daqiri_cells_row_t *row, const char *key)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        sum += json_number_value(json_object_get(row->runs[i].report, key));
+    }
+    return sum;
+}
+
+static void judge_drops(daqiri_cells_row_t *row)
+{
+    double drops    = judge_sum(row, "sent") - judge_sum(row, "received");
+    double disorder = judge_sum(row, "disorder");
+
+    if ((drops != 0) || (disorder != 0)) {
+        judge_say(row, DAQIRI_CELLS_DROPS, "%.0f messages lost, %.0f out of "
+                  "order", drops, disorder);
+    }
+}
+
+/* ---- against others ---- */
+
+static int judge_is_same_line(const daqiri_cells_row_t *a,
+                              const daqiri_cells_row_t *b)
+{
+    return !a->is_paced && !b->is_paced && (a->transport == b->transport) &&
+           (a->pattern == b->pattern) && (a->window == b->window);
+}
+
+static void judge_explain_rate(daqiri_cells_row_t *row,
+                               const daqiri_cells_row_t *longer)
+{
+    const json_t *other  = judge_counters(&longer->runs[0]);
+    double rate          = daqiri_cells_median(row, "messages_per_s");
+    double longer_rate   = daqiri_cells_median(longer, "messages_per_s");
+    char size[DAQIRI_CELLS_NAME_MAX], reason[256];
+
+    daqiri_verdict_explain(judge_counters(&row->runs[0]), row->runs[0].messages,
+                           &other, &longer->runs[0].messages, 1, reason,
+                           sizeof(reason));
+    snprintf(size, sizeof(size), "%zu", longer->size);
+    judge_say(row, DAQIRI_CELLS_RATE, "%.2f of the messages/s of %s bytes%s%s",
+              rate / longer_rate, size, (reason[0] != '\0') ? ": " : "",
+              reason);
+}
+
+/* Rows of one line come by size, the shortest first. */
+static void judge_rate(daqiri_cells_t *cells, size_t index)
+{
+    double rates[DAQIRI_CELLS_LIST_MAX];
+    daqiri_cells_row_t *rows[DAQIRI_CELLS_LIST_MAX];
+    size_t count = 0;
+    size_t i;
+    int faster;
+
+    for (i = index; (i < cells->row_count) &&
+                    (count < DAQIRI_CELLS_LIST_MAX); ++i) {
+        if (judge_is_same_line(&cells->rows[index], &cells->rows[i])) {
+            rows[count]    = &cells->rows[i];
+            rates[count++] = daqiri_cells_median(&cells->rows[i],
+                                                 "messages_per_s");
+        }
+    }
+    faster = (count > 1) ?
+             daqiri_verdict_falls_behind(rates, count, 0, cells->opts->rate / 100) : -1;
+    if (faster > 0) {
+        judge_explain_rate(rows[0], rows[faster]);
+    }
+}
+
+/* The row without a pace that goes with it, or NULL. */
+static const daqiri_cells_row_t *judge_unpaced(const daqiri_cells_t *cells,
+                                               const daqiri_cells_row_t *row)
+{
+    size_t i;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        if (!cells->rows[i].is_paced &&
+            (cells->rows[i].transport == row->transport) &&
+            (cells->rows[i].size == row->size) &&
+            (cells->rows[i].window == row->window)) {
+            return &cells->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* All its runs alike: no median of its own would tell. */
+static void judge_pace_collapsed(daqiri_cells_row_t *row,
+                                 const daqiri_cells_row_t *unpaced)
+{
+    const json_t *other = judge_counters(&unpaced->runs[0]);
+    char reason[256];
+
+    daqiri_verdict_explain(judge_counters(&row->runs[0]), row->runs[0].messages,
+                           &other, &unpaced->runs[0].messages, 1, reason,
+                           sizeof(reason));
+    judge_say(row, DAQIRI_CELLS_COLLAPSE, "it had %.2f of its pace%s%s",
+              daqiri_cells_median(row, "gbps") / row->gbps,
+              (reason[0] != '\0') ? ": " : "", reason);
+}
+
+/* A pace in Gb/s is a part of the maximum, too. */
+static void judge_pace(const daqiri_cells_t *cells, daqiri_cells_row_t *row)
+{
+    const daqiri_cells_row_t *unpaced = judge_unpaced(cells, row);
+    double deviation = daqiri_cells_median(row, "deviation_percent");
+    double gbps      = daqiri_cells_median(row, "gbps");
+
+    if (!row->is_paced || (gbps < 0) || (unpaced == NULL) ||
+        (row->gbps > daqiri_cells_median(unpaced, "gbps") *
+                     (DAQIRI_CELLS_JUDGED_PERCENT + 1e-6) / 100)) {
+        return;
+    }
+    if (daqiri_verdict_pace_missed(deviation, DAQIRI_CELLS_PACE_PERCENT)) {
+        judge_say(row, DAQIRI_CELLS_PACE, "the pace was missed by %.3f %%",
+                  deviation);
+    }
+    if (gbps < row->gbps * cells->opts->collapse / 100) {
+        judge_pace_collapsed(row, unpaced);
+    }
+}
+
+void daqiri_cells_judge(daqiri_cells_t *cells)
+{
+    size_t i;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        judge_missing(&cells->rows[i], cells);
+        judge_collapse(cells, &cells->rows[i]);
+        judge_again(cells, &cells->rows[i]);
+        judge_drops(&cells->rows[i]);
+        judge_rate(cells, i);
+        judge_pace(cells, &cells->rows[i]);
+    }
+}
+
+void daqiri_cells_cleanup(daqiri_cells_t *cells)
+{
+    size_t i, k;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        for (k = 0; k < cells->rows[i].run_count; ++k) {
+            json_decref(cells->rows[i].runs[k].report);
+        }
+    }
+    free(cells->rows);
+    cells->rows = NULL;
+}
+
+/* ---- as JSON ---- */
+
+static json_t *judge_real(double value)
+{
+    return (value >= 0) ? json_real(value) : json_null();
+}
+
+static json_t *judge_latency(const daqiri_cells_row_t *row)
+{
+    static const char *const keys[] = {
+        "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"
+    };
+    json_t *latency = json_object();
+    char path[32];
+    double value = -1;
+    size_t i;
+
+    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); ++i) {
+        snprintf(path, sizeof(path), "latency.%s", keys[i]);
+        value = daqiri_cells_median(row, path);
+        daqiri_report_set(latency, keys[i], judge_real(value));
+    }
+    if (value >= 0) {
+        return latency;
+    }
+    json_decref(latency);
+    return json_null();
+}
+
+/* What one run has, without what its row says already. */
+static json_t *judge_run(const daqiri_cells_run_t *run)
+{
+    static const char *const of_row[] = {
+        "command", "version", "tl", "device", "pattern", "size", "window",
+        "target_gbps"
+    };
+    static const char *const keys[] = {
+        "gbps", "messages_per_s", "deviation_percent", "sent", "received",
+        "disorder", "seconds", "cpu_tx_percent", "cpu_rx_percent", "latency",
+        "counters", "instead_of"
+    };
+    json_t *report = json_copy(run->report);
+    size_t i;
+
+    for (i = 0; i < sizeof(of_row) / sizeof(of_row[0]); ++i) {
+        json_object_del(report, of_row[i]);
+    }
+    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); ++i) {
+        if (json_object_get(report, keys[i]) == NULL) {
+            daqiri_report_set(report, keys[i], json_null());
+        }
+    }
+    return report;
+}
+
+static void judge_report_figures(json_t *object, const daqiri_cells_row_t *row)
+{
+    double least = -1, most = -1;
+    size_t good = 0;
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        if (row->runs[i].is_ok) {
+            least = ((good == 0) || (row->runs[i].gbps < least)) ?
+                    row->runs[i].gbps : least;
+            most  = (row->runs[i].gbps > most) ? row->runs[i].gbps : most;
+            ++good;
+        }
+    }
+    daqiri_report_int(object, "runs_ok", (long long)good);
+    daqiri_report_set(object, "messages_per_s",
+                      judge_real(daqiri_cells_median(row, "messages_per_s")));
+    daqiri_report_set(object, "gbps",
+                      judge_real(daqiri_cells_median(row, "gbps")));
+    daqiri_report_set(object, "least_gbps", judge_real(least));
+    daqiri_report_set(object, "most_gbps", judge_real(most));
+    daqiri_report_set(object, "deviation_percent",
+                      (row->is_paced && (good > 0)) ?
+                      json_real(daqiri_cells_median(row,
+                                                    "deviation_percent")) :
+                      json_null());
+    daqiri_report_set(object, "drops", (good > 0) ?
+                      json_integer((json_int_t)(judge_sum(row, "sent") -
+                                                judge_sum(row, "received"))) :
+                      json_null());
+    daqiri_report_set(object, "cpu_tx_percent",
+                      judge_real(daqiri_cells_median(row, "cpu_tx_percent")));
+    daqiri_report_set(object, "cpu_rx_percent",
+                      judge_real(daqiri_cells_median(row, "cpu_rx_percent")));
+    daqiri_report_set(object, "latency", judge_latency(row));
+}
+
+static void judge_report_row(json_t *object, const daqiri_cells_row_t *row)
+{
+    char verdict[64];
+    json_t *runs;
+    const char *device = NULL;
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        device = (device == NULL) ?
+                 daqiri_report_find_text(row->runs[i].report, "device") :
+                 device;
+    }
+    daqiri_report_text(object, "transport", row->transport);
+    daqiri_report_text(object, "device",
+                       (strcmp(row->transport, "tcp") == 0) ? NULL : device);
+    daqiri_report_text(object, "pattern", row->pattern);
+    daqiri_report_int(object, "size", (long long)row->size);
+    daqiri_report_int(object, "window", (strcmp(row->pattern, "pingpong") == 0) ?
+                      1 : (long long)row->window);
+    daqiri_report_set(object, "target_percent", (row->percent > 0) ?
+                      json_real(row->percent) : json_null());
+    daqiri_report_set(object, "target_gbps",
+                      (row->is_paced && (row->gbps > 0)) ?
+                      json_real(row->gbps) : json_null());
+    judge_report_figures(object, row);
+    daqiri_report_text(object, "verdict",
+                       daqiri_cells_verdict_text(row, verdict,
+                                                 sizeof(verdict)));
+    daqiri_report_text(object, "why", (row->why[0] != '\0') ? row->why : NULL);
+    runs = daqiri_report_array(object, "runs");
+    for (i = 0; i < row->run_count; ++i) {
+        json_array_append_new(runs, judge_run(&row->runs[i]));
+    }
+}
+
+static size_t judge_count_again(const daqiri_cells_t *cells)
+{
+    size_t sum = 0;
+    size_t i, k;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        for (k = 0; k < cells->rows[i].run_count; ++k) {
+            sum += daqiri_cells_again(&cells->rows[i].runs[k]);
+        }
+    }
+    return sum;
+}
+
+json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
+{
+    json_t *report = daqiri_report_new(command);
+    json_t *sums   = json_object();
+    json_t *rows;
+    unsigned found = 0;
+    size_t i, k, sum;
+
+    daqiri_report_text(report, "addr", cells->opts->connect_to);
+    daqiri_report_text(report, "peer_version", (cells->peer.version[0] != '\0') ?
+                       cells->peer.version : NULL);
+    daqiri_report_bool(report, "interrupted", cells->is_interrupted);
+    daqiri_report_int(report, "repeats", cells->opts->repeats);
+    daqiri_report_real(report, "duration_s", cells->opts->duration);
+    daqiri_report_real(report, "collapse_percent", cells->opts->collapse);
+    daqiri_report_real(report, "rate_percent", cells->opts->rate);
+    daqiri_report_set(report, "stalled_percent", (cells->opts->stalled > 0) ?
+                      json_real(cells->opts->stalled) : json_null());
+    daqiri_report_set(report, DAQIRI_LINE, (cells->line_ns > 0) ?
+                      json_real(cells->line_ns) : json_null());
+    daqiri_report_int(report, "runs", (long long)cells->done);
+    daqiri_report_int(report, "runs_planned", (long long)cells->all);
+    rows = daqiri_report_array(report, "rows");
+    for (i = 0; i < cells->row_count; ++i) {
+        judge_report_row(daqiri_report_row(rows), &cells->rows[i]);
+        found |= cells->rows[i].verdict;
+    }
+    for (k = 0; k < JUDGE_NUM_NAMES; ++k) {
+        for (i = 0, sum = 0; i < cells->row_count; ++i) {
+            sum += (cells->rows[i].verdict & judge_names[k].bit) != 0;
+        }
+        daqiri_report_int(sums, judge_names[k].name, (long long)sum);
+    }
+    daqiri_report_int(sums, "again", (long long)judge_count_again(cells));
+    daqiri_report_bool(sums, "ok", (found == 0) && !cells->is_interrupted);
+    daqiri_report_set(report, "verdict", sums);
+    return report;
+}

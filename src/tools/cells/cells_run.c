@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "tools/base/exit_status.h"
+#include "tools/base/stop.h"
+#include "tools/base/verdict.h"
+#include "tools/cells/cells.h"
+#include "tools/cells/flow_run.h"
+#include "tools/job/job.h"
+
+#include <string.h>
+
+/* s beyond what the messages take: devices open, peers are found. */
+#define RUN_SPARE 60.0
+/* s for a run that is asked to stop, to tell what it has. */
+#define RUN_GRACE 10.0
+/* s that the other host may be silent. */
+#define RUN_PATIENCE 5.0
+
+static double run_number(const json_t *report, const char *key)
+{
+    return json_number_value(json_object_get(report, key));
+}
+
+static void run_take(daqiri_cells_run_t *run, json_t *report, int is_ok,
+                     const char *complaint)
+{
+    run->report = report;
+    run->is_ok  = is_ok;
+    daqiri_report_bool(report, "ok", is_ok);
+    daqiri_report_text(report, "error", is_ok ? NULL : complaint);
+    run->gbps      = run_number(report, "gbps");
+    run->rate      = run_number(report, "messages_per_s");
+    run->deviation = run_number(report, "deviation_percent");
+    run->messages  = run_number(report, "received");
+}
+
+/* Whether a run would only find again that the other end is on another fabric. */
+static int run_is_apart(const daqiri_cells_peer_t *peer, const char *transport)
+{
+    return peer->is_apart && (strcmp(transport, "tcp") != 0) &&
+           daqiri_job_needs_device(daqiri_flow_transport_name(transport));
+}
+
+static void run_note_apart(daqiri_cells_peer_t *peer, const char *complaint)
+{
+    static const char speaker[] = "daqiri-flow: ";
+
+    peer->is_apart = 1;
+    complaint     += (strncmp(complaint, speaker, strlen(speaker)) == 0) ?
+                     strlen(speaker) : 0;
+    snprintf(peer->apart, sizeof(peer->apart), "%s", complaint);
+}
+
+/* Between hosts: a connection before it, and afterwards the server's word that
+ * it is ready for the next one. */
+static int run_between_hosts(daqiri_cells_peer_t *peer, daqiri_flow_run_t *flow,
+                             const daqiri_capture_wait_t *wait,
+                             json_t **report_p, char *complaint)
+{
+    int ret;
+
+    if (run_is_apart(peer, flow->transport)) {
+        *report_p = json_object();
+        snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "%s", peer->apart);
+        return -1;
+    }
+    if (daqiri_cells_peer_connect(peer) != 0) {
+        *report_p = json_object();
+        snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "%.500s",
+                 peer->failure.text);
+        return -1;
+    }
+    flow->fd = peer->fd;
+    ret      = daqiri_flow_run(flow, wait, report_p, complaint);
+    if ((ret == 0) && (daqiri_cells_peer_ready(peer) != 0)) {
+        ret = -1;
+        snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "%.500s",
+                 peer->failure.text);
+    }
+    if (ret == DAQIRI_EXIT_APART) {
+        run_note_apart(peer, complaint);
+    }
+    if (ret != 0) {
+        daqiri_cells_peer_close(peer); /* who knows what is under way there */
+    }
+    return ret;
+}
+
+/* Returns 0, or -1 if it was asked to stop: the run is what it was. */
+static int run_make(const daqiri_cells_opts_t *opts,
+                    const daqiri_cells_row_t *row, daqiri_cells_run_t *run,
+                    daqiri_cells_peer_t *peer, void (*tick)(void *arg),
+                    void *arg)
+{
+    const daqiri_capture_wait_t wait = {RUN_GRACE, tick, arg};
+    daqiri_flow_run_t flow = {
+        .device     = opts->device,
+        .transport  = row->transport,
+        .pattern    = row->pattern,
+        .size       = row->size,
+        .window     = row->window,
+        .seconds    = opts->duration,
+        .gbps       = row->is_paced ? row->gbps : 0,
+        .fd         = -1,
+        .patience   = RUN_PATIENCE,
+        .time_limit = 1.5 * opts->duration + RUN_SPARE
+    };
+    char complaint[DAQIRI_FLOW_COMPLAINT_MAX];
+    json_t *report;
+    int ret;
+
+    ret = (opts->connect_to == NULL) ?
+          daqiri_flow_run(&flow, &wait, &report, complaint) :
+          run_between_hosts(peer, &flow, &wait, &report, complaint);
+    if (daqiri_stop_asked() && (ret != 0)) {
+        json_decref(report);
+        return -1;
+    }
+    run_take(run, report, ret == 0, complaint);
+    return 0;
+}
+
+int daqiri_cells_run(const daqiri_cells_opts_t *opts, daqiri_cells_row_t *row,
+                     daqiri_cells_peer_t *peer, void (*tick)(void *arg),
+                     void *arg)
+{
+    if (run_make(opts, row, &row->runs[row->run_count], peer, tick,
+                 arg) != 0) {
+        return -1;
+    }
+    ++row->run_count;
+    return 0;
+}
+
+/* What is kept of one that counts for nothing. */
+static json_t *run_former(const daqiri_cells_run_t *run, double no_cpu,
+                          double far)
+{
+    json_t *former = json_object();
+
+    daqiri_report_real(former, "gbps", run->gbps);
+    daqiri_report_set(former, "no_cpu_percent",
+                      (no_cpu >= 0) ? json_real(no_cpu) : json_null());
+    daqiri_report_set(former, "far_percent",
+                      (far >= 0) ? json_real(far) : json_null());
+    daqiri_report_set(former, DAQIRI_LINE, (far >= 0) ?
+                      json_real(daqiri_cells_line(run)) : json_null());
+    return former;
+}
+
+int daqiri_cells_run_again(const daqiri_cells_opts_t *opts,
+                           const daqiri_cells_row_t *row,
+                           daqiri_cells_run_t *run, double no_cpu, double far,
+                           daqiri_cells_peer_t *peer,
+                           void (*tick)(void *arg), void *arg)
+{
+    daqiri_cells_run_t next;
+    json_t *formers;
+
+    if (run_make(opts, row, &next, peer, tick, arg) != 0) {
+        return -1;
+    }
+    formers = json_object_get(run->report, "instead_of");
+    formers = (formers != NULL) ? json_incref(formers) : json_array();
+    json_array_append_new(formers, run_former(run, no_cpu, far));
+    daqiri_report_set(next.report, "instead_of", formers);
+    json_decref(run->report);
+    *run = next;
+    return 0;
+}

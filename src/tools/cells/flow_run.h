@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Starts daqiri-flow (flow.h) in the environment of `daqiri run`, and takes its
+ * report: with both of its ends on this host, or with one of them, for a
+ * connection on which both hosts have said who they are.
+ */
+
+#ifndef DAQIRI_FLOW_RUN_H
+#define DAQIRI_FLOW_RUN_H
+
+#include "tools/base/capture.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct daqiri_flow_run {
+    const char *device;    /* as for `daqiri run`; NULL: for a transport that
+                              uses none */
+    const char *transport;
+    const char *pattern;
+    size_t     size;
+    uint64_t   window;
+    double     seconds;
+    double     gbps;       /* 0: no pace */
+    int        fd;         /* -1: both ends are here */
+    int        is_second;
+    double     patience;   /* s; between hosts */
+    double     time_limit; /* s, for all of it */
+} daqiri_flow_run_t;
+
+#define DAQIRI_FLOW_COMPLAINT_MAX 512
+#define DAQIRI_FLOW_UCT_PREFIX "uct:" /* in front of a transport: UCX's, surely */
+
+/* Returns the transport's name as UCX knows it, within `transport`. */
+const char *daqiri_flow_transport_name(const char *transport);
+
+/* Returns 0 when it ended well, DAQIRI_EXIT_APART if the other end is on another
+ * fabric of the software device, or -1. *report_p is what it has reported, also when it
+ * failed, or an empty object; `complaint` is why it failed, or what it, or a
+ * library, has said beside its report; "" if nothing. */
+int daqiri_flow_run(const daqiri_flow_run_t *run,
+                    const daqiri_capture_wait_t *wait, json_t **report_p,
+                    char *complaint);
+
+/* What UCX has in the environment that this transport would have. Returns 0 and
+ * {"transports": [{"name": "tcp", "device": "eth0"}, ...]}, or -1, an object and
+ * why there is none. */
+int daqiri_flow_list(const char *device, const char *transport,
+                     double time_limit, json_t **report_p, char *complaint);
+
+#endif

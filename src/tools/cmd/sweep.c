@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * `daqiri sweep`: message sizes x transports x patterns. The engine is cells.h;
+ * this is what is asked for by default, the table and the picture.
+ */
+
+#include "tools/cells/cells.h"
+#include "tools/cells/plot.h"
+#include "tools/cmd/cmd.h"
+
+#include <string.h>
+
+static const char *const sweep_patterns[] = {"stream", "duplex", "pingpong"};
+
+#define SWEEP_NUM_PATTERNS (sizeof(sweep_patterns) / sizeof(sweep_patterns[0]))
+
+/* ---- options ---- */
+
+enum {
+    SWEEP_PATTERNS = DAQIRI_ARGS_OWN
+};
+
+static const struct argp_option sweep_options[] = {
+    {"patterns", SWEEP_PATTERNS, "LIST", 0,
+     "stream (one way), duplex (both) and pingpong", 1},
+    {NULL}
+};
+
+static void sweep_take_pattern(struct argp_state *state, const char *name,
+                               const char *word, size_t i)
+{
+    daqiri_cells_opts_t *opts = state->input;
+
+    opts->patterns[i] = sweep_patterns[daqiri_args_word(state, name, word,
+                                                        sweep_patterns,
+                                                        SWEEP_NUM_PATTERNS)];
+    daqiri_cells_need_new(state, name, word, opts->patterns,
+                          sizeof(opts->patterns[0]), i);
+}
+
+static error_t sweep_parse(int key, char *arg, struct argp_state *state)
+{
+    daqiri_cells_opts_t *opts = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        daqiri_cells_parse_init(state);
+        return 0;
+    case SWEEP_PATTERNS:
+        opts->pattern_count = daqiri_cells_list(state, "patterns", arg,
+                                                sweep_take_pattern);
+        return 0;
+    case ARGP_KEY_END:
+        if (opts->has_windows && (opts->pattern_count == 1) &&
+            (strcmp(opts->patterns[0], "pingpong") == 0)) {
+            argp_error(state, "-windows is not for pingpong, where each "
+                       "message waits for an answer");
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp sweep_argp = {
+    sweep_options, sweep_parse, NULL,
+    "Measures and judges message rates, bandwidth and round trips by size.\v"
+    "Unless told otherwise: -transports daqiri,rc_verbs,verbs,tcp -patterns "
+    "stream,pingpong -sizes 64,512,4K,64K,1M -duration 300ms.\n\n"
+    DAQIRI_CELLS_STATUS,
+    daqiri_cells_children
+};
+
+/* What a newcomer wants to see, in about a minute. */
+static void sweep_opts_init(daqiri_cells_opts_t *opts, const char *speaker)
+{
+    static const char *const transports[] = {"daqiri", "rc_verbs", "verbs",
+                                             "tcp"};
+    static const size_t sizes[] = {64, 512, 4096, 65536, 1048576};
+
+    daqiri_cells_opts_init(opts, speaker);
+    for (; opts->transport_count < sizeof(transports) / sizeof(transports[0]);
+         ++opts->transport_count) {
+        strcpy(opts->transports[opts->transport_count],
+               transports[opts->transport_count]);
+    }
+    memcpy(opts->sizes, sizes, sizeof(sizes));
+    opts->size_count    = sizeof(sizes) / sizeof(sizes[0]);
+    opts->patterns[0]   = "stream";
+    opts->patterns[1]   = "pingpong";
+    opts->pattern_count = 2;
+    opts->duration      = 0.3;
+}
+
+/* ---- the table ---- */
+
+static const daqiri_column_t sweep_columns[] = {
+    {"transport", "transport"}, {"pattern", "pattern"},
+    {"size", "size", DAQIRI_UNIT_SIZE}, {"window", "window"},
+    {"messages_per_s", "messages/s", DAQIRI_UNIT_RATE},
+    {"gbps", "Gb/s", DAQIRI_UNIT_GBPS},
+    {"least_gbps", "least", DAQIRI_UNIT_GBPS},
+    {"latency.p50_us", "p50 us", DAQIRI_UNIT_USEC},
+    {"latency.p90_us", "p90", DAQIRI_UNIT_USEC},
+    {"latency.p99_us", "p99", DAQIRI_UNIT_USEC},
+    {"latency.p999_us", "p99.9", DAQIRI_UNIT_USEC},
+    {"latency.max_us", "max", DAQIRI_UNIT_USEC},
+    {"cpu_tx_percent", "CPU tx %", DAQIRI_UNIT_PERCENT},
+    {"cpu_rx_percent", "rx %", DAQIRI_UNIT_PERCENT},
+    {"verdict", "verdict"}, {"why", "why"}
+};
+
+static const daqiri_column_t sweep_csv_columns[] = {
+    {"transport"}, {"device"}, {"pattern"}, {"size"}, {"window"}, {"runs_ok"},
+    {"messages_per_s"}, {"gbps"}, {"least_gbps"}, {"most_gbps"}, {"drops"},
+    {"latency.min_us"}, {"latency.p50_us"}, {"latency.p90_us"},
+    {"latency.p99_us"}, {"latency.p999_us"}, {"latency.max_us"},
+    {"cpu_tx_percent"}, {"cpu_rx_percent"}, {"verdict"}, {"why"}
+};
+
+static const daqiri_column_t sweep_sums[] = {
+    {"missing", "rows with runs missing"},
+    {"collapse", "rows with a run that collapsed"},
+    {"drops", "rows that lost messages"},
+    {"rate", "rows slower than longer messages"},
+    {"again", "runs made again: no CPU, or far ones (-stalled)"}
+};
+
+static const daqiri_section_t sweep_table[] = {
+    {"rows", NULL, DAQIRI_COLUMNS(sweep_columns)},
+    {"verdict", "", DAQIRI_COLUMNS(sweep_sums)}
+};
+
+static const daqiri_section_t sweep_csv = {
+    "rows", NULL, DAQIRI_COLUMNS(sweep_csv_columns)
+};
+
+/* ---- the picture ---- */
+
+/* Columns: size, messages/s, Gb/s, median, 99 %. */
+static void sweep_draw_data(const json_t *report,
+                            const daqiri_plot_series_t *series, size_t i,
+                            FILE *script)
+{
+    static const char *const paths[] = {
+        "size", "messages_per_s", "gbps", "latency.p50_us", "latency.p99_us"
+    };
+    const json_t *rows = json_object_get(report, "rows");
+    const json_t *row;
+    size_t r, p;
+
+    fprintf(script, "$s%zu << EOD\n", i);
+    for (r = 0; r < json_array_size(rows); ++r) {
+        row = json_array_get(rows, r);
+        if (daqiri_plot_is_in(series, row)) {
+            for (p = 0; p < sizeof(paths) / sizeof(paths[0]); ++p) {
+                daqiri_plot_number(row, paths[p], script);
+            }
+            fprintf(script, "\n");
+        }
+    }
+    fprintf(script, "EOD\n");
+}
+
+/* The dashes and points tell patterns apart, or percentiles, the color
+ * transports. */
+static void sweep_draw_line(const daqiri_plot_series_t *series, size_t count,
+                            size_t i, int column, const char *percentile,
+                            FILE *script)
+{
+    size_t kind = 0;
+
+    while ((kind < SWEEP_NUM_PATTERNS) &&
+           (strcmp(sweep_patterns[kind], series[i].pattern) != 0)) {
+        ++kind;
+    }
+    fprintf(script, "$s%zu using 1:%d with linespoints lt %zu lw 2 dt %zu pt "
+            "%zu ps 0.8 title \"", i, column, daqiri_plot_color(series, i),
+            (column == 4) ? (size_t)1 : kind + 1, 7 - 2 * kind);
+    daqiri_plot_title(series, count, i, script);
+    fprintf(script, "%s\", ", percentile);
+}
+
+static void sweep_draw_round_trips(const daqiri_plot_series_t *series,
+                                   size_t count, FILE *script)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        if (strcmp(series[i].pattern, "pingpong") == 0) {
+            sweep_draw_line(series, count, i, 4, " 50 %", script);
+            sweep_draw_line(series, count, i, 5, " 99 %", script);
+        }
+    }
+}
+
+static void sweep_draw(const json_t *report, FILE *script)
+{
+    daqiri_plot_series_t series[DAQIRI_PLOT_SERIES_MAX];
+    size_t count       = daqiri_plot_find_series(report, series);
+    int has_round_trips = 0;
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        sweep_draw_data(report, &series[i], i, script);
+        has_round_trips |= strcmp(series[i].pattern, "pingpong") == 0;
+    }
+    fprintf(script, "set multiplot layout 3,1 title "
+            "'daqiri sweep: medians of the runs'\n");
+    daqiri_plot_sizes(report, script);
+    fprintf(script, "set logscale y 10\nset format y '%%.0s%%c'\n"
+            "set ylabel 'messages/s'\nplot ");
+    for (i = 0; i < count; ++i) {
+        sweep_draw_line(series, count, i, 2, "", script);
+    }
+    fprintf(script, "1/0 notitle\nset format y '%%g'\n"
+            "set ylabel 'Gb/s'\nplot ");
+    for (i = 0; i < count; ++i) {
+        sweep_draw_line(series, count, i, 3, "", script);
+    }
+    fprintf(script, "1/0 notitle\n");
+    if (has_round_trips) {
+        fprintf(script, "set ylabel 'round trip, us'\nplot ");
+        sweep_draw_round_trips(series, count, script);
+        fprintf(script, "1/0 notitle\n");
+    }
+    fprintf(script, "unset multiplot\n");
+}
+
+int daqiri_sweep(int argc, char **argv)
+{
+    static daqiri_cells_opts_t opts;
+
+    sweep_opts_init(&opts, argv[0]);
+    daqiri_args_parse(&sweep_argp, argc, argv, &opts);
+    return daqiri_cells_main(&opts, "sweep", sweep_table, 2, &sweep_csv,
+                             sweep_draw);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "tools/base/clock.h"
+#include "tools/base/exit_status.h"
+#include "tools/base/report.h"
+#include "tools/flow/flow.h"
+#include "tools/peer/net.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* A page of counters, ten times over. */
+#define PAIR_COUNTERS_MAX 1024
+
+/* What makes a link is done by both ends at once, and one may have to wait for
+ * its processor: so many times the patience. */
+#define PAIR_SETUP_FACTOR 6
+
+#define PAIR_BLAME_NS 200000000ull
+
+static struct {
+    int              fd;        /* -1: the other end is of this host */
+    double           patience;
+    int              is_second;
+    daqiri_failure_t failure;
+} pair = {.fd = -1, .failure = {.stage = "connect"}};
+
+void flow_pair_is_remote(int fd, double patience, int is_second)
+{
+    pair.fd        = fd;
+    pair.patience  = patience;
+    pair.is_second = is_second;
+}
+
+int flow_pair_remote(void)
+{
+    return pair.fd >= 0;
+}
+
+void flow_stage(const char *name)
+{
+    pair.failure.stage = name;
+}
+
+/* ---- the end of it ---- */
+
+/* One line, since serve looks for it among others. */
+static void pair_report(const daqiri_failure_t *failure)
+{
+    json_t *report = json_object();
+
+    daqiri_failure_report(failure, report);
+    json_dumpf(report, stdout, JSON_INDENT(1));
+    fputc('\n', stdout);
+    json_decref(report);
+}
+
+/* A transport that dies has often lost its peer, and TCP knows it better. */
+static void pair_blame(daqiri_failure_t *failure)
+{
+    const uint64_t deadline_ns = daqiri_now_ns() + PAIR_BLAME_NS;
+    daqiri_failure_t peer      = {.stage = failure->stage};
+    daqiri_peer_frame_t frame;
+
+    while (daqiri_net_recv_frame(pair.fd, &frame, deadline_ns, &peer) == 0) {
+    }
+    if ((peer.class_id == DAQIRI_CLASS_PEER_FAILED) ||
+        (peer.class_id == DAQIRI_CLASS_PEER_GONE)) {
+        *failure = peer;
+    }
+}
+
+static void pair_end(daqiri_failure_t *failure) __attribute__((noreturn));
+
+static void pair_end(daqiri_failure_t *failure)
+{
+    daqiri_net_meanwhile(NULL, NULL);
+    fprintf(stderr, "daqiri-flow: %s\n", failure->text);
+    if (pair.is_second) {
+        pair_report(failure);
+    }
+    if ((pair.fd >= 0) && (failure->class_id != DAQIRI_CLASS_PEER_FAILED)) {
+        daqiri_net_abort(pair.fd, failure);
+    }
+    exit((failure->class_id == DAQIRI_CLASS_OTHER_FABRIC) ?
+         DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED);
+}
+
+static void pair_name(daqiri_failure_t *failure, daqiri_class_t class_id,
+                      const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+static void pair_name(daqiri_failure_t *failure, daqiri_class_t class_id,
+                      const char *format, va_list args)
+{
+    daqiri_net_meanwhile(NULL, NULL); /* it may be within that */
+    failure->stage    = pair.failure.stage;
+    failure->class_id = class_id;
+    vsnprintf(failure->text, sizeof(failure->text), format, args);
+    if ((pair.fd >= 0) && (class_id != DAQIRI_CLASS_OTHER_FABRIC)) {
+        pair_blame(failure);
+    }
+}
+
+void flow_die(const char *format, ...)
+{
+    daqiri_failure_t failure;
+    va_list args;
+
+    va_start(args, format);
+    pair_name(&failure, DAQIRI_CLASS_LOCAL, format, args);
+    va_end(args);
+    pair_end(&failure);
+}
+
+void flow_die_as(daqiri_class_t class_id, const char *format, ...)
+{
+    daqiri_failure_t failure;
+    va_list args;
+
+    va_start(args, format);
+    pair_name(&failure, class_id, format, args);
+    va_end(args);
+    pair_end(&failure);
+}
+
+/* ---- frames ---- */
+
+uint64_t flow_deadline(void)
+{
+    return (pair.fd < 0) ? UINT64_MAX :
+           daqiri_now_ns() +
+           (uint64_t)(pair.patience * PAIR_SETUP_FACTOR * 1e9);
+}
+
+/* On one host the first end hears of its child's end by a signal, and who has
+ * failed has said so. */
+static void pair_need(int ret)
+{
+    if (ret == 0) {
+        return;
+    }
+    if ((pair.fd < 0) && (pair.failure.class_id == DAQIRI_CLASS_PEER_GONE)) {
+        flow_die("the other end is gone");
+    }
+    pair_end(&pair.failure);
+}
+
+void flow_tell(int fd, const daqiri_peer_frame_t *frame)
+{
+    pair_need(daqiri_net_send_frame(fd, frame, flow_deadline(),
+                                    &pair.failure));
+}
+
+void flow_hear(int fd, daqiri_peer_kind_t kind, daqiri_peer_frame_t *frame)
+{
+    const uint64_t deadline_ns = flow_deadline();
+
+    do {
+        pair_need(daqiri_net_recv_frame(fd, frame, deadline_ns,
+                                        &pair.failure));
+    } while ((frame->kind == DAQIRI_PEER_DONE) && (kind != DAQIRI_PEER_DONE));
+    if (frame->kind != kind) {
+        pair_need(daqiri_fail(&pair.failure, DAQIRI_CLASS_PROTOCOL, "the peer "
+                              "sent message %d where %d was to come",
+                              frame->kind, kind));
+    }
+}
+
+void flow_swap(int fd, const daqiri_peer_frame_t *mine,
+               daqiri_peer_frame_t *theirs)
+{
+    flow_tell(fd, mine);
+    flow_hear(fd, mine->kind, theirs);
+}
+
+void flow_meet(int fd)
+{
+    daqiri_peer_frame_t mine = {.kind = DAQIRI_PEER_READY};
+    daqiri_peer_frame_t theirs;
+
+    snprintf(mine.ready.stage, sizeof(mine.ready.stage), "%s",
+             pair.failure.stage);
+    flow_swap(fd, &mine, &theirs);
+    if (strcmp(mine.ready.stage, theirs.ready.stage) != 0) {
+        pair_need(daqiri_fail(&pair.failure, DAQIRI_CLASS_PROTOCOL, "the peer "
+                              "is in stage %s, not in %s", theirs.ready.stage,
+                              mine.ready.stage));
+    }
+}
+
+/* ---- counters ---- */
+
+/* One each, and one without a name behind them. */
+void flow_tell_counters(int fd, json_t *counters)
+{
+    daqiri_peer_frame_t frame;
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(counters, name, value) {
+        memset(&frame, 0, sizeof(frame));
+        frame.kind = DAQIRI_PEER_FLOW_COUNTER;
+        snprintf(frame.flow_counter.name, sizeof(frame.flow_counter.name),
+                 "%s", name);
+        frame.flow_counter.value = (uint64_t)json_integer_value(value);
+        flow_tell(fd, &frame);
+    }
+    memset(&frame, 0, sizeof(frame));
+    frame.kind = DAQIRI_PEER_FLOW_COUNTER;
+    flow_tell(fd, &frame);
+    json_decref(counters);
+}
+
+json_t *flow_hear_counters(int fd)
+{
+    json_t *counters = json_object();
+    daqiri_peer_frame_t frame;
+    unsigned count;
+
+    for (count = 0; count < PAIR_COUNTERS_MAX; ++count) {
+        flow_hear(fd, DAQIRI_PEER_FLOW_COUNTER, &frame);
+        if (frame.flow_counter.name[0] == '\0') {
+            return counters;
+        }
+        daqiri_report_int(counters, frame.flow_counter.name,
+                          (long long)frame.flow_counter.value);
+    }
+    pair_need(daqiri_fail(&pair.failure, DAQIRI_CLASS_PROTOCOL, "the peer has "
+                          "more than %d counters", PAIR_COUNTERS_MAX));
+    return counters;
+}
+
+/* ---- between the messages ---- */
+
+int flow_peer_stopped(int fd)
+{
+    uint8_t bytes[DAQIRI_PEER_HEADER_LEN];
+    daqiri_peer_header_t header;
+    daqiri_peer_frame_t frame;
+    ssize_t ret = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+
+    if (((ret < 0) && ((errno == EAGAIN) || (errno == EINTR))) ||
+        ((ret > 0) && ((size_t)ret < sizeof(bytes)))) {
+        return 0;
+    }
+    /* What it says when all is over may be here before its last message. */
+    if ((ret > 0) &&
+        (daqiri_peer_parse_header(bytes, &header) == DAQIRI_PEER_OK) &&
+        (header.kind != DAQIRI_PEER_DONE) &&
+        (header.kind != DAQIRI_PEER_ABORT)) {
+        return 0;
+    }
+    flow_hear(fd, DAQIRI_PEER_DONE, &frame);
+    return 1;
+}
