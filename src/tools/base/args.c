@@ -14,29 +14,19 @@
 static const struct argp_option args_output_options[] = {
     {"json", DAQIRI_ARGS_JSON, NULL, 0, "Print JSON", 90},
     {"csv", DAQIRI_ARGS_CSV, NULL, 0, "Print comma-separated values", 90},
+    {NULL}
+};
+
+static const struct argp_option args_help_options[] = {
     {"help", 'h', NULL, 0, "Print this", 91},
     {"usage", DAQIRI_ARGS_USAGE, NULL, OPTION_HIDDEN, NULL, 91},
     {NULL}
 };
 
-static error_t args_output_parse(int key, char *arg, struct argp_state *state)
+static error_t args_help_parse(int key, char *arg, struct argp_state *state)
 {
-    daqiri_format_t *format = state->input;
-
     (void)arg;
     switch (key) {
-    case DAQIRI_ARGS_JSON:
-        if (*format == DAQIRI_FORMAT_CSV) {
-            argp_error(state, "-json and -csv exclude each other");
-        }
-        *format = DAQIRI_FORMAT_JSON;
-        return 0;
-    case DAQIRI_ARGS_CSV:
-        if (*format == DAQIRI_FORMAT_JSON) {
-            argp_error(state, "-json and -csv exclude each other");
-        }
-        *format = DAQIRI_FORMAT_CSV;
-        return 0;
     case 'h':
         argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
         return 0;
@@ -48,17 +38,59 @@ static error_t args_output_parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-const struct argp daqiri_args_output = {args_output_options,
-                                        args_output_parse};
+const struct argp daqiri_args_help = {args_help_options, args_help_parse};
+
+static const struct argp_child args_output_children[] = {
+    {&daqiri_args_help}, {NULL}
+};
+
+static error_t args_output_parse(int key, char *arg, struct argp_state *state)
+{
+    daqiri_format_t *format = state->input;
+
+    (void)arg;
+    switch (key) {
+    case DAQIRI_ARGS_JSON:
+        if (*format == DAQIRI_FORMAT_CSV) {
+            argp_error(state, "--json and --csv exclude each other");
+        }
+        *format = DAQIRI_FORMAT_JSON;
+        return 0;
+    case DAQIRI_ARGS_CSV:
+        if (*format == DAQIRI_FORMAT_JSON) {
+            argp_error(state, "--json and --csv exclude each other");
+        }
+        *format = DAQIRI_FORMAT_CSV;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp daqiri_args_output = {
+    args_output_options, args_output_parse, NULL, NULL, args_output_children
+};
+
+static void args_parse(const struct argp *argp, int argc, char **argv,
+                       unsigned flags, void *opts)
+{
+    argp_err_exit_status = DAQIRI_EXIT_USAGE;
+    if (argp_parse(argp, argc, argv, ARGP_LONG_ONLY | ARGP_NO_HELP | flags, NULL,
+                   opts) != 0) {
+        exit(DAQIRI_EXIT_USAGE);
+    }
+}
 
 void daqiri_args_parse(const struct argp *argp, int argc, char **argv,
                        void *opts)
 {
-    argp_err_exit_status = DAQIRI_EXIT_USAGE;
-    if (argp_parse(argp, argc, argv, ARGP_LONG_ONLY | ARGP_NO_HELP, NULL,
-                   opts) != 0) {
-        exit(DAQIRI_EXIT_USAGE);
-    }
+    args_parse(argp, argc, argv, 0, opts);
+}
+
+void daqiri_args_parse_command(const struct argp *argp, int argc, char **argv,
+                               void *opts)
+{
+    args_parse(argp, argc, argv, ARGP_IN_ORDER, opts);
 }
 
 size_t daqiri_args_size(struct argp_state *state, const char *name,
@@ -69,7 +101,7 @@ size_t daqiri_args_size(struct argp_state *state, const char *name,
 
     if ((daqiri_parse_size(text, &value) != 0) || (value < min) ||
         (value > max)) {
-        argp_error(state, "-%s %s: it is a size from %s to %s, such as 64, 64K "
+        argp_error(state, "--%s %s: it is a size from %s to %s, such as 64, 64K "
                    "or 1M", name, text,
                    daqiri_size_text(min, least, sizeof(least)),
                    daqiri_size_text(max, most, sizeof(most)));
@@ -84,7 +116,7 @@ uint64_t daqiri_args_count(struct argp_state *state, const char *name,
 
     if ((daqiri_parse_u64(text, &value) != 0) || (value < min) ||
         (value > max)) {
-        argp_error(state, "-%s %s: it is a number from %llu to %llu", name,
+        argp_error(state, "--%s %s: it is a number from %llu to %llu", name,
                    text, (unsigned long long)min, (unsigned long long)max);
     }
     return value;
@@ -118,7 +150,7 @@ double daqiri_args_number(struct argp_state *state, const char *name,
     if (!isdigit((unsigned char)text[0]) ||
         (text[strspn(text, "0123456789.eE+-")] != '\0') || (errno != 0) ||
         (*rest != '\0') || !(value >= min) || !(value <= max)) {
-        argp_error(state, "-%s %s: it is a number from %s to %s", name, text,
+        argp_error(state, "--%s %s: it is a number from %s to %s", name, text,
                    args_number_text(min, least, sizeof(least)),
                    args_number_text(max, most, sizeof(most)));
     }
@@ -131,7 +163,7 @@ double daqiri_args_duration(struct argp_state *state, const char *name,
     double value;
 
     if (daqiri_parse_duration(text, &value) != 0) {
-        argp_error(state, "-%s %s: it is a time such as 10s, 500ms or 2m, a "
+        argp_error(state, "--%s %s: it is a time such as 10s, 500ms or 2m, a "
                    "week at most", name, text);
     }
     return value;
@@ -141,7 +173,7 @@ const char *daqiri_args_name(struct argp_state *state, const char *name,
                              const char *text)
 {
     if (text[0] == '\0') {
-        argp_error(state, "-%s has an empty value", name);
+        argp_error(state, "--%s has an empty value", name);
     }
     return text;
 }
@@ -160,6 +192,6 @@ int daqiri_args_word(struct argp_state *state, const char *name,
         used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
                                  (i > 0) ? ", " : "", words[i]);
     }
-    argp_error(state, "-%s %s: it is one of %s", name, text, list);
+    argp_error(state, "--%s %s: it is one of %s", name, text, list);
     return -1;
 }

@@ -3,7 +3,7 @@
 /*
  * Options of the subcommands that measure and look: glibc's argp reads them,
  * writes --help from the same table, and says what is wrong. An option is
- * written with one dash or two: -json is --json.
+ * written with two dashes, --json.
  *
  * A mistake ends the program at once with one sentence on stderr and
  * DAQIRI_EXIT_USAGE, so nothing may be owned yet that has to be given back.
@@ -25,7 +25,10 @@
 #define DAQIRI_ARGS_USAGE 0x102
 #define DAQIRI_ARGS_OWN   0x110
 
-/* For the children of a subcommand's argp: -json, -csv, --help. Its input is
+/* For the children of a subcommand's argp: --help. It needs no input. */
+extern const struct argp daqiri_args_help;
+
+/* For the children of a subcommand's argp: --json, --csv, --help. Its input is
  * the daqiri_format_t to be set (see daqiri_args_parse). */
 extern const struct argp daqiri_args_output;
 
@@ -36,6 +39,11 @@ extern const struct argp daqiri_args_output;
  */
 void daqiri_args_parse(const struct argp *argp, int argc, char **argv,
                        void *opts);
+
+/* The same, and what follows the first word that is no option is not looked at: the
+ * parser is handed that word, and moves state->next to the end. */
+void daqiri_args_parse_command(const struct argp *argp, int argc, char **argv,
+                               void *opts);
 
 /* Values; `name` is the option's, for the sentence. min and max are allowed. */
 size_t daqiri_args_size(struct argp_state *state, const char *name,

@@ -151,19 +151,3 @@ int daqiri_capture_run_while(daqiri_capture_t *capture, char *const *command,
     return ((pid > 0) && !capture->is_timeout && WIFEXITED(capture->status) &&
             (WEXITSTATUS(capture->status) == 0)) ? 0 : -1;
 }
-
-char *daqiri_capture_line(daqiri_capture_t *capture, const char *beginning)
-{
-    size_t length = strlen(beginning);
-    char *line    = capture->text;
-
-    while (line != NULL) {
-        if (strncmp(line, beginning, length) == 0) {
-            line[strcspn(line, "\n")] = '\0';
-            return line + length;
-        }
-        line = strchr(line, '\n');
-        line = (line != NULL) ? line + 1 : NULL;
-    }
-    return NULL;
-}

@@ -36,8 +36,4 @@ int daqiri_capture_run_while(daqiri_capture_t *capture, char *const *command,
                              const daqiri_env_list_t *env_list, double timeout,
                              const daqiri_capture_wait_t *wait);
 
-/* The first line that begins with this, without it; NULL when there is none.
- * The text is cut at the end of that line. */
-char *daqiri_capture_line(daqiri_capture_t *capture, const char *beginning);
-
 #endif

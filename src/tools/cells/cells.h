@@ -15,7 +15,7 @@
  *
  * Rows that have no pace run first, all of them in turns; the paces of the
  * others are parts of what those have reached. Runs that are to be made again
- * (-stalled) are, when all of their kind have been made.
+ * (--stalled) are, when all of their kind have been made.
  *
  * One thread. Running out of memory ends the program (report.h).
  */

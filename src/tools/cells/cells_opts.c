@@ -175,7 +175,7 @@ static error_t cells_parse_verdict(int key, char *arg,
         return 0;
     case CELLS_PLOT:
         if (!daqiri_plot_is_name(arg)) {
-            argp_error(state, "-plot %s: the name ends with .svg or .png", arg);
+            argp_error(state, "--plot %s: the name ends with .svg or .png", arg);
         }
         opts->plot = arg;
         return 0;

@@ -43,11 +43,7 @@ static int run_is_apart(const daqiri_cells_peer_t *peer, const char *transport)
 
 static void run_note_apart(daqiri_cells_peer_t *peer, const char *complaint)
 {
-    static const char speaker[] = "daqiri-flow: ";
-
     peer->is_apart = 1;
-    complaint     += (strncmp(complaint, speaker, strlen(speaker)) == 0) ?
-                     strlen(speaker) : 0;
     snprintf(peer->apart, sizeof(peer->apart), "%s", complaint);
 }
 

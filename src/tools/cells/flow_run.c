@@ -2,8 +2,10 @@
 
 #include "tools/cells/flow_run.h"
 
+#include "tools/base/answer.h"
 #include "tools/base/exit_status.h"
 #include "tools/base/locate.h"
+#include "tools/base/report.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -14,9 +16,6 @@
 
 #define RUN_ARGS_MAX   32
 #define RUN_NUMBER_MAX 32
-
-/* Who speaks before a run does. */
-#define RUN_SPEAKER "daqiri run: "
 
 typedef struct run_command {
     char *args[RUN_ARGS_MAX];
@@ -62,6 +61,7 @@ static void run_add_environment(run_command_t *command, const char *device,
     daqiri_locate_self(command->self);
     run_add(command, command->self);
     run_add(command, "run");
+    run_add(command, "--quiet");
     if (device != NULL) {
         run_add_option(command, "--device", device);
     }
@@ -84,81 +84,56 @@ static void run_prepare(run_command_t *command, const daqiri_flow_run_t *run,
     snprintf(command->patience, RUN_NUMBER_MAX, "%.9fs", run->patience);
     run_add_environment(command, run->device, run->transport);
     run_add(command, flow);
-    run_add(command, "-json");
-    run_add_option(command, "-tl", run->transport);
-    run_add_option(command, "-pattern", run->pattern);
-    run_add_option(command, "-size", command->size);
-    run_add_option(command, "-window", command->window);
-    run_add_option(command, "-time", command->time);
+    run_add(command, "--json");
+    run_add_option(command, "--tl", run->transport);
+    run_add_option(command, "--pattern", run->pattern);
+    run_add_option(command, "--size", command->size);
+    run_add_option(command, "--window", command->window);
+    run_add_option(command, "--time", command->time);
     if (run->gbps > 0) {
-        run_add_option(command, "-gbps", command->gbps);
+        run_add_option(command, "--gbps", command->gbps);
     }
     if (run->fd >= 0) {
-        run_add_option(command, run->is_second ? "-second" : "-first",
+        run_add_option(command, run->is_second ? "--second" : "--first",
                        command->fd);
-        run_add_option(command, "-patience", command->patience);
+        run_add_option(command, "--patience", command->patience);
     }
 }
 
 /* ---- what came of it ---- */
 
-/* What `daqiri run` says of the device and of the way that it took. */
-static int run_is_news(const char *line)
+/* The report, or else the first failure, is *report_p. The complaint is that failure,
+ * or else the first line of somebody else: `daqiri run --quiet` says only what is
+ * wrong, and so do libraries. */
+static void run_read(char *text, json_t **report_p, char *complaint, size_t size)
 {
-    static const char *const news[] = {
-        RUN_SPEAKER "device ", RUN_SPEAKER "no RDMA device",
-        RUN_SPEAKER "way into UCX"
-    };
-    size_t i;
+    json_t *report  = NULL;
+    json_t *failure = NULL;
+    json_t *object;
+    char *line;
 
-    for (i = 0; i < sizeof(news) / sizeof(news[0]); ++i) {
-        if (strncmp(line, news[i], strlen(news[i])) == 0) {
-            return 1;
+    complaint[0] = '\0';
+    while ((line = daqiri_answer_next(&text, &object)) != NULL) {
+        if ((object == NULL) && (complaint[0] == '\0')) {
+            snprintf(complaint, size, "%s", line);
+        } else if ((report == NULL) &&
+                   daqiri_answer_take(object, DAQIRI_ANSWER_REPORT)) {
+            report = json_incref(object);
+        } else if ((failure == NULL) &&
+                   daqiri_answer_take(object, DAQIRI_ANSWER_FAILURE)) {
+            failure = json_incref(object);
         }
+        json_decref(object);
     }
-    return 0;
-}
-
-/* The first line that is no report and no news, up to `end`; empty if there is
- * none. */
-static void run_find_complaint(const char *text, const char *end, char *line,
-                               size_t size)
-{
-    size_t length;
-
-    line[0] = '\0';
-    for (; text < end; text += length + 1) {
-        length = strcspn(text, "\n");
-        if ((length > 0) && !run_is_news(text)) {
-            snprintf(line, size, "%.*s", (int)length, text);
-            return;
-        }
+    if (daqiri_report_find_text(failure, "error") != NULL) {
+        snprintf(complaint, size, "%s", daqiri_report_find_text(failure, "error"));
     }
-}
-
-/* The report begins with a line of its own, and what complains may do so before
- * and after it. */
-static json_t *run_find_report(const char *text, char *complaint, size_t size)
-{
-    const char *begin = (text[0] == '{') ? text : strstr(text, "\n{\n");
-    const char *end   = text + strlen(text);
-    json_error_t where;
-    json_t *report = NULL;
-
-    if (begin != NULL) {
-        begin  += (begin[0] == '\n');
-        report  = json_loadb(begin, (size_t)(end - begin),
-                             JSON_DISABLE_EOF_CHECK, &where);
+    if ((report != NULL) || (failure != NULL)) {
+        json_decref(*report_p);
+        *report_p = json_incref((report != NULL) ? report : failure);
     }
-    if (report == NULL) {
-        run_find_complaint(text, end, complaint, size);
-        return NULL;
-    }
-    run_find_complaint(text, begin, complaint, size);
-    if (complaint[0] == '\0') {
-        run_find_complaint(begin + where.position, end, complaint, size);
-    }
-    return report;
+    json_decref(report);
+    json_decref(failure);
 }
 
 static void run_explain_end(const daqiri_capture_t *capture, char *text,
@@ -199,22 +174,15 @@ static int run_capture(const run_command_t *command, double time_limit,
                        char *complaint)
 {
     daqiri_capture_t *capture = calloc(1, sizeof(*capture));
-    json_t *report;
     int ret;
 
     if (capture == NULL) {
         snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "no memory");
         return -1;
     }
-    ret    = daqiri_capture_run_while(capture, command->args, NULL, time_limit,
-                                      wait);
-    report = run_find_report(capture->text, complaint,
-                             DAQIRI_FLOW_COMPLAINT_MAX);
-    if (report != NULL) {
-        json_decref(*report_p);
-        *report_p = report;
-    }
-    if ((ret != 0) || (report == NULL)) {
+    ret = daqiri_capture_run_while(capture, command->args, NULL, time_limit, wait);
+    run_read(capture->text, report_p, complaint, DAQIRI_FLOW_COMPLAINT_MAX);
+    if ((ret != 0) || (json_object_size(*report_p) == 0)) {
         run_explain_end(capture, complaint, DAQIRI_FLOW_COMPLAINT_MAX);
     }
     if (complaint[0] != '\0') {
@@ -260,7 +228,8 @@ int daqiri_flow_list(const char *device, const char *transport,
     memset(&command, 0, sizeof(command));
     run_add_environment(&command, device, transport);
     run_add(&command, flow);
-    run_add(&command, "-list");
+    run_add(&command, "--json");
+    run_add(&command, "--list");
     run_capture(&command, time_limit, &at_once, report_p, complaint);
     list = json_object_get(*report_p, "transports");
     return (json_array_size(list) > 0) ? 0 : -1;

@@ -66,7 +66,7 @@ int daqiri_plot_try(const char *path, const char *speaker)
     fclose(file);
     unlink(part);
     if (!plot_is_in_path(PLOT_PROGRAM)) {
-        fprintf(stderr, "%s: -plot needs " PLOT_PROGRAM ", which is not there "
+        fprintf(stderr, "%s: --plot needs " PLOT_PROGRAM ", which is not there "
                 "(on Debian: apt-get install gnuplot-nox)\n", speaker);
         return -1;
     }

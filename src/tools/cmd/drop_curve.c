@@ -65,7 +65,7 @@ static error_t drop_curve_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if ((opts->gbps_count > 0) && opts->has_targets) {
-            argp_error(state, "-targets and -gbps exclude each other");
+            argp_error(state, "--targets and --gbps exclude each other");
         }
         opts->percent_count = (opts->gbps_count > 0) ? 0 : opts->percent_count;
         return 0;
@@ -77,7 +77,7 @@ static error_t drop_curve_parse(int key, char *arg, struct argp_state *state)
 static const struct argp drop_curve_argp = {
     drop_curve_options, drop_curve_parse, NULL,
     "Sends messages at paces below the maximum. Checks paces and losses.\v"
-    "Unless told otherwise: -transports daqiri -sizes 64K -duration 1s.\n\n"
+    "Unless told otherwise: --transports daqiri --sizes 64K --duration 1s.\n\n"
     DAQIRI_CELLS_STATUS,
     daqiri_cells_children
 };
@@ -129,7 +129,7 @@ static const daqiri_column_t drop_curve_sums[] = {
     {"drops", "rows that lost messages"},
     {"pace", "rows with a pace missed by 0.05 % (targets up to 75 %)"},
     {"rate", "rows slower than longer messages"},
-    {"again", "runs made again: no CPU, or far ones (-stalled)"}
+    {"again", "runs made again: no CPU, or far ones (--stalled)"}
 };
 
 static const daqiri_section_t drop_curve_table[] = {

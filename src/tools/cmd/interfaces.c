@@ -414,7 +414,7 @@ static int interfaces_show(const json_t *report, daqiri_format_t format,
 
     if ((format == DAQIRI_FORMAT_TABLE) &&
         (json_array_size(json_object_get(report, "devices")) == 0)) {
-        printf("RDMA ports: none (daqiri interfaces -device soft shows the "
+        printf("RDMA ports: none (daqiri interfaces --device soft shows the "
                "software device)\n");
     }
     failed = daqiri_report_print(report, format, interfaces_sections, 3,

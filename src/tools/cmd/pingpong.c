@@ -44,7 +44,7 @@ static const struct argp_option pingpong_options[] = {
      "server or client: enter the values, without TCP", 1},
     {"size", PINGPONG_SIZE, "SIZE", 0, "Of a message; the client's (64)", 2},
     {"iters", PINGPONG_ITERS, "N", 0,
-     "Round trips; the client's (10000, or -duration's)", 2},
+     "Round trips; the client's (10000 or --duration)", 2},
     {"duration", PINGPONG_DURATION, "TIME", 0,
      "How long, at most; the client's", 2},
     {"uc", PINGPONG_UC, NULL, 0, "UC instead of RC; the client's", 2},
@@ -81,7 +81,7 @@ static error_t pingpong_parse_path(int key, char *arg,
     case PINGPONG_MTU:
         opts->mtu = (unsigned)daqiri_args_size(state, "mtu", arg, 256, 4096);
         if ((opts->mtu & (opts->mtu - 1)) != 0) {
-            argp_error(state, "-mtu %s: it is a power of two", arg);
+            argp_error(state, "--mtu %s: it is a power of two", arg);
         }
         return 0;
     case PINGPONG_CLASS:
@@ -101,18 +101,18 @@ static void pingpong_judge(struct argp_state *state,
                (opts->by_hand != NULL);
 
     if (ways != 1) {
-        argp_error(state, "one of -listen, -addr and -by-hand says how the "
+        argp_error(state, "one of --listen, --addr and --by-hand says how the "
                    "two sides meet");
     }
     if ((opts->listen_on != NULL) &&
         ((opts->size > 0) || (opts->iters > 0) || (opts->duration > 0) ||
          opts->is_uc)) {
-        argp_error(state, "-size, -iters, -duration and -uc are the client's: "
+        argp_error(state, "--size, --iters, --duration and --uc are the client's: "
                    "this is the server, and is told them");
     }
     if ((opts->by_hand != NULL) && (opts->duration > 0)) {
-        argp_error(state, "-duration cannot be used by hand: nothing would "
-                   "tell the server that the time is over; use -iters");
+        argp_error(state, "--duration cannot be used by hand: nothing would "
+                   "tell the server that the time is over; use --iters");
     }
 }
 

@@ -146,7 +146,7 @@ static const char *probe_found(const json_t *result, const char **error_p)
                    ? DAQIRI_SOFT_DEVICE : name;
 }
 
-/* Without -device: a usable one, else the first. Opening may hang, too. */
+/* Without --device: a usable one, else the first. Opening may hang, too. */
 static int probe_choose(const probe_opts_t *opts, json_t *rows, char *name,
                         size_t length)
 {
@@ -180,7 +180,7 @@ static int probe_choose(const probe_opts_t *opts, json_t *rows, char *name,
                 (watch.end == DAQIRI_WATCH_TIMEOUT) ?
                 DAQIRI_CLASS_PROVIDER_TIMEOUT : DAQIRI_CLASS_NO_DEVICE));
         daqiri_report_text(row, "error", (error != NULL) ? error :
-                           "there is no RDMA device; -device soft probes the "
+                           "there is no RDMA device; --device soft probes the "
                            "software device");
     } else {
         snprintf(name, length, "%s", found);
@@ -339,7 +339,7 @@ int daqiri_probe(int argc, char **argv)
         return daqiri_ucx_child(&opts.child);
     }
     if ((opts.program != NULL) && (daqiri_command_check(opts.program) != 0)) {
-        fprintf(stderr, "%s: -program %s: there is no such command\n", argv[0],
+        fprintf(stderr, "%s: --program %s: there is no such command\n", argv[0],
                 opts.program);
         return DAQIRI_EXIT_USAGE;
     }

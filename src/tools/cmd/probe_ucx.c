@@ -56,14 +56,19 @@ static int probe_run(daqiri_capture_t *capture, char *const *command,
     return ret;
 }
 
-/* Runs a command that ends in `daqiri probe -child=...`; its report, which is
- * the caller's, or NULL. */
+/* Runs a command that ends in `daqiri probe --child=...`; its report, which is
+ * the caller's, or NULL. What others have said is the text of `capture`. */
 static json_t *probe_ask(daqiri_capture_t *capture, char *const *command,
                          const daqiri_env_list_t *env_list, double timeout,
                          const char *what)
 {
+    static char rest[DAQIRI_CAPTURE_MAX];
+    json_t *answer;
+
     probe_run(capture, command, env_list, timeout, what);
-    return daqiri_ucx_child_answer(capture);
+    answer = daqiri_ucx_child_answer(capture, rest, sizeof(rest));
+    snprintf(capture->text, sizeof(capture->text), "%s", rest);
+    return answer;
 }
 
 /* Why there was no answer. */
@@ -98,23 +103,25 @@ static int probe_settings(daqiri_env_list_t *env_list, const char *device,
     return daqiri_job_env(env_list, "daqiri", &chosen, ucx, speaker);
 }
 
-/* A line of daqiri's in UCX's log tells why the plugin stays away; else the
- * line of the loader. */
+/* UCX, the plugin and the loader say nothing unless something is wrong, and nobody
+ * knows all that they may say: all of it is shown. */
 static void probe_why_not(json_t *row, daqiri_capture_t *capture)
 {
-    char *line, *rest = capture->text;
+    size_t length = strlen(capture->text);
+    char *end;
 
-    while ((line = strsep(&rest, "\n")) != NULL) {
-        if (((strstr(line, "daqiri") != NULL) &&
-             (strncmp(line, DAQIRI_UCX_CHILD_MARK,
-                      strlen(DAQIRI_UCX_CHILD_MARK)) != 0)) ||
-            (strstr(line, "cannot be preloaded") != NULL)) {
-            daqiri_report_text(row, "error", line);
-            return;
-        }
+    while ((length > 0) && (capture->text[length - 1] == '\n')) {
+        capture->text[--length] = '\0';
     }
-    daqiri_report_text(row, "error", "UCX does not list it and gives no "
-                       "reason; UCX_LOG_LEVEL=debug tells more");
+    if (length == 0) {
+        daqiri_report_text(row, "error", "UCX does not list it and gives no "
+                           "reason; UCX_LOG_LEVEL=debug tells more");
+        return;
+    }
+    while ((end = strchr(capture->text, '\n')) != NULL) {
+        *end = ';';
+    }
+    daqiri_report_text(row, "error", capture->text);
 }
 
 /* Does it have the device that was probed? */
@@ -379,7 +386,7 @@ static void probe_mpi_start(const probe_mpi_t *mpi, const char *starter,
     }
     command[used++] = path;
     command[used++] = (char*)"probe";
-    command[used++] = (char*)"-child=limits";
+    command[used++] = (char*)"--child=limits";
     command[used]   = NULL;
 
     answer = probe_ask(capture, command, env_list, timeout, mpi->name);

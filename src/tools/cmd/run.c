@@ -7,6 +7,7 @@
  * cannot be had ends with one sentence before the command starts.
  */
 
+#include "tools/base/args.h"
 #include "tools/base/env_list.h"
 #include "tools/cmd/cmd.h"
 #include "tools/job/command.h"
@@ -14,7 +15,7 @@
 #include "tools/rdma/devices.h"
 
 #include <errno.h>
-#include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,78 +46,88 @@ typedef struct run_opts {
     const char *device; /* auto, soft, or a name */
     const char *tls;
     int print_env;
+    int is_quiet;
     char **command;     /* ends with NULL; empty when there is none */
 } run_opts_t;
 
-static const struct option run_long_options[] = {
-    {"device",    required_argument, NULL, 'd'},
-    {"tls",       required_argument, NULL, 't'},
-    {"print-env", no_argument,       NULL, 'p'},
-    {"help",      no_argument,       NULL, 'h'},
-    {NULL,        0,                 NULL, 0}
+static const struct argp_option run_options[] = {
+    {"device", 'd', "WHICH", 0,
+     "auto: a usable RDMA device, else soft. soft: the software device, for this "
+     "host only. NAME: that RDMA device, such as mlx5_0 (auto)", 1},
+    {"tls", 't', "LIST", 0,
+     "UCX transports; others for comparison on the same device: "
+     "rc_verbs,ud_verbs or tcp (daqiri)", 1},
+    {"print-env", 'p', NULL, 0,
+     "Print what would be set, for a shell's eval; run nothing", 2},
+    {"quiet", 'q', NULL, 0, "Say only what is wrong", 2},
+    {NULL}
 };
 
-static void run_help(void)
+/* The first word that is no option is COMMAND, and all others are its own. */
+static error_t run_parse(int key, char *arg, struct argp_state *state)
 {
-    printf("Usage: daqiri run [OPTION]... [--] COMMAND [ARG]...\n"
-           "Runs COMMAND, such as 'mpirun -np 2 ./a.out', over daqiri.\n"
-           "\n"
-           "  -d, --device WHICH  auto (default): a usable RDMA device, else "
-           "soft\n"
-           "                      soft: the software device, for this host "
-           "only\n"
-           "                      NAME: that RDMA device, such as mlx5_0\n"
-           "  -t, --tls LIST      UCX transports (daqiri); others for "
-           "comparison on the same\n"
-           "                      device: rc_verbs,ud_verbs or tcp\n"
-           "  -p, --print-env     print what would be set, for a shell's eval; "
-           "run nothing\n"
-           "  -h, --help          print this\n"
-           "\n"
-           "Works with Open MPI and MPICH. Exit status: that of COMMAND; 1 "
-           "the device or a\n"
-           "library cannot be used; 2 usage error; 126 COMMAND cannot be "
-           "run; 127 COMMAND\n"
-           "does not exist.\n");
+    run_opts_t *opts = state->input;
+
+    switch (key) {
+    case 'd':
+        opts->device = daqiri_args_name(state, "device", arg);
+        return 0;
+    case 't':
+        opts->tls = daqiri_args_name(state, "tls", arg);
+        if (arg[strspn(arg, ", ")] == '\0') {
+            argp_error(state, "--tls names no transport");
+        }
+        return 0;
+    case 'p':
+        opts->print_env = 1;
+        return 0;
+    case 'q':
+        opts->is_quiet = 1;
+        return 0;
+    case ARGP_KEY_ARG:
+        opts->command = &state->argv[state->next - 1];
+        state->next   = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        if ((opts->command[0] == NULL) && !opts->print_env) {
+            argp_error(state, "which command? For example: daqiri run mpirun "
+                       "-np 2 ./a.out");
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
 }
 
-static int run_parse(int argc, char **argv, run_opts_t *opts)
-{
-    int letter;
+static const struct argp_child run_children[] = {
+    {&daqiri_args_help}, {NULL}
+};
 
-    /* One dash or two, as everywhere. + : what follows COMMAND is COMMAND's. */
-    while ((letter = getopt_long_only(argc, argv, "+d:t:ph", run_long_options,
-                                      NULL)) != -1) {
-        switch (letter) {
-        case 'd':
-            opts->device = optarg;
-            break;
-        case 't':
-            opts->tls = optarg;
-            break;
-        case 'p':
-            opts->print_env = 1;
-            break;
-        case 'h':
-            run_help();
-            return DAQIRI_EXIT_OK;
-        default:
-            fprintf(stderr, RUN_SPEAKER ": --help says what there is\n");
-            return DAQIRI_EXIT_USAGE;
-        }
+static const struct argp run_argp = {
+    run_options, run_parse, "[--] COMMAND [ARG]...",
+    "Runs COMMAND, such as 'mpirun -np 2 ./a.out', over daqiri.\v"
+    "Works with Open MPI and MPICH. Exit status: that of COMMAND; 1 the device or "
+    "a library cannot be used; 2 usage error; 126 COMMAND cannot be run; 127 "
+    "COMMAND does not exist.",
+    run_children
+};
+
+/* What is not wrong, for a person. */
+static void run_say(const run_opts_t *opts, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void run_say(const run_opts_t *opts, const char *format, ...)
+{
+    va_list args;
+
+    if (opts->is_quiet) {
+        return;
     }
-    opts->command = argv + optind;
-    if ((opts->device[0] == '\0') || (opts->tls[strspn(opts->tls, ", ")] ==
-                                         '\0')) {
-        fprintf(stderr, RUN_SPEAKER ": --device and --tls need a name\n");
-        return DAQIRI_EXIT_USAGE;
-    }
-    if ((opts->command[0] == NULL) && !opts->print_env) {
-        fprintf(stderr, RUN_SPEAKER ": which command? For example: daqiri run "
-                "mpirun -np 2 ./a.out\n");
-        return DAQIRI_EXIT_USAGE;
-    }
-    return RUN_GO_ON;
+    va_start(args, format);
+    fprintf(stderr, RUN_SPEAKER ": ");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
 }
 
 static int run_refuse_command(const char *command, int error)
@@ -165,7 +176,8 @@ static int run_refuse_soft(unsigned long long room, int error)
     return DAQIRI_EXIT_FAILED;
 }
 
-static int run_choose_soft(const char *why, daqiri_job_device_t *chosen)
+static int run_choose_soft(const run_opts_t *opts, const char *why,
+                           daqiri_job_device_t *chosen)
 {
     unsigned long long room = 0;
     int error               = daqiri_soft_device_room(&room);
@@ -176,8 +188,8 @@ static int run_choose_soft(const char *why, daqiri_job_device_t *chosen)
     chosen->is_soft = 1;
     snprintf(chosen->name, sizeof(chosen->name), DAQIRI_SOFT_DEVICE);
     chosen->port = 1;
-    fprintf(stderr, RUN_SPEAKER ": device %s:1, in software and for this host "
-            "only: %s\n", chosen->name, why);
+    run_say(opts, "device %s:1, in software and for this host only: %s",
+            chosen->name, why);
     return RUN_GO_ON;
 }
 
@@ -201,7 +213,8 @@ static int run_refuse_memory(const daqiri_device_t *device, int error)
     return DAQIRI_EXIT_FAILED;
 }
 
-static int run_choose_device(const daqiri_device_t *device, const char *why,
+static int run_choose_device(const run_opts_t *opts,
+                             const daqiri_device_t *device, const char *why,
                              daqiri_job_device_t *chosen)
 {
     int error = daqiri_device_try_memory(device, RUN_MEMORY_NEEDED);
@@ -212,12 +225,12 @@ static int run_choose_device(const daqiri_device_t *device, const char *why,
     chosen->is_soft = 0;
     snprintf(chosen->name, sizeof(chosen->name), "%s", device->name);
     chosen->port = device->port;
-    fprintf(stderr, RUN_SPEAKER ": device %s:%u: %s\n", device->name,
-            device->port, why);
+    run_say(opts, "device %s:%u: %s", device->name, device->port, why);
     return RUN_GO_ON;
 }
 
-static int run_choose_auto(const daqiri_device_t *devices, size_t count,
+static int run_choose_auto(const run_opts_t *opts,
+                           const daqiri_device_t *devices, size_t count,
                            daqiri_job_device_t *chosen)
 {
     char why[128];
@@ -225,15 +238,14 @@ static int run_choose_auto(const daqiri_device_t *devices, size_t count,
 
     for (i = 0; i < count; ++i) {
         if (devices[i].state == DAQIRI_DEVICE_USABLE) {
-            return run_choose_device(&devices[i],
+            return run_choose_device(opts, &devices[i],
                                      "the first usable RDMA device", chosen);
         }
         daqiri_device_why_not(&devices[i], why, sizeof(why));
-        fprintf(stderr, RUN_SPEAKER ": device %s is not usable: %s\n",
-                devices[i].name, why);
+        run_say(opts, "device %s is not usable: %s", devices[i].name, why);
     }
-    return run_choose_soft((count == 0) ? "there is no RDMA device" :
-                                          "no RDMA device is usable", chosen);
+    return run_choose_soft(opts, (count == 0) ? "there is no RDMA device" :
+                                                "no RDMA device is usable", chosen);
 }
 
 static int run_refuse_name(const daqiri_device_t *devices, size_t count,
@@ -249,16 +261,17 @@ static int run_refuse_name(const daqiri_device_t *devices, size_t count,
     return DAQIRI_EXIT_FAILED;
 }
 
-static int run_choose_named(const daqiri_device_t *devices, size_t count,
-                            const char *name, daqiri_job_device_t *chosen)
+static int run_choose_named(const run_opts_t *opts,
+                            const daqiri_device_t *devices, size_t count,
+                            daqiri_job_device_t *chosen)
 {
     char why[128];
     size_t i;
 
-    for (i = 0; (i < count) && (strcmp(devices[i].name, name) != 0); ++i) {
+    for (i = 0; (i < count) && (strcmp(devices[i].name, opts->device) != 0); ++i) {
     }
     if (i == count) {
-        return run_refuse_name(devices, count, name);
+        return run_refuse_name(devices, count, opts->device);
     }
     if (devices[i].state != DAQIRI_DEVICE_USABLE) {
         daqiri_device_why_not(&devices[i], why, sizeof(why));
@@ -266,7 +279,7 @@ static int run_choose_named(const daqiri_device_t *devices, size_t count,
                 devices[i].name, why);
         return DAQIRI_EXIT_FAILED;
     }
-    return run_choose_device(&devices[i], "asked for with --device", chosen);
+    return run_choose_device(opts, &devices[i], "asked for with --device", chosen);
 }
 
 static int run_choose(const run_opts_t *opts, daqiri_job_device_t *chosen)
@@ -277,7 +290,7 @@ static int run_choose(const run_opts_t *opts, daqiri_job_device_t *chosen)
 
     if ((strcmp(opts->device, "soft") == 0) ||
         (strcmp(opts->device, DAQIRI_SOFT_DEVICE) == 0)) {
-        return run_choose_soft("asked for with --device", chosen);
+        return run_choose_soft(opts, "asked for with --device", chosen);
     }
 
     error = daqiri_devices_list(&devices, &count);
@@ -287,9 +300,9 @@ static int run_choose(const run_opts_t *opts, daqiri_job_device_t *chosen)
         return DAQIRI_EXIT_FAILED;
     }
     if (strcmp(opts->device, "auto") == 0) {
-        status = run_choose_auto(devices, count, chosen);
+        status = run_choose_auto(opts, devices, count, chosen);
     } else {
-        status = run_choose_named(devices, count, opts->device, chosen);
+        status = run_choose_named(opts, devices, count, chosen);
     }
     free(devices);
     return status;
@@ -300,48 +313,47 @@ static int run_choose(const run_opts_t *opts, daqiri_job_device_t *chosen)
 static void run_say_hosts(const run_opts_t *opts,
                           const daqiri_job_device_t *device)
 {
-    char names[256];
+    char names[256], way[512];
     size_t count = daqiri_command_hosts(opts->command, names, sizeof(names));
 
     if (!device->is_soft || (count < 2)) {
         return;
     }
-    fprintf(stderr, RUN_SPEAKER ": device %s:%u connects " DAQIRI_SOFT_REACH
-            ", and this job has %zu hosts (%s): ", device->name, device->port,
-            count, names);
-    if (daqiri_job_has_network(opts->tls)) {
-        fprintf(stderr, "what goes from one to another goes over the other "
-                "transports of --tls\n");
-    } else {
-        fprintf(stderr, "over it no rank reaches those of another host; an RDMA "
-                "NIC or Soft-RoCE does (--device), and tcp beside it "
-                "(--tls %s,tcp)\n", opts->tls);
-    }
+    snprintf(way, sizeof(way), daqiri_job_has_network(opts->tls) ?
+             "what goes from one to another goes over the other transports of "
+             "--tls" :
+             "over it no rank reaches those of another host; an RDMA NIC or "
+             "Soft-RoCE does (--device), and tcp beside it (--tls %.200s,tcp)",
+             opts->tls);
+    run_say(opts, "device %s:%u connects " DAQIRI_SOFT_REACH ", and this job has "
+            "%zu hosts (%s): %s", device->name, device->port, count, names, way);
 }
 
 /* ---- the way into UCX ---- */
 
-static void run_say_way(const daqiri_ucx_t *ucx)
+static void run_say_way(const run_opts_t *opts, const daqiri_ucx_t *ucx)
 {
+    const char *modules = getenv("UCX_MODULES");
+
     if ((ucx->version[0] == '\0') && (ucx->why[0] != '\0')) {
         return; /* that was said, and it will come to nothing */
     }
     if (ucx->version[0] == '\0') {
-        fprintf(stderr, RUN_SPEAKER ": way into UCX: LD_PRELOAD, which works for "
-                "all; which UCX %s loads is not known beforehand\n",
-                ucx->whose);
+        run_say(opts, "way into UCX: LD_PRELOAD, which works for all; which UCX %s "
+                "loads is not known beforehand", ucx->whose);
         return;
     }
-    fprintf(stderr, RUN_SPEAKER ": way into UCX %s of %s (%s): ", ucx->version,
-            ucx->whose, ucx->libraries[DAQIRI_UCX_UCT]);
     if (daqiri_ucx_loads_plugin(ucx)) {
-        fprintf(stderr, DAQIRI_UCX_PLUGIN_PATH ", from which it loads the "
-                "plugin itself\n");
+        run_say(opts, "way into UCX %s of %s (%s): " DAQIRI_UCX_PLUGIN_PATH ", from "
+                "which it loads the plugin itself", ucx->version, ucx->whose,
+                ucx->libraries[DAQIRI_UCX_UCT]);
     } else if (daqiri_ucx_has_plugin_path(ucx)) {
-        fprintf(stderr, "LD_PRELOAD, for UCX_MODULES=%s keeps it from loading "
-                "the plugin\n", getenv("UCX_MODULES"));
+        run_say(opts, "way into UCX %s of %s (%s): LD_PRELOAD, for UCX_MODULES=%s "
+                "keeps it from loading the plugin", ucx->version, ucx->whose,
+                ucx->libraries[DAQIRI_UCX_UCT], (modules != NULL) ? modules : "");
     } else {
-        fprintf(stderr, "LD_PRELOAD\n");
+        run_say(opts, "way into UCX %s of %s (%s): LD_PRELOAD", ucx->version,
+                ucx->whose, ucx->libraries[DAQIRI_UCX_UCT]);
     }
 }
 
@@ -383,7 +395,7 @@ static int run_choose_way(const run_opts_t *opts,
     if (ucx->why[0] != '\0') {
         fprintf(stderr, RUN_SPEAKER ": %s\n", ucx->why);
     }
-    run_say_way(ucx);
+    run_say_way(opts, ucx);
     return RUN_GO_ON;
 }
 
@@ -398,16 +410,17 @@ static int run_exec(char **command)
 
 int daqiri_run(int argc, char **argv)
 {
-    run_opts_t opts            = {.device = "auto", .tls = "daqiri"};
+    run_opts_t opts            = {
+        .device  = "auto",
+        .tls     = "daqiri",
+        .command = argv + argc
+    };
     daqiri_job_device_t device = {0};
     daqiri_env_list_t env_list = {0};
     static daqiri_ucx_t ucx;
     int status;
 
-    status = run_parse(argc, argv, &opts);
-    if (status != RUN_GO_ON) {
-        return status;
-    }
+    daqiri_args_parse_command(&run_argp, argc, argv, &opts);
     status = run_check_command(&opts);
     if (status != RUN_GO_ON) {
         return status;
@@ -418,8 +431,7 @@ int daqiri_run(int argc, char **argv)
             return status;
         }
     } else {
-        fprintf(stderr, RUN_SPEAKER ": no RDMA device: UCX_TLS=%s uses none\n",
-                opts.tls);
+        run_say(&opts, "no RDMA device: UCX_TLS=%s uses none", opts.tls);
     }
     run_say_hosts(&opts, &device);
     if (daqiri_job_uses_plugin(opts.tls)) {

@@ -139,8 +139,8 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
         if ((strcmp(opts->device, "none") == 0) &&
             ((opts->port != 0) || (opts->gid_index >= 0) ||
              (opts->traffic_class > 0))) {
-            argp_error(state, "-port, -gid-index and -traffic-class are of a "
-                       "device, and -device none has none");
+            argp_error(state, "--port, --gid-index and --traffic-class are of a "
+                       "device, and --device none has none");
         }
         return 0;
     default:
@@ -155,7 +155,7 @@ static const struct argp_child serve_children[] = {
 static const struct argp serve_argp = {
     serve_options, serve_parse, NULL,
     "Serves daqiri tcp, pingpong, sweep and drop-curve until it is interrupted. "
-    "Prints one line for each test; with -json, one object in a line.\v"
+    "Prints one line for each test; with --json, one object in a line.\v"
     "Exit status: 0; 1 it cannot listen, or a client failed; 2 usage error.",
     serve_children
 };

@@ -179,7 +179,7 @@ static void serve_stopped(const daqiri_serve_opts_t *opts,
     failure->stage = stage;
     daqiri_fail(failure, DAQIRI_CLASS_INTERRUPTED, "%s",
                 (daqiri_now_ns() >= opts->end_ns) ?
-                "its time on this server is over (-max-duration)" :
+                "its time on this server is over (--max-duration)" :
                 "the server was asked to stop");
 }
 

@@ -39,7 +39,7 @@ typedef struct stats_opts {
 static const struct argp_option stats_options[] = {
     {"watch", STATS_WATCH, "TIME", OPTION_ARG_OPTIONAL,
      "Again every second, or TIME, with rates"},
-    {"count", STATS_COUNT, "N", 0, "With -watch: so many reports"},
+    {"count", STATS_COUNT, "N", 0, "With --watch: so many reports"},
     {"all", STATS_ALL, NULL, 0, "Values that are zero, too"},
     {"user", STATS_USER, "USER", 0,
      "Processes of this user (name or number); for root"},
@@ -60,7 +60,7 @@ static uint32_t stats_parse_user(struct argp_state *state, const char *text)
     value = strtoul(text, &end, 10);
     if ((*text < '0') || (*text > '9') || (*end != '\0') || (errno != 0) ||
         (value > UINT32_MAX)) {
-        argp_error(state, "-user %s: there is no such user", text);
+        argp_error(state, "--user %s: there is no such user", text);
     }
     return (uint32_t)value;
 }
@@ -97,12 +97,12 @@ static error_t stats_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if ((opts->count > 0) && (opts->interval == 0)) {
-            argp_error(state, "-count is for -watch");
+            argp_error(state, "--count is for --watch");
         }
         if (opts->is_all && (opts->pid == 0) &&
             (opts->format == DAQIRI_FORMAT_TABLE)) {
-            argp_error(state, "-all is for one process, or with -json or "
-                       "-csv: a line for each has no values");
+            argp_error(state, "--all is for one process, or with --json or "
+                       "--csv: a line for each has no values");
         }
         return 0;
     default:
@@ -279,7 +279,7 @@ static int stats_print_csv(const json_t *report, int is_first)
 
 static int stats_print_json(const json_t *report, const stats_opts_t *opts)
 {
-    /* With -watch a line for each report, for a program that follows. */
+    /* With --watch a line for each report, for a program that follows. */
     if (opts->interval == 0) {
         return daqiri_report_print(report, DAQIRI_FORMAT_JSON, NULL, 0,
                                    stdout);
@@ -366,7 +366,7 @@ static int stats_refuse(const stats_opts_t *opts, int error,
                 "are of another version, or spoiled\n", opts->speaker);
     } else if ((opts->pid != 0) && (rest->foreign > 0)) {
         fprintf(stderr, "%s: process %u has counters, but they are another "
-                "user's: root sees them with -user %u\n", opts->speaker,
+                "user's: root sees them with --user %u\n", opts->speaker,
                 opts->pid, rest->foreign_uid);
     } else if (opts->pid != 0) {
         fprintf(stderr, "%s: process %u has no counters: it does not run "
@@ -374,7 +374,7 @@ static int stats_refuse(const stats_opts_t *opts, int error,
                 opts->pid);
     } else if (rest->foreign > 0) {
         fprintf(stderr, "%s: no process of user %u runs daqiri with counters; "
-                "there are some of other users, as %u (-user)\n",
+                "there are some of other users, as %u (--user)\n",
                 opts->speaker, opts->uid, rest->foreign_uid);
     } else {
         fprintf(stderr, "%s: no process of user %u runs daqiri with counters\n",
@@ -407,7 +407,7 @@ int daqiri_stats(int argc, char **argv)
 
     daqiri_args_parse(&stats_argp, argc, argv, &opts);
     if ((geteuid() != 0) && (opts.uid != geteuid())) {
-        fprintf(stderr, "%s: -user %u: only root sees the counters of another "
+        fprintf(stderr, "%s: --user %u: only root sees the counters of another "
                 "user\n", opts.speaker, opts.uid);
         return DAQIRI_EXIT_FAILED;
     }

@@ -54,7 +54,7 @@ static error_t sweep_parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (opts->has_windows && (opts->pattern_count == 1) &&
             (strcmp(opts->patterns[0], "pingpong") == 0)) {
-            argp_error(state, "-windows is not for pingpong, where each "
+            argp_error(state, "--windows is not for pingpong, where each "
                        "message waits for an answer");
         }
         return 0;
@@ -66,8 +66,8 @@ static error_t sweep_parse(int key, char *arg, struct argp_state *state)
 static const struct argp sweep_argp = {
     sweep_options, sweep_parse, NULL,
     "Measures and judges message rates, bandwidth and round trips by size.\v"
-    "Unless told otherwise: -transports daqiri,rc_verbs,verbs,tcp -patterns "
-    "stream,pingpong -sizes 64,512,4K,64K,1M -duration 300ms.\n\n"
+    "Unless told otherwise: --transports daqiri,rc_verbs,verbs,tcp --patterns "
+    "stream,pingpong --sizes 64,512,4K,64K,1M --duration 300ms.\n\n"
     DAQIRI_CELLS_STATUS,
     daqiri_cells_children
 };
@@ -124,7 +124,7 @@ static const daqiri_column_t sweep_sums[] = {
     {"collapse", "rows with a run that collapsed"},
     {"drops", "rows that lost messages"},
     {"rate", "rows slower than longer messages"},
-    {"again", "runs made again: no CPU, or far ones (-stalled)"}
+    {"again", "runs made again: no CPU, or far ones (--stalled)"}
 };
 
 static const daqiri_section_t sweep_table[] = {

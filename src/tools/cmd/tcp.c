@@ -73,7 +73,7 @@ static error_t tcp_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (opts->addr == NULL) {
-            argp_error(state, "-addr is missing: where daqiri serve is");
+            argp_error(state, "--addr is missing: where daqiri serve is");
         }
         return 0;
     default:

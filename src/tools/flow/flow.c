@@ -4,14 +4,15 @@
  * daqiri-flow: see flow.h. Started by `daqiri sweep` and `daqiri drop-curve`, in
  * the environment that `daqiri run` makes:
  *
- *     daqiri run --device soft daqiri-flow -size 64K -gbps 10 -json
+ *     daqiri run --device soft daqiri-flow --size 64K --gbps 10 --json
  *
- * With -first or -second it is one end, and the socket of that number leads to
+ * With --first or --second it is one end, and the socket of that number leads to
  * the other one.
  */
 
 #include "tools/flow/flow.h"
 
+#include "tools/base/answer.h"
 #include "tools/base/args.h"
 #include "tools/base/exit_status.h"
 #include "tools/base/report.h"
@@ -247,11 +248,11 @@ static int flow_judge(const flow_side_t *one, const flow_side_t *other)
         (one->disorder + other->disorder == 0)) {
         return DAQIRI_EXIT_OK;
     }
-    fprintf(stderr, "daqiri-flow: %llu messages were sent, %llu have arrived, "
-            "%llu out of order\n",
-            (unsigned long long)(one->sent + other->sent),
-            (unsigned long long)(one->received + other->received),
-            (unsigned long long)(one->disorder + other->disorder));
+    flow_complain(DAQIRI_CLASS_DATA_MISMATCH, "%llu messages were sent, %llu have "
+                  "arrived, %llu out of order",
+                  (unsigned long long)(one->sent + other->sent),
+                  (unsigned long long)(one->received + other->received),
+                  (unsigned long long)(one->disorder + other->disorder));
     return DAQIRI_EXIT_FAILED;
 }
 
@@ -276,7 +277,9 @@ static int flow_first(const flow_opts_t *opts, int fd, flow_line_t *line,
                       flow_count_change(port, port_after));
     end.link->close(end.link, fd);
 
-    error = daqiri_report_print(report, format, &flow_section, 1, stdout);
+    error = (format == DAQIRI_FORMAT_JSON) ?
+            daqiri_answer_write(DAQIRI_ANSWER_REPORT, report) :
+            daqiri_report_print(report, format, &flow_section, 1, stdout);
     json_decref(report);
     json_decref(port);
     json_decref(port_after);
@@ -339,7 +342,7 @@ static double flow_parse_gbps(struct argp_state *state, const char *text)
     value = strtod(text, &rest);
     if ((errno != 0) || (rest == text) || (*rest != '\0') ||
         !(value >= 1e-6) || !(value <= 1e6)) {
-        argp_error(state, "-gbps %s: it is a number from 0.000001 to 1000000",
+        argp_error(state, "--gbps %s: it is a number from 0.000001 to 1000000",
                    text);
     }
     return value;
@@ -402,7 +405,7 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if ((opts->gbps > 0) && (opts->pattern != FLOW_STREAM)) {
-            argp_error(state, "-gbps is for the pattern stream");
+            argp_error(state, "--gbps is for the pattern stream");
         }
         return 0;
     default:
@@ -426,11 +429,17 @@ static const struct argp flow_argp = {
 /* ---- the two processes ---- */
 
 static volatile sig_atomic_t flow_receiver_ended;
+static volatile sig_atomic_t flow_answers; /* to a process that started this one */
 
-/* A receiver that fails has said why; nothing would come from it any more. */
+/* A receiver that fails has said why; nothing would come from it any more. What this
+ * says is what daqiri_answer_fail() would, which a signal's handler cannot call. */
 static void flow_on_child(int number)
 {
-    static const char killed[] = "daqiri-flow: the receiver was killed\n";
+    static const char said[] = "daqiri-flow: the receiver was killed\n";
+    static const char told[] =
+        "{\"" DAQIRI_ANSWER_KEY "\":\"" DAQIRI_ANSWER_FAILURE "\","
+        "\"stage\":\"datapath\",\"failure_class\":\"local\","
+        "\"error\":\"the receiver was killed\"}\n";
     int status;
 
     (void)number;
@@ -439,7 +448,8 @@ static void flow_on_child(int number)
     }
     flow_receiver_ended = 1;
     if (WIFSIGNALED(status)) {
-        (void)!write(STDERR_FILENO, killed, sizeof(killed) - 1);
+        (void)!(flow_answers ? write(STDOUT_FILENO, told, sizeof(told) - 1) :
+                               write(STDERR_FILENO, said, sizeof(said) - 1));
     }
     if (status != 0) {
         _exit(DAQIRI_EXIT_FAILED);
@@ -493,8 +503,7 @@ static int flow_list(void)
     json_t *report = json_object();
 
     flow_uct_list(daqiri_report_array(report, "transports"));
-    json_dumpf(report, stdout, JSON_INDENT(1));
-    printf("\n");
+    daqiri_answer_write(DAQIRI_ANSWER_REPORT, report);
     json_decref(report);
     return DAQIRI_EXIT_OK;
 }
@@ -517,14 +526,13 @@ static int flow_between_hosts(const flow_arguments_t *arguments)
     const flow_opts_t *opts = &arguments->opts;
     json_t *report;
 
-    flow_pair_is_remote(opts->fd, opts->patience, opts->is_second);
+    flow_pair_is_remote(opts->fd, opts->patience);
     if (!opts->is_second) {
         flow_tell_terms(opts, opts->fd);
         return flow_first(opts, opts->fd, NULL, arguments->format);
     }
     report = flow_second(opts, opts->fd, NULL);
-    json_dumpf(report, stdout, JSON_INDENT(1));
-    printf("\n");
+    daqiri_answer_write(DAQIRI_ANSWER_REPORT, report);
     json_decref(report);
     return DAQIRI_EXIT_OK;
 }
@@ -538,6 +546,10 @@ int main(int argc, char **argv)
     };
 
     daqiri_args_parse(&flow_argp, argc, argv, &arguments);
+    if (arguments.format == DAQIRI_FORMAT_JSON) {
+        flow_answers = 1;
+        flow_is_child();
+    }
     if (arguments.is_list) {
         return flow_list();
     }

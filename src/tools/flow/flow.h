@@ -70,7 +70,15 @@ typedef struct flow_opts {
 /* The other end is on another host: nothing of it is waited for longer than
  * `patience` seconds. With is_second the sentence of flow_die() is told in JSON,
  * too, for `daqiri serve`. */
-void flow_pair_is_remote(int fd, double patience, int is_second);
+/* From now on what goes wrong is told to the process that started this one, as an
+ * object (answer.h), and not in a sentence to a person. */
+void flow_is_child(void);
+
+/* What went wrong besides what ends the program. */
+void flow_complain(daqiri_class_t class_id, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+void flow_pair_is_remote(int fd, double patience);
 int flow_pair_remote(void);
 
 /* Ends this process after a sentence on stderr, with status 1, or 3 if the other

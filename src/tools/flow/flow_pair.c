@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "tools/base/answer.h"
 #include "tools/base/clock.h"
 #include "tools/base/exit_status.h"
 #include "tools/base/report.h"
@@ -25,15 +26,19 @@
 static struct {
     int              fd;        /* -1: the other end is of this host */
     double           patience;
-    int              is_second;
+    int              is_child;  /* of another part of daqiri */
     daqiri_failure_t failure;
 } pair = {.fd = -1, .failure = {.stage = "connect"}};
 
-void flow_pair_is_remote(int fd, double patience, int is_second)
+void flow_is_child(void)
 {
-    pair.fd        = fd;
-    pair.patience  = patience;
-    pair.is_second = is_second;
+    pair.is_child = 1;
+}
+
+void flow_pair_is_remote(int fd, double patience)
+{
+    pair.fd       = fd;
+    pair.patience = patience;
 }
 
 int flow_pair_remote(void)
@@ -48,15 +53,24 @@ void flow_stage(const char *name)
 
 /* ---- the end of it ---- */
 
-/* One line, since serve looks for it among others. */
-static void pair_report(const daqiri_failure_t *failure)
+static void pair_say(const daqiri_failure_t *failure)
 {
-    json_t *report = json_object();
+    if (pair.is_child) {
+        daqiri_answer_fail(failure);
+    } else {
+        fprintf(stderr, "daqiri-flow: %s\n", failure->text);
+    }
+}
 
-    daqiri_failure_report(failure, report);
-    json_dumpf(report, stdout, JSON_INDENT(1));
-    fputc('\n', stdout);
-    json_decref(report);
+void flow_complain(daqiri_class_t class_id, const char *format, ...)
+{
+    daqiri_failure_t failure = {.stage = pair.failure.stage, .class_id = class_id};
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(failure.text, sizeof(failure.text), format, args);
+    va_end(args);
+    pair_say(&failure);
 }
 
 /* A transport that dies has often lost its peer, and TCP knows it better. */
@@ -79,10 +93,7 @@ static void pair_end(daqiri_failure_t *failure) __attribute__((noreturn));
 static void pair_end(daqiri_failure_t *failure)
 {
     daqiri_net_meanwhile(NULL, NULL);
-    fprintf(stderr, "daqiri-flow: %s\n", failure->text);
-    if (pair.is_second) {
-        pair_report(failure);
-    }
+    pair_say(failure);
     if ((pair.fd >= 0) && (failure->class_id != DAQIRI_CLASS_PEER_FAILED)) {
         daqiri_net_abort(pair.fd, failure);
     }

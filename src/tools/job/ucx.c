@@ -299,10 +299,11 @@ void daqiri_ucx_of_command(daqiri_ucx_t *ucx, char *const *command)
 
 /* ---- what that UCX says ---- */
 
-/* The plugin's own sentence, which does not go through UCX's log. */
-static void ucx_note_refusal(daqiri_ucx_t *ucx, daqiri_capture_t *capture)
+/* The plugin's own sentence, which does not go through UCX's log: its lines begin with
+ * its name. */
+static void ucx_note_refusal(daqiri_ucx_t *ucx, char *rest)
 {
-    char *line, *rest = capture->text;
+    char *line;
 
     while ((line = strsep(&rest, "\n")) != NULL) {
         if (strncmp(line, "daqiri: ", strlen("daqiri: ")) == 0) {
@@ -338,6 +339,7 @@ static void ucx_ask(daqiri_ucx_t *ucx, const char *what, const char *plugin,
                     const char *preload, double timeout)
 {
     static daqiri_capture_t capture;
+    static char rest[DAQIRI_CAPTURE_MAX];
     daqiri_env_list_t env_list = {.count = 0};
     char *command[DAQIRI_UCX_CHILD_WORDS];
     json_t *answer;
@@ -349,11 +351,11 @@ static void ucx_ask(daqiri_ucx_t *ucx, const char *what, const char *plugin,
     }
     daqiri_ucx_child_command(command, what, ucx, plugin);
     daqiri_capture_run(&capture, command, &env_list, timeout);
-    answer = daqiri_ucx_child_answer(&capture);
+    answer = daqiri_ucx_child_answer(&capture, rest, sizeof(rest));
     if (answer != NULL) {
         ucx_note_answer(ucx, answer);
         if (ucx->why[0] == '\0') {
-            ucx_note_refusal(ucx, &capture);
+            ucx_note_refusal(ucx, rest);
         }
         json_decref(answer);
     } else {

@@ -8,6 +8,7 @@
 
 #include "tools/job/ucx_child.h"
 
+#include "tools/base/answer.h"
 #include "tools/base/exit_status.h"
 #include "tools/base/locate.h"
 #include "tools/base/report.h"
@@ -20,6 +21,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <uct/api/uct.h>
+
+/* What its answer is called. */
+#define CHILD_ANSWER "ucx"
 
 static json_t *child_limit(rlim_t limit)
 {
@@ -296,7 +300,6 @@ static void child_version(const daqiri_ucx_child_t *child,
 int daqiri_ucx_child(const daqiri_ucx_child_t *child)
 {
     json_t *report = json_object();
-    char *text;
 
     if (strcmp(child->what, "limits") == 0) {
         json_decref(report);
@@ -308,10 +311,7 @@ int daqiri_ucx_child(const daqiri_ucx_child_t *child)
     } else {
         child_ucx(child, report);
     }
-    text = json_dumps(report, JSON_COMPACT);
-    printf("%s%s\n", DAQIRI_UCX_CHILD_MARK, (text != NULL) ? text : "{}");
-    fflush(stdout);
-    free(text);
+    daqiri_answer_write(CHILD_ANSWER, report);
     json_decref(report);
     return DAQIRI_EXIT_OK;
 }
@@ -328,24 +328,22 @@ void daqiri_ucx_child_command(char **command, const char *what,
     daqiri_locate_self(self);
     command[used++] = self;
     command[used++] = (char*)"probe";
-    command[used++] = (char*)"-child";
+    command[used++] = (char*)"--child";
     command[used++] = (char*)what;
     for (i = 0; (ucx != NULL) && (i < DAQIRI_UCX_LIBRARIES); ++i) {
         if (ucx->libraries[i][0] != '\0') {
-            command[used++] = (char*)"-child-library";
+            command[used++] = (char*)"--child-library";
             command[used++] = (char*)ucx->libraries[i];
         }
     }
     if (plugin != NULL) {
-        command[used++] = (char*)"-child-plugin";
+        command[used++] = (char*)"--child-plugin";
         command[used++] = (char*)plugin;
     }
     command[used] = NULL;
 }
 
-json_t *daqiri_ucx_child_answer(daqiri_capture_t *capture)
+json_t *daqiri_ucx_child_answer(daqiri_capture_t *capture, char *rest, size_t size)
 {
-    const char *line = daqiri_capture_line(capture, DAQIRI_UCX_CHILD_MARK);
-
-    return (line != NULL) ? json_loads(line, 0, NULL) : NULL;
+    return daqiri_answer_find(capture->text, CHILD_ANSWER, rest, size);
 }

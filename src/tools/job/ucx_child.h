@@ -23,16 +23,15 @@ typedef struct daqiri_ucx_child {
 /* Says it, as one line on stdout. Returns an exit status. */
 int daqiri_ucx_child(const daqiri_ucx_child_t *child);
 
-/* What its line begins with, among what libraries say. */
-#define DAQIRI_UCX_CHILD_MARK "daqiri-probe: "
-
-/* Its command line, with the NULL at the end, and what it has said: the caller's, or
- * NULL. The words are the UCX's and the plugin's (NULL: none), and one of this
- * function's own. */
+/* Its command line, with the NULL at the end. The words are the UCX's and the plugin's
+ * (NULL: none), and one of this function's own. */
 #define DAQIRI_UCX_CHILD_WORDS 16
 void daqiri_ucx_child_command(char **command, const char *what,
                               const daqiri_ucx_t *ucx, const char *plugin);
-json_t *daqiri_ucx_child_answer(daqiri_capture_t *capture);
+
+/* What it has said: the caller's, or NULL. `rest` has the lines of
+ * UCX, the plugin and the loader. The text is cut. */
+json_t *daqiri_ucx_child_answer(daqiri_capture_t *capture, char *rest, size_t size);
 
 /* {"memlock_bytes", "memlock_max_bytes"} of this process; null: no limit. */
 json_t *daqiri_ucx_child_limits(void);

@@ -83,12 +83,12 @@ int daqiri_clients_find(const daqiri_clients_t *clients, int fd,
     if (free_one < 0) {
         return daqiri_fail(failure, DAQIRI_CLASS_RESOURCE_EXHAUSTED, "this "
                            "server has its %zu clients, and takes no more "
-                           "meanwhile (-max-clients)", clients->count);
+                           "meanwhile (--max-clients)", clients->count);
     }
     if (same >= clients->max_per_address) {
         return daqiri_fail(failure, DAQIRI_CLASS_RESOURCE_EXHAUSTED, "this "
                            "server has %zu of %zu clients from this address, "
-                           "and takes no more meanwhile (-max-per-address)",
+                           "and takes no more meanwhile (--max-per-address)",
                            same, clients->max_per_address);
     }
     return free_one;
@@ -196,7 +196,7 @@ static void clients_end(daqiri_clients_t *clients, daqiri_client_t *place,
         kill(place->pid, SIGKILL);
     } else {
         fprintf(stderr, "%s: %s has been here for as long as it may "
-                "(-max-duration), and is asked to leave\n", clients->speaker,
+                "(--max-duration), and is asked to leave\n", clients->speaker,
                 place->name);
         daqiri_stop_tell(place->pid);
     }

@@ -89,7 +89,7 @@ const char *daqiri_net_args_address(struct argp_state *state, const char *name,
 
     daqiri_args_name(state, name, text);
     if (daqiri_net_check(text, &failure) != 0) {
-        argp_error(state, "-%s %s", name, failure.text);
+        argp_error(state, "--%s %s", name, failure.text);
     }
     return text;
 }

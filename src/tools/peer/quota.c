@@ -45,7 +45,7 @@ static int quota_take_memory(const daqiri_quota_t *quota, uint64_t size,
     daqiri_size_text(quota->max_memory, most, sizeof(most));
     return daqiri_fail(failure, DAQIRI_CLASS_RESOURCE_EXHAUSTED, "this server "
                        "has no %s for the test: its clients may have %s "
-                       "together (-max-memory)", wanted, most);
+                       "together (--max-memory)", wanted, most);
 }
 
 int daqiri_quota_take(const daqiri_quota_t *quota, uint64_t size,
@@ -57,7 +57,7 @@ int daqiri_quota_take(const daqiri_quota_t *quota, uint64_t size,
     if (seconds > quota->max_duration) {
         return daqiri_fail(failure, DAQIRI_CLASS_RESOURCE_EXHAUSTED, "a test "
                            "of %.10g s is longer than the %.10g s that this "
-                           "server allows (-max-duration)", seconds,
+                           "server allows (--max-duration)", seconds,
                            quota->max_duration);
     }
     return quota_take_memory(quota, size, failure);

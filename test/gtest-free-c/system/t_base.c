@@ -4,6 +4,7 @@
  * reports, and children under a watchdog. */
 
 #include "t.h"
+#include "tools/base/answer.h"
 #include "tools/base/clock.h"
 #include "tools/base/failure.h"
 #include "tools/base/hist.h"
@@ -658,6 +659,42 @@ START_TEST(test_stop_told)
 }
 END_TEST
 
+/* What a parent reads: objects with the key, among all that others may say. */
+START_TEST(test_answer_find)
+{
+    char text[] = "[1.5] UCX says {\"daqiri\":\"report\",\"n\":1}\n"
+                  "{\"daqiri\":7}\n"
+                  "{\"n\":2}\n"
+                  "\n"
+                  "{\"daqiri\":\"failure\",\"n\":3}\n"
+                  "{\"daqiri\":\"report\",\"n\":4}\n"
+                  "{\"daqiri\":\"report\",\"n\":5}\n"
+                  "{\"daqiri\":\"report\",\"n\":";
+    char rest[256];
+    json_t *found = daqiri_answer_find(text, "report", rest, sizeof(rest));
+
+    ck_assert_ptr_nonnull(found);
+    ck_assert_int_eq(json_object_size(found), 1); /* the key is taken out */
+    ck_assert_int_eq(json_integer_value(json_object_get(found, "n")), 4);
+    ck_assert_str_eq(rest, "[1.5] UCX says {\"daqiri\":\"report\",\"n\":1}\n"
+                           "{\"daqiri\":7}\n{\"n\":2}\n"
+                           "{\"daqiri\":\"report\",\"n\":\n");
+    json_decref(found);
+}
+END_TEST
+
+START_TEST(test_answer_none)
+{
+    char text[] = "no answer";
+    char rest[4];
+
+    ck_assert_ptr_null(daqiri_answer_find(text, "report", rest, sizeof(rest)));
+    ck_assert_str_eq(rest, "no "); /* cut */
+    text[0] = '\0';
+    ck_assert_ptr_null(daqiri_answer_find(text, "report", NULL, 0));
+}
+END_TEST
+
 static Suite *suite_base(void)
 {
     return t_suite("base", "duration", test_duration, "size_text",
@@ -667,7 +704,8 @@ static Suite *suite_base(void)
                    test_report_full, "report", test_report_not_utf8, "watch",
                    test_watch, "watch", test_watch_long_result, "peer",
                    test_peer_round_trip, "peer", test_peer_header, "peer",
-                   test_peer_fuzz, "stop", test_stop_second, "stop",
+                   test_peer_fuzz, "answer",
+                   test_answer_find, "answer", test_answer_none, "stop", test_stop_second, "stop",
                    test_stop_told, NULL);
 }
 

@@ -20,7 +20,7 @@ setup()
 # it says beside it in the file err.
 flow_runs()
 {
-    timeout 60 "$T_DAQIRI" run --device soft "$flow" -csv "$@" >out 2>err ||
+    timeout 60 "$T_DAQIRI" run --device soft "$flow" --csv "$@" >out 2>err ||
         { cat out err; return 1; }
     row=$(tail -n 1 out)
     [ -n "$row" ]
@@ -45,31 +45,31 @@ arrived()
     local size
 
     for size in 8 9 64 128 4K 8252 8253 16424 16425 32848 32849 1M; do
-        flow_runs -size "$size" -time 50ms -window 3
+        flow_runs --size "$size" --time 50ms --window 3
         arrived 1
     done
 }
 
 @test "a window of one, and one that is larger than the run" {
-    flow_runs -window 1 -time 50ms
+    flow_runs --window 1 --time 50ms
     arrived 1
-    flow_runs -window 1048576 -time 50ms
+    flow_runs --window 1048576 --time 50ms
     arrived 1
 }
 
 @test "a pace sends as many bytes as it says" {
     # 0.001 Gb/s for 0.2 s are 25000 bytes: messages 0 to 250 are due by then
-    flow_runs -size 100 -gbps 0.001 -time 200ms
+    flow_runs --size 100 --gbps 0.001 --time 200ms
     arrived 251
     [ "$(column 9)" -eq 251 ]
     # at least 64, however slow
-    flow_runs -size 64 -gbps 0.001 -time 1ms
+    flow_runs --size 64 --gbps 0.001 --time 1ms
     arrived 64
     [ "$(column 9)" -eq 64 ]
 }
 
 @test "a pace that cannot be kept is given up" {
-    flow_runs -gbps 100000 -time 100ms
+    flow_runs --gbps 100000 --time 100ms
     arrived
 }
 
@@ -79,7 +79,7 @@ arrived()
     # 2 * (3 + 8) of them; what a busy machine does not send in 50 ms takes longer
     for pattern in stream duplex pingpong; do
         for time in 50ms 1s 20s; do
-            flow_runs -tl verbs -pattern "$pattern" -window 3 -time "$time"
+            flow_runs --tl verbs --pattern "$pattern" --window 3 --time "$time"
             [ "$(column 9)" -lt 23 ] || break
         done
         arrived 23
@@ -87,15 +87,15 @@ arrived()
 }
 
 @test "rc_verbs, which is connected by endpoint" {
-    timeout 60 "$T_DAQIRI" run --device soft --tls rc_verbs "$flow" -tl rc_verbs \
-        -size 64K -time 50ms -csv >out 2>err
+    timeout 60 "$T_DAQIRI" run --device soft --tls rc_verbs "$flow" --tl rc_verbs \
+        --size 64K --time 50ms --csv >out 2>err
     row=$(tail -n 1 out)
     arrived 1
 }
 
 @test "queue pairs that die lose nothing" {
     export SOFTVERBS_FAULTS='seed 5; qp-error qp=rc n=20 every=500'
-    timeout 60 "$T_DAQIRI" run --device soft "$flow" -csv -size 4K -time 1s \
+    timeout 60 "$T_DAQIRI" run --device soft "$flow" --csv --size 4K --time 1s \
         >out 2>err
     # UCX speaks on stdout, too
     row=$(grep '^daqiri,' out)
@@ -110,7 +110,7 @@ arrived()
 
     export SOFTVERBS_FAULTS='seed 5; lose-ack qp=rc n=3' UCX_DAQIRI_TIMEOUT=1ms
     for i in 1 2 3 4 5 6 7 8 9 10; do
-        timeout 30 "$T_DAQIRI" run --device soft "$flow" -csv -size 4K -time 5ms \
+        timeout 30 "$T_DAQIRI" run --device soft "$flow" --csv --size 4K --time 5ms \
             >out 2>err
         row=$(grep '^daqiri,' out)
         arrived 1
@@ -141,7 +141,7 @@ find_receiver()
     for given in '' UCX_VFS_ENABLE=y; do
         # shellcheck disable=SC2086 # nothing, or a word
         TEST_MARK=$BATS_TEST_TMPDIR timeout 60 env $given "$T_DAQIRI" run --device soft \
-            "$flow" -time 50s >out 2>err &
+            "$flow" --time 50s >out 2>err &
         pid=$!
         until receiver=$(find_receiver); do
             kill -0 "$pid" || { cat out err; false; }
@@ -157,7 +157,7 @@ find_receiver()
     local pid receiver
 
     TEST_MARK=$BATS_TEST_TMPDIR timeout 60 "$T_DAQIRI" run --device soft \
-        "$flow" -time 50s >out 2>err &
+        "$flow" --time 50s >out 2>err &
     pid=$!
     until receiver=$(find_receiver); do
         kill -0 "$pid" || { cat out err; false; }
@@ -183,27 +183,53 @@ refuses()
 }
 
 @test "nonsense in an option gets a sentence and status 2" {
-    refuses 'it is a size from 8 B to 1 GiB' -size 7
-    refuses 'it is a size' -size nonsense
-    refuses 'it is a size' -size 2G
-    refuses 'it is a number from 1 to 1048576' -window 0
-    refuses 'it is a number' -window 1x
-    refuses 'it is a number from 0.000001' -gbps 0
-    refuses 'it is a number' -gbps nan
-    refuses 'it is a number' -gbps 1x
-    refuses 'it is a time' -time 0
-    refuses 'exclude each other' -json -csv
+    refuses 'it is a size from 8 B to 1 GiB' --size 7
+    refuses 'it is a size' --size nonsense
+    refuses 'it is a size' --size 2G
+    refuses 'it is a number from 1 to 1048576' --window 0
+    refuses 'it is a number' --window 1x
+    refuses 'it is a number from 0.000001' --gbps 0
+    refuses 'it is a number' --gbps nan
+    refuses 'it is a number' --gbps 1x
+    refuses 'it is a time' --time 0
+    refuses 'exclude each other' --json --csv
     refuses 'unrecognized option' -nonsense
     refuses 'Too many arguments' nonsense
 }
 
 @test "a transport or a device that is not there gets a sentence and status 1" {
     run -1 --separate-stderr timeout 60 "$T_DAQIRI" run --device soft "$flow" \
-        -tl nonsense
+        --tl nonsense
     [[ $stderr == *'there is no transport nonsense on softverbs0:1'* ]]
     run -1 --separate-stderr timeout 60 "$T_DAQIRI" run --device soft "$flow" \
-        -device nonsense:1
+        --device nonsense:1
     [[ $stderr == *'there is no transport daqiri on nonsense:1'* ]]
+}
+
+# What a part of daqiri reads of another are objects, and no sentences: sweep, for one.
+@test "what goes wrong is an object for who asks for --json, and the same for the receiver" {
+    local pid receiver
+
+    run -1 --separate-stderr timeout 60 "$T_DAQIRI" run --quiet --device soft "$flow" \
+        --json --tl nonsense
+    [ -z "$stderr" ]
+    jq -e 'select(.daqiri == "failure") | .stage == "connect" and .failure_class == "local"
+           and (.error | startswith("there is no transport nonsense"))' <<<"$output"
+
+    TEST_MARK=$BATS_TEST_TMPDIR timeout 60 "$T_DAQIRI" run --quiet --device soft \
+        "$flow" --json --time 50s >out 2>err &
+    pid=$!
+    until receiver=$(find_receiver); do
+        kill -0 "$pid" || { cat out err; false; }
+        sleep 0.05
+    done
+    kill -KILL "$receiver"
+    status=0
+    wait "$pid" || status=$?
+    cat out err
+    [ "$status" -eq 1 ]
+    [ ! -s err ]
+    jq -e 'select(.daqiri == "failure") | .error | test("^the (receiver was killed|other end is gone)$")' out
 }
 
 @test "--help fits a screen" {

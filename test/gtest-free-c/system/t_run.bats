@@ -30,6 +30,18 @@ sets()
     grep -q -x -F -- "$1" <<<"$output"
 }
 
+@test "--quiet: nothing of the device and of the way, and what is wrong all the same" {
+    daqiri run --quiet --device soft true
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+    with_devices 'a0=down' run -q env
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+    sets UCX_NET_DEVICES=softverbs0:1
+    daqiri run --quiet --device nonsense true
+    refused 1 "there is no device 'nonsense'"
+}
+
 # --- how it is called
 
 @test "no subcommand: usage, status 2" {
@@ -53,9 +65,11 @@ sets()
     daqiri run --device
     refused 2 "option '--device' requires an argument"
     daqiri run --device '' true
-    refused 2 'daqiri run: --device and --tls need a name'
+    refused 2 'daqiri run: --device has an empty value'
     daqiri run --tls '' true
-    refused 2 'daqiri run: --device and --tls need a name'
+    refused 2 'daqiri run: --tls has an empty value'
+    daqiri run --tls , true
+    refused 2 'daqiri run: --tls names no transport'
 }
 
 @test "no command: a sentence, status 2" {
@@ -123,13 +137,13 @@ sets()
 @test "an option with one dash, as everywhere; letters with and without a blank" {
     local words
 
-    for words in '-device soft -tls rc_verbs' '-d soft -t rc_verbs' '-dsoft -trc_verbs' '--dev=soft -tls=rc_verbs'; do
+    for words in '--device soft --tls rc_verbs' '-d soft -t rc_verbs' '-dsoft -trc_verbs' '--dev=soft --tls=rc_verbs'; do
         # shellcheck disable=SC2086
         daqiri run $words -- sh -c 'echo "$UCX_TLS $UCX_NET_DEVICES"'
         [ "$status" -eq 0 ]
         [ "$output" = 'rc_verbs softverbs0:1' ]
     done
-    daqiri run -print-env -device soft
+    daqiri run --print-env --device soft
     [ "$status" -eq 0 ]
     [[ $output == *UCX_TLS* ]]
     daqiri run -nonsense true
