@@ -13,17 +13,19 @@ _daqiri()
     if [ "$COMP_CWORD" -eq 1 ]; then
         words=$("${COMP_WORDS[0]}" --help 2>/dev/null |
             sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p')
+        words+=' help'
         [[ $word != -* ]] || words='--help --version'
-    elif [[ $previous =~ ^--?device$ ]]; then
+    elif [ "${COMP_WORDS[1]}" = help ]; then
+        words=$("${COMP_WORDS[0]}" --help 2>/dev/null |
+            sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p')
+    elif [[ $previous =~ ^(-d|--device)$ ]]; then
         words="auto soft $(ls /sys/class/infiniband 2>/dev/null || true)"
-    elif [[ $previous =~ ^--?plot$ ]]; then
+    elif [[ $previous =~ ^--plot$ ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
     elif [[ $word == -* ]]; then
         words=$("${COMP_WORDS[0]}" "${COMP_WORDS[1]}" --help 2>/dev/null |
             grep -o -E -- '--[a-z][a-z-]*' | sort -u)
-        # One dash is as good as two.
-        [[ $word == --* ]] || words=${words//--/-}
     elif [ "${COMP_WORDS[1]}" = run ]; then
         mapfile -t COMPREPLY < <(compgen -c -- "$word")
         return

@@ -39,10 +39,10 @@ size_t daqiri_cells_list(struct argp_state *state, const char *name,
     for (;;) {
         length = strcspn(text, ",");
         if ((length == 0) || (length >= sizeof(word))) {
-            argp_error(state, "-%s: it is a list with commas between", name);
+            argp_error(state, "--%s: it is a list with commas between", name);
         }
         if (count == DAQIRI_CELLS_LIST_MAX) {
-            argp_error(state, "-%s: it has %d words at most", name,
+            argp_error(state, "--%s: it has %d words at most", name,
                        DAQIRI_CELLS_LIST_MAX);
         }
         snprintf(word, sizeof(word), "%.*s", (int)length, text);
@@ -64,7 +64,7 @@ void daqiri_cells_need_new(struct argp_state *state, const char *name,
 
     for (k = 0; k < i; ++k) {
         if (memcmp((const char*)values + k * size, value, size) == 0) {
-            argp_error(state, "-%s %s: it is there twice", name, word);
+            argp_error(state, "--%s %s: it is there twice", name, word);
         }
     }
 }
@@ -77,7 +77,7 @@ static void cells_take_transport(struct argp_state *state, const char *name,
 
     if ((strlen(word) >= DAQIRI_CELLS_NAME_MAX) ||
         (word[strspn(word, DAQIRI_PEER_TRANSPORT_LETTERS)] != '\0')) {
-        argp_error(state, "-%s %s: it is verbs, tcp, or a transport of UCX",
+        argp_error(state, "--%s %s: it is verbs, tcp, or a transport of UCX",
                    name, word);
     }
     memset(opts->transports[i], 0, DAQIRI_CELLS_NAME_MAX);
@@ -97,7 +97,7 @@ static void cells_take_size(struct argp_state *state, const char *name,
         opts->sizes[i] = opts->sizes[i - 1];
     }
     if ((i > 0) && (opts->sizes[i - 1] == size)) {
-        argp_error(state, "-%s %s: it is there twice", name, word);
+        argp_error(state, "--%s %s: it is there twice", name, word);
     }
     opts->sizes[i] = size;
 }

@@ -6,13 +6,13 @@
  * processes; it is loaded here and asked, and opens no device.
  */
 
+#include "tools/base/args.h"
 #include "tools/base/locate.h"
 #include "tools/base/parse.h"
 #include "tools/cmd/cmd.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,41 +35,7 @@ typedef struct faults_request {
     char        text[FAULTS_TEXT_MAX + 16]; /* for the process */
 } faults_request_t;
 
-static void faults_usage(const char *speaker, FILE *stream)
-{
-    fprintf(stream,
-            "Usage: %s set PID|all FILE        use this plan from now on\n"
-            "       %s set PID|all -e RULES\n"
-            "       %s clear PID|all           use no plan from now on\n"
-            "       %s show PID|all            print the plan and its effects\n"
-            "       %s check FILE              check whether it is a plan\n"
-            "       %s check -e RULES\n"
-            "\n"
-            "Makes things go wrong on purpose in processes that use the "
-            "software device.\n"
-            "\n"
-            "PID is a process of this user, all are all of them. FILE is a "
-            "plan, one rule a\n"
-            "line; - is standard input.\n"
-            "\n"
-            "Options:\n"
-            "  -e, --rules=RULES  the plan itself, with semicolons between "
-            "rules\n"
-            "  -h, --help         print this and exit\n"
-            "\n"
-            "Rules, and how to start a program with a plan: "
-            "daqiri-faults(1).\n",
-            speaker, speaker, speaker, speaker, speaker, speaker);
-}
-
 /* ---- the request ---- */
-
-static int faults_wrong(const faults_request_t *request, const char *what)
-{
-    fprintf(stderr, "%s: %s; '%s --help' says how it is called\n",
-            request->speaker, what, request->speaker);
-    return DAQIRI_EXIT_USAGE;
-}
 
 static int faults_is_action(const char *word)
 {
@@ -77,78 +43,92 @@ static int faults_is_action(const char *word)
            (strcmp(word, "show") == 0) || (strcmp(word, "check") == 0);
 }
 
+static const struct argp_option faults_options[] = {
+    {"rules", 'e', "RULES", 0,
+     "The plan itself, with semicolons between rules, in place of FILE"},
+    {NULL}
+};
+
 /* The words that are no options: ACTION [WHOM] [FILE]. */
-static int faults_words(faults_request_t *request, int argc, char **argv)
+static void faults_word(faults_request_t *request, char *word,
+                        struct argp_state *state)
+{
+    if (request->action == NULL) {
+        if (!faults_is_action(word)) {
+            argp_error(state, "the first word is none of set, clear, show, check");
+        }
+        request->action = word;
+    } else if ((request->whom == NULL) && (strcmp(request->action, "check") != 0)) {
+        request->whom = word;
+    } else if (request->file == NULL) {
+        request->file = word;
+    } else {
+        argp_error(state, "there are too many words");
+    }
+}
+
+static void faults_judge(const faults_request_t *request, struct argp_state *state)
 {
     int has_whom, has_plan;
 
-    if (argc == 0) {
-        return faults_wrong(request, "nothing is asked for");
+    if (request->action == NULL) {
+        argp_error(state, "nothing is asked for");
     }
-    if (!faults_is_action(argv[0])) {
-        return faults_wrong(request, "the first word is none of set, clear, "
-                            "show, check");
-    }
-    request->action = *argv++;
-    --argc;
-
     has_whom = (strcmp(request->action, "check") != 0);
-    if (has_whom) {
-        if (argc == 0) {
-            return faults_wrong(request, "a process number or all is missing");
-        }
-        request->whom = *argv++;
-        --argc;
-    }
-
     has_plan = (strcmp(request->action, "set") == 0) || !has_whom;
-    if (has_plan && (request->rules == NULL)) {
-        if (argc == 0) {
-            return faults_wrong(request, "a plan is missing");
-        }
-        request->file = *argv++;
-        --argc;
+    if (has_whom && (request->whom == NULL)) {
+        argp_error(state, "a process number or all is missing");
     }
-    if ((argc > 0) || (!has_plan && (request->rules != NULL))) {
-        return faults_wrong(request, "there are too many words");
+    if (has_plan && (request->file == NULL) && (request->rules == NULL)) {
+        argp_error(state, "a plan is missing");
     }
-    return 0;
+    if (((request->file != NULL) && (!has_plan || (request->rules != NULL))) ||
+        (!has_plan && (request->rules != NULL))) {
+        argp_error(state, "there are too many words");
+    }
+    if (has_whom && (strcmp(request->whom, "all") != 0) &&
+        (daqiri_parse_pid(request->whom, &(uint32_t){0}) != 0)) {
+        argp_error(state, "the second word is neither a process number nor all");
+    }
 }
 
-/* 0, or the exit status; with `done`, nothing else is wanted. */
-static int faults_parse(faults_request_t *request, int argc, char **argv,
-                        int *done)
+static error_t faults_parse(int key, char *arg, struct argp_state *state)
 {
-    static const struct option options[] = {
-        {"rules", required_argument, NULL, 'e'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0}
-    };
-    char what[128];
-    int c;
+    faults_request_t *request = state->input;
 
-    /* One dash or two, as everywhere. */
-    while ((c = getopt_long_only(argc, argv, ":e:h", options, NULL)) != -1) {
-        switch (c) {
-        case 'e':
-            if (request->rules != NULL) {
-                return faults_wrong(request, "-e is there twice; rules have "
-                                    "semicolons between them");
-            }
-            request->rules = optarg;
-            break;
-        case 'h':
-            faults_usage(request->speaker, stdout);
-            *done = 1;
-            return DAQIRI_EXIT_OK;
-        default:
-            snprintf(what, sizeof(what), "option '%s' %s", argv[optind - 1],
-                     (c == ':') ? "requires an argument" : "is not known");
-            return faults_wrong(request, what);
+    switch (key) {
+    case 'e':
+        if (request->rules != NULL) {
+            argp_error(state, "--rules is there twice; rules have semicolons "
+                       "between them");
         }
+        request->rules = arg; /* empty is a plan, too */
+        return 0;
+    case ARGP_KEY_ARG:
+        faults_word(request, arg, state);
+        return 0;
+    case ARGP_KEY_END:
+        faults_judge(request, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
-    return faults_words(request, argc - optind, argv + optind);
 }
+
+static const struct argp_child faults_children[] = {
+    {&daqiri_args_help}, {NULL}
+};
+
+static const struct argp faults_argp = {
+    faults_options, faults_parse,
+    "set PID|all FILE\nclear PID|all\nshow PID|all\ncheck FILE",
+    "Makes things go wrong on purpose in processes that use the software "
+    "device: set a plan, set none (clear), show the plan and its effects, or "
+    "check whether a file is a plan. PID is a process of this user, all are all "
+    "of them. FILE has one rule a line; - is standard input.\v"
+    "Rules, and how to start a program with a plan: daqiri-faults(1).",
+    faults_children
+};
 
 static int faults_read_file(faults_request_t *request, char *text, size_t size)
 {
@@ -292,7 +272,7 @@ static int faults_check(const faults_device_t *device,
 static int faults_do(const faults_device_t *device,
                      const faults_request_t *request)
 {
-    uint32_t pid;
+    uint32_t pid = 0;
 
     if (request->whom == NULL) {
         return faults_check(device, request);
@@ -301,10 +281,7 @@ static int faults_do(const faults_device_t *device,
         return faults_ask_all(device, request);
     }
 
-    if (daqiri_parse_pid(request->whom, &pid) != 0) {
-        return faults_wrong(request, "the second word is neither a process "
-                            "number nor all");
-    }
+    daqiri_parse_pid(request->whom, &pid); /* faults_judge() has looked */
     return faults_ask(device, request, (int)pid);
 }
 
@@ -312,15 +289,9 @@ int daqiri_faults(int argc, char **argv)
 {
     faults_request_t request = {.speaker = argv[0]};
     faults_device_t device;
-    int done = 0;
     int status;
 
-    opterr = 0;
-    status = faults_parse(&request, argc, argv, &done);
-    if ((status != 0) || done) {
-        return status;
-    }
-
+    daqiri_args_parse(&faults_argp, argc, argv, &request);
     status = faults_compose(&request);
     if (status == 0) {
         status = faults_load(&device, request.speaker);

@@ -34,6 +34,7 @@ static void main_usage(FILE *stream)
     size_t i;
 
     fprintf(stream, "Usage: daqiri SUBCOMMAND [ARG]...\n"
+                    "       daqiri help [SUBCOMMAND]\n"
                     "       daqiri [--help|--version]\n"
                     "\n"
                     "Subcommands:\n");
@@ -41,7 +42,7 @@ static void main_usage(FILE *stream)
         fprintf(stream, "  %-12s %s\n", daqiri_subcommands[i].name,
                 daqiri_subcommands[i].help);
     }
-    fprintf(stream, "\n'daqiri SUBCOMMAND --help' says more about one.\n");
+    fprintf(stream, "\n'daqiri help SUBCOMMAND' says more about one.\n");
 }
 
 static int main_subcommand(const daqiri_subcommand_t *subcommand, int argc,
@@ -54,9 +55,51 @@ static int main_subcommand(const daqiri_subcommand_t *subcommand, int argc,
     return subcommand->run(argc, argv);
 }
 
-int main(int argc, char **argv)
+static const daqiri_subcommand_t *main_find(const char *name)
 {
     size_t i;
+
+    for (i = 0; i < DAQIRI_NUM_SUBCOMMANDS; ++i) {
+        if (strcmp(name, daqiri_subcommands[i].name) == 0) {
+            return &daqiri_subcommands[i];
+        }
+    }
+    return NULL;
+}
+
+static int main_refuse(const char *name)
+{
+    fprintf(stderr, "daqiri: there is no %s '%s'; 'daqiri --help' lists what "
+            "there is\n", (name[0] == '-') ? "option" : "subcommand", name);
+    return DAQIRI_EXIT_USAGE;
+}
+
+/* `daqiri help sweep` is `daqiri sweep --help`. */
+static int main_help(int argc, char **argv)
+{
+    char option[] = "--help";
+    char *words[] = {argv[0], option, NULL};
+    const daqiri_subcommand_t *subcommand;
+
+    if (argc == 1) {
+        main_usage(stdout);
+        return DAQIRI_EXIT_OK;
+    }
+    subcommand = main_find(argv[1]);
+    if (subcommand == NULL) {
+        return main_refuse(argv[1]);
+    }
+    if (argc > 2) {
+        fprintf(stderr, "daqiri help: there are too many words; 'daqiri help "
+                "SUBCOMMAND' says more about one\n");
+        return DAQIRI_EXIT_USAGE;
+    }
+    return main_subcommand(subcommand, 2, words);
+}
+
+int main(int argc, char **argv)
+{
+    const daqiri_subcommand_t *subcommand;
 
     if (argc < 2) {
         main_usage(stderr);
@@ -70,13 +113,10 @@ int main(int argc, char **argv)
         printf("daqiri %s (commit %s)\n", DAQIRI_VERSION, daqiri_commit);
         return DAQIRI_EXIT_OK;
     }
-    for (i = 0; i < DAQIRI_NUM_SUBCOMMANDS; ++i) {
-        if (strcmp(argv[1], daqiri_subcommands[i].name) == 0) {
-            return main_subcommand(&daqiri_subcommands[i], argc - 1, argv + 1);
-        }
+    if (strcmp(argv[1], "help") == 0) {
+        return main_help(argc - 1, argv + 1);
     }
-    fprintf(stderr, "daqiri: there is no %s '%s'; 'daqiri --help' lists what "
-            "there is\n", (argv[1][0] == '-') ? "option" : "subcommand",
-            argv[1]);
-    return DAQIRI_EXIT_USAGE;
+    subcommand = main_find(argv[1]);
+    return (subcommand != NULL) ? main_subcommand(subcommand, argc - 1, argv + 1) :
+                                  main_refuse(argv[1]);
 }

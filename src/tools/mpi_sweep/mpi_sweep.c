@@ -434,13 +434,8 @@ static void sweep_cleanup(mpi_sweep_t *sweep)
 int main(int argc, char **argv)
 {
     mpi_sweep_t sweep = {0};
-    int status;
 
-    status = mpi_sweep_opts_parse(argc, argv, &sweep.opts);
-    if (status >= 0) {
-        return status;
-    }
-
+    mpi_sweep_opts_parse(argc, argv, &sweep.opts);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &sweep.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &sweep.np);

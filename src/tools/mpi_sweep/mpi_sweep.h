@@ -115,9 +115,9 @@ typedef struct mpi_sweep_test {
 #define MPI_SWEEP_NUM_TESTS 8
 extern const mpi_sweep_test_t mpi_sweep_tests[MPI_SWEEP_NUM_TESTS];
 
-/* Fills *opts_p from the command line. Returns -1 to go on, else the status
- * to exit with; what there was to say has been said then. */
-int mpi_sweep_opts_parse(int argc, char **argv, mpi_sweep_opts_t *opts_p);
+/* Fills *opts_p from the command line; ends the program for --help, --version and usage
+ * errors. */
+void mpi_sweep_opts_parse(int argc, char **argv, mpi_sweep_opts_t *opts_p);
 
 /* The key of operation `op` of this round, from one rank to another. */
 uint64_t mpi_sweep_key(const mpi_sweep_t *sweep,

@@ -1,59 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "tools/base/args.h"
 #include "tools/base/parse.h"
 #include "tools/mpi_sweep/mpi_sweep.h"
 
-#include <getopt.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SWEEP_EXIT_USAGE 2
-#define SWEEP_GO_ON      (-1)
+#include <unistd.h>
 
 /* MPI counts bytes in int. */
 #define SWEEP_LARGEST_SIZE ((size_t)512 << 20)
 
-static const struct option sweep_long_options[] = {
-    {"tests",   required_argument, NULL, 't'},
-    {"min",     required_argument, NULL, 'm'},
-    {"max",     required_argument, NULL, 'M'},
-    {"step",    required_argument, NULL, 's'},
-    {"seconds", required_argument, NULL, 'T'},
-    {"ops",     required_argument, NULL, 'n'},
-    {"median",  no_argument,       NULL, 'd'},
-    {"seed",    required_argument, NULL, 'S'},
-    {"version", no_argument,       NULL, 'V'},
-    {"help",    no_argument,       NULL, 'h'},
-    {NULL,      0,                 NULL, 0}
+static const struct argp_option sweep_options[] = {
+    {"tests", 't', "LIST", 0, "Tests to run, with commas between (all)"},
+    {"min", 'm', "SIZE", 0, "Smallest message (0)"},
+    {"max", 'M', "SIZE", 0, "Largest message (4M)"},
+    {"step", 's', "N", 0, "Each size is N times the last one (2)"},
+    {"seconds", 'T', "S", 0, "Time for the whole sweep, roughly (30)"},
+    {"ops", 'n', "N", 0, "Timed operations per size, at most"},
+    {"median", 'd', NULL, 0, "Show the median of the rounds"},
+    {"seed", 'S', "N", 0, "Other data (1)"},
+    {"version", 'V', NULL, 0, "Print the version"},
+    {NULL}
 };
-
-static void sweep_help(void)
-{
-    unsigned i;
-
-    printf("Usage: mpirun -np N daqiri mpi-sweep [OPTION]...\n"
-           "Measures MPI by message size and checks every byte.\n"
-           "\n"
-           "  -t, --tests LIST     tests to run, with commas between (all)\n"
-           "  -m, --min SIZE       smallest message (0)\n"
-           "  -M, --max SIZE       largest message (4M)\n"
-           "  -s, --step N         each size is N times the last one (2)\n"
-           "  -T, --seconds S      time for the whole sweep, roughly (30)\n"
-           "  -n, --ops N          timed operations per size, at most\n"
-           "  -d, --median         show the median of the rounds\n"
-           "  -S, --seed N         other data (1)\n"
-           "  -V, --version        print the version\n"
-           "  -h, --help           print this\n"
-           "\n"
-           "Tests:\n");
-    for (i = 0; i < MPI_SWEEP_NUM_TESTS; ++i) {
-        printf("  %-10s %s\n", mpi_sweep_tests[i].name,
-               mpi_sweep_tests[i].what);
-    }
-}
 
 /* A mistake is made by all ranks alike; one of them says so. MPI has not been
  * started yet, so the rank is known only from what the starters set. */
@@ -73,23 +43,7 @@ static int sweep_speaks(void)
     return 1;
 }
 
-static int sweep_refuse(const char *format, ...)
-{
-    va_list args;
-
-    if (sweep_speaks()) {
-        fprintf(stderr, "daqiri-mpi-sweep: ");
-        va_start(args, format);
-        vfprintf(stderr, format, args);
-        va_end(args);
-        fprintf(stderr, "\n");
-    }
-    return SWEEP_EXIT_USAGE;
-}
-
-/* Each of these returns SWEEP_GO_ON or a status to exit with. */
-
-static int sweep_parse_tests(const char *list, uint32_t *tests_p)
+static uint32_t sweep_parse_tests(struct argp_state *state, const char *list)
 {
     const char *name = list;
     uint32_t tests   = 0;
@@ -105,89 +59,122 @@ static int sweep_parse_tests(const char *list, uint32_t *tests_p)
             }
         }
         if (i == MPI_SWEEP_NUM_TESTS) {
-            return sweep_refuse("--tests %s: there is no test '%.*s'; --help "
-                                "names them", list, (int)length, name);
+            argp_error(state, "--tests %s: there is no test '%.*s'; --help "
+                       "names them", list, (int)length, name);
         }
         tests |= UINT32_C(1) << i;
         name  += length;
     } while (*name++ == ',');
 
-    *tests_p = tests;
-    return SWEEP_GO_ON;
+    return tests;
 }
 
-static int sweep_parse_number(const char *option, const char *value,
-                              uint64_t min, uint64_t max, uint64_t *number_p)
+static double sweep_parse_seconds(struct argp_state *state, const char *value)
 {
-    uint64_t number;
+    double seconds;
 
-    if ((daqiri_parse_u64(value, &number) != 0) || (number < min) ||
-        (number > max)) {
-        return sweep_refuse("--%s %s: not a whole number from %" PRIu64
-                            " to %" PRIu64, option, value, min, max);
+    if (daqiri_parse_seconds(value, &seconds) != 0) {
+        argp_error(state, "--seconds %s: not a number of seconds above 0", value);
     }
-    *number_p = number;
-    return SWEEP_GO_ON;
+    return seconds;
 }
 
-static int sweep_parse_bytes(const char *option, const char *value,
-                             size_t *size_p)
+static error_t sweep_parse(int key, char *value, struct argp_state *state)
 {
-    if ((daqiri_parse_size(value, size_p) != 0) ||
-        (*size_p > SWEEP_LARGEST_SIZE)) {
-        return sweep_refuse("--%s %s: not a size up to 512M, such as 4096, "
-                            "64K or 4M", option, value);
-    }
-    return SWEEP_GO_ON;
-}
+    mpi_sweep_opts_t *opts = state->input;
 
-static int sweep_parse_seconds(const char *value, double *seconds_p)
-{
-    if (daqiri_parse_seconds(value, seconds_p) != 0) {
-        return sweep_refuse("--seconds %s: not a number of seconds above 0",
-                            value);
-    }
-    return SWEEP_GO_ON;
-}
-
-static int sweep_opt(int letter, const char *value, mpi_sweep_opts_t *opts)
-{
-    switch (letter) {
+    switch (key) {
     case 't':
-        return sweep_parse_tests(value, &opts->tests);
+        opts->tests = sweep_parse_tests(state, value);
+        return 0;
     case 'm':
-        return sweep_parse_bytes("min", value, &opts->min_size);
+        opts->min_size = daqiri_args_size(state, "min", value, 0,
+                                          SWEEP_LARGEST_SIZE);
+        return 0;
     case 'M':
-        return sweep_parse_bytes("max", value, &opts->max_size);
+        opts->max_size = daqiri_args_size(state, "max", value, 0,
+                                          SWEEP_LARGEST_SIZE);
+        return 0;
     case 's':
-        return sweep_parse_number("step", value, 2, 1024, &opts->step);
+        opts->step = daqiri_args_count(state, "step", value, 2, 1024);
+        return 0;
     case 'T':
-        return sweep_parse_seconds(value, &opts->seconds);
+        opts->seconds = sweep_parse_seconds(state, value);
+        return 0;
     case 'n':
-        return sweep_parse_number("ops", value, 1, 1000000000, &opts->max_ops);
+        opts->max_ops = daqiri_args_count(state, "ops", value, 1, 1000000000);
+        return 0;
     case 'd':
         opts->is_median = 1;
-        return SWEEP_GO_ON;
-    case 'S':
-        return sweep_parse_number("seed", value, 0, UINT64_MAX, &opts->seed);
-    case 'V':
-        if (sweep_speaks()) {
-            printf("daqiri-mpi-sweep %s\n", DAQIRI_VERSION);
-        }
         return 0;
-    case 'h':
-        if (sweep_speaks()) {
-            sweep_help();
+    case 'S':
+        opts->seed = daqiri_args_count(state, "seed", value, 0, UINT64_MAX);
+        return 0;
+    case 'V':
+        printf("daqiri-mpi-sweep %s\n", DAQIRI_VERSION);
+        exit(0);
+    case ARGP_KEY_ARG:
+        argp_error(state, "%s: this program takes options only", value);
+        return 0;
+    case ARGP_KEY_END:
+        if (opts->min_size > opts->max_size) {
+            argp_error(state, "--min is larger than --max");
         }
         return 0;
     default:
-        return sweep_refuse("--help says what there is");
+        return ARGP_ERR_UNKNOWN;
     }
 }
 
-int mpi_sweep_opts_parse(int argc, char **argv, mpi_sweep_opts_t *opts_p)
+/* The tests, behind the options. */
+static char *sweep_help(int key, const char *text, void *input)
 {
-    int letter, status;
+    char *tests   = NULL;
+    size_t length = 0;
+    FILE *stream;
+    unsigned i;
+
+    (void)input;
+    if (key == ARGP_KEY_HELP_DUP_ARGS_NOTE) {
+        return NULL; /* no screen has room for it */
+    }
+    stream = (key == ARGP_KEY_HELP_POST_DOC) ? open_memstream(&tests, &length) :
+                                               NULL;
+    if (stream == NULL) {
+        return (char*)text;
+    }
+    fprintf(stream, "Tests:");
+    for (i = 0; i < MPI_SWEEP_NUM_TESTS; ++i) {
+        fprintf(stream, "\n  %-10s %s", mpi_sweep_tests[i].name,
+                mpi_sweep_tests[i].what);
+    }
+    fclose(stream);
+    return tests;
+}
+
+static const struct argp_child sweep_children[] = {
+    {&daqiri_args_help}, {NULL}
+};
+
+static const struct argp sweep_argp = {
+    sweep_options, sweep_parse, NULL,
+    "Measures MPI by message size and checks every byte. It is started by mpirun, "
+    "with two ranks or more.\vTests", sweep_children, sweep_help
+};
+
+/* Whether only another rank speaks: what this one says goes nowhere. */
+static void sweep_be_silent(void)
+{
+    if (!sweep_speaks() &&
+        ((freopen("/dev/null", "w", stdout) == NULL) ||
+         (freopen("/dev/null", "w", stderr) == NULL))) {
+        exit(1);
+    }
+}
+
+void mpi_sweep_opts_parse(int argc, char **argv, mpi_sweep_opts_t *opts_p)
+{
+    int fds[] = {dup(STDOUT_FILENO), dup(STDERR_FILENO)};
 
     *opts_p = (mpi_sweep_opts_t){
         .min_size = 0,
@@ -197,21 +184,10 @@ int mpi_sweep_opts_parse(int argc, char **argv, mpi_sweep_opts_t *opts_p)
         .seed     = 1,
         .tests    = (UINT32_C(1) << MPI_SWEEP_NUM_TESTS) - 1
     };
-
-    opterr = sweep_speaks();
-    while ((letter = getopt_long(argc, argv, "t:m:M:s:T:n:dS:Vh",
-                                 sweep_long_options, NULL)) != -1) {
-        status = sweep_opt(letter, optarg, opts_p);
-        if (status != SWEEP_GO_ON) {
-            return status;
-        }
-    }
-    if (optind < argc) {
-        return sweep_refuse("%s: this program takes options only",
-                            argv[optind]);
-    }
-    if (opts_p->min_size > opts_p->max_size) {
-        return sweep_refuse("--min is larger than --max");
-    }
-    return SWEEP_GO_ON;
+    sweep_be_silent();
+    daqiri_args_parse(&sweep_argp, argc, argv, opts_p);
+    dup2(fds[0], STDOUT_FILENO);
+    dup2(fds[1], STDERR_FILENO);
+    close(fds[0]);
+    close(fds[1]);
 }

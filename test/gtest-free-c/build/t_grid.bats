@@ -53,7 +53,7 @@ END
     [ "${lines[3]}" = '2 of 4 rows have a verdict; all of them are in kept' ]
     [ -z "$stderr" ]
     cmp rows kept
-    grep -q -- '-stalled 1 .*-strict -csv$' args
+    grep -q -- '--stalled 1 .*--strict --csv$' args
     fake 0 <<<$'size,verdict,why\n8,ok,'
     run -0 "$grid" --build "$PWD/fake" --csv kept
     [ "${lines[1]}" = '0 of 1 rows have a verdict; all of them are in kept' ]
@@ -66,15 +66,15 @@ END
     local build=(--build "$T_TOP_BUILDDIR")
 
     run -2 --separate-stderr "$grid" "${build[@]}" --sizes 64,nonsense
-    [[ $stderr == *'-sizes nonsense: it is a size'* ]]
+    [[ $stderr == *'--sizes nonsense: it is a size'* ]]
     run -2 --separate-stderr "$grid" "${build[@]}" --repeats 5,6
-    [[ $stderr == *'-repeats 5,6: it is a number'* ]]
+    [[ $stderr == *'--repeats 5,6: it is a number'* ]]
     run -2 --separate-stderr "$grid" "${build[@]}" --windows 1K
-    [[ $stderr == *'-windows 1K: it is a number'* ]]
+    [[ $stderr == *'--windows 1K: it is a number'* ]]
     run -2 --separate-stderr "$grid" "${build[@]}" --paces 10K
-    [[ $stderr == *'-targets 10K: it is a number'* ]]
+    [[ $stderr == *'--targets 10K: it is a number'* ]]
     run -2 --separate-stderr "$grid" "${build[@]}" --stalled 0
-    [[ $stderr == *'-stalled 0: it is a number from 0.1 to 100'* ]]
+    [[ $stderr == *'--stalled 0: it is a number from 0.1 to 100'* ]]
     run -2 --separate-stderr "$grid" "${build[@]}" --nonsense
     [[ $stderr == *'unknown option'* ]]
     run -2 --separate-stderr "$grid" --sizes

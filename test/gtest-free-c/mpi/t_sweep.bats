@@ -141,16 +141,16 @@ refused()
     fi
     refused "there is no test 'nonsense'" --tests latency,nonsense
     refused "there is no test ''" --tests ''
-    refused 'not a size' --min nonsense
-    refused 'not a size' --max 1T
-    refused 'not a size' --max 1G
-    refused 'not a size' --max -1
-    refused 'not a whole number from 2' --step 1
-    refused 'not a whole number from 1' --ops 0
-    refused 'not a whole number' --ops 1x
+    refused 'it is a size' --min nonsense
+    refused 'it is a size' --max 1T
+    refused 'it is a size' --max 1G
+    refused 'it is a size' --max -1
+    refused 'it is a number from 2' --step 1
+    refused 'it is a number from 1' --ops 0
+    refused 'it is a number' --ops 1x
     refused 'not a number of seconds' --seconds 0
     refused 'not a number of seconds' --seconds nan
-    refused 'not a whole number' --seed 18446744073709551616
+    refused 'it is a number' --seed 18446744073709551616
     refused '--min is larger than --max' --min 2K --max 1K
     refused 'takes options only' latency
     refused 'unrecognized option' --nonsense

@@ -38,11 +38,11 @@ apart_by_pingpong()
 {
     local mine='GID fd[0-9a-f:]*, here fd[0-9a-f:]*'
 
-    start server timeout 100 "$T_DAQIRI" pingpong -device soft -listen 127.0.0.1:0 -json
+    start server timeout 100 "$T_DAQIRI" pingpong --device soft --listen 127.0.0.1:0 --json
     server=$pid
     running+=("$pid")
     listening server
-    there pingpong -device soft -addr "$addr" -json
+    there pingpong --device soft --addr "$addr" --json
     [ "$status" -eq 3 ]
     valid pingpong
     has '.ok == false and .failure_class == "other_fabric" and .stage == "connect-rdma" and .messages == 0'
@@ -64,14 +64,14 @@ apart_by_pingpong()
 @test "pingpong by hand: another /dev/shm" {
     elsewhere "${own_shm[@]}"
     mkfifo to_a
-    timeout 100 "$T_DAQIRI" pingpong -device soft -by-hand server -iters 100 -json \
+    timeout 100 "$T_DAQIRI" pingpong --device soft --by-hand server --iters 100 --json \
         < to_a > a.out 2> a.err 3>&- &
     running+=("$!")
     local a=$!
     exec 7> to_a
     wait_for 60 grep -q '^dq1:' a.err
     run --separate-stderr bash -c 'grep "^dq1:" a.err | timeout 100 "$@"' - \
-        "${way[@]}" "$T_DAQIRI" pingpong -device soft -by-hand client -iters 100 -json
+        "${way[@]}" "$T_DAQIRI" pingpong --device soft --by-hand client --iters 100 --json
     printf '%s\n' "stdout: $output" "stderr: $stderr" "status: $status"
     [ "$status" -eq 3 ]
     has '.failure_class == "other_fabric"'
@@ -88,11 +88,11 @@ apart_by_pingpong()
 # asked for once, and what does not is measured.
 apart_by_sweep()
 {
-    local calm=(-device soft -duration 10ms -repeats 1 -collapse 1 -rate 100)
+    local calm=(--device soft --duration 10ms --repeats 1 --collapse 1 --rate 100)
 
-    serve -json -device soft -timeout 20s
+    serve --json --device soft --timeout 20s
     grep -q 'daqiri serve: RDMA goes over softverbs0, which connects processes of one user on one host that share /dev/shm and the PID namespace' serve.err
-    there sweep "${calm[@]}" -addr "$addr" -transports "$1,tcp" -patterns stream -sizes 64,4K -json
+    there sweep "${calm[@]}" --addr "$addr" --transports "$1,tcp" --patterns stream --sizes 64,4K --json
     [ "$status" -eq 3 ]
     valid sweep
     says "daqiri sweep: $limit"
@@ -104,14 +104,14 @@ apart_by_sweep()
     [ "$(jq -s 'map(select(.ok == false and .failure_class == "other_fabric" and .stage == "connect")) | length' serve.out)" -eq 1 ]
     [ "$(jq -s 'map(select(.ok and .transport == "tcp")) | length' serve.out)" -eq 2 ]
     # nothing but what needs it
-    there drop-curve "${calm[@]}" -addr "$addr" -transports "$1" -sizes 4K -targets 25,50 -json
+    there drop-curve "${calm[@]}" --addr "$addr" --transports "$1" --sizes 4K --targets 25,50 --json
     [ "$status" -eq 3 ]
     valid drop-curve
     says "daqiri drop-curve: $limit"
     has '.rows[0].verdict == "missing"'
     line 4 '.failure_class == "other_fabric"'
     [ "$(wc -l < serve.out)" -eq 4 ]
-    there pingpong -device soft -addr "$addr"
+    there pingpong --device soft --addr "$addr"
     [ "$status" -eq 3 ]
     says "$limit"
     line 5 '.test == "pingpong" and .failure_class == "other_fabric"'
@@ -124,8 +124,8 @@ apart_by_sweep()
 
 @test "another reason to be unreachable is not taken for that" {
     serve_with=(env UCX_DAQIRI_SEG_SIZE=4k)
-    serve -json -device soft -timeout 20s
-    daqiri sweep -device soft -duration 10ms -repeats 1 -addr "$addr" -transports daqiri -patterns stream -sizes 64 -json
+    serve --json --device soft --timeout 20s
+    daqiri sweep --device soft --duration 10ms --repeats 1 --addr "$addr" --transports daqiri --patterns stream --sizes 64 --json
     [ "$status" -eq 1 ]
     has '.rows[0].why | contains("another fabric") | not'
     has '.rows[0].why | contains("this transport cannot reach the other end from here")'
@@ -135,18 +135,18 @@ apart_by_sweep()
 @test "probe and interfaces say always whom the device connects" {
     local reach='processes of one user on one host that share /dev/shm and the PID namespace'
 
-    daqiri probe -device soft -no-ucx -json
+    daqiri probe --device soft --no-ucx --json
     [ "$status" -eq 0 ]
     valid probe
     has ".reach == \"$reach\""
     has ".steps[] | select(.name == \"port\") | .detail | contains(\"it connects $reach\")"
-    daqiri probe -device soft -no-ucx
+    daqiri probe --device soft --no-ucx
     [ "$(grep -c "$reach" <<<"$output")" -ge 2 ]
-    daqiri interfaces -device soft -json
+    daqiri interfaces --device soft --json
     valid interfaces
     has ".devices[0].why | endswith(\"it connects $reach\")"
     with=(FAKE_VERBS='mlx5_0=active' LD_PRELOAD="$shims/fake_verbs.so")
-    daqiri probe -no-ucx -json
+    daqiri probe --no-ucx --json
     has '.reach == null'
 }
 

@@ -38,7 +38,7 @@ refused()
 {
     [ "$status" -eq "$1" ]
     [ -z "$output" ]
-    [ "${#stderr_lines[@]}" -eq 1 ]
+    [ "$(grep -v -c '^Try ' <<<"$stderr")" -eq 1 ]
     [[ $stderr == "daqiri faults: "*"$2"* ]]
 }
 
@@ -99,11 +99,11 @@ hold()
     faults set all plan -e drop
     refused 2 'there are too many words'
     faults check --rule
-    refused 2 "option '--rule' requires an argument"
+    refused 2 "option '--rules' requires an argument"
     faults check -x
-    refused 2 "option '-x' is not known"
+    refused 2 "unrecognized option '-x'"
     faults check -e
-    refused 2 "option '-e' requires an argument"
+    refused 2 "option requires an argument -- 'e'"
     for pid in 0 12x all, ' 1' +5 99999999999; do
         faults clear "$pid"
         refused 2 'the second word is neither a process number nor all'
@@ -114,7 +114,7 @@ hold()
     faults --help
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
-    [[ $output == 'Usage: daqiri faults set PID|all FILE'* ]]
+    [[ $output == 'Usage: daqiri faults [OPTION...] set PID|all FILE'* ]]
 }
 
 # --- plans

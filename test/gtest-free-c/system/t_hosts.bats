@@ -13,8 +13,8 @@ setup()
     tools_setup
     need_jq
     # A busy machine may slow a run down to nothing: no test is about that.
-    calm=(-device soft -duration 10ms -repeats 1 -collapse 1 -rate 100)
-    brief=("${calm[@]}" -transports tcp -patterns stream -sizes 64)
+    calm=(--device soft --duration 10ms --repeats 1 --collapse 1 --rate 100)
+    brief=("${calm[@]}" --transports tcp --patterns stream --sizes 64)
 }
 
 # stop_server STATUS: it ends with that.
@@ -40,9 +40,9 @@ good()
 }
 
 @test "sweep: each transport and pattern; a line of the server for each run" {
-    serve -json -device soft -timeout 20s
-    daqiri sweep "${calm[@]}" -addr "$addr" -transports daqiri,rc_verbs,verbs,tcp \
-        -patterns stream,duplex,pingpong -sizes 64K -json
+    serve --json --device soft --timeout 20s
+    daqiri sweep "${calm[@]}" --addr "$addr" --transports daqiri,rc_verbs,verbs,tcp \
+        --patterns stream,duplex,pingpong --sizes 64K --json
     valid sweep
     good
     has "(.rows | length) == 12 and .addr == \"$addr\""
@@ -53,7 +53,7 @@ good()
     [ "$(jq -s '[.[] | .ok and .messages > 0 and .elapsed_s > 0 and .stage == "done"] | all and length == 12' serve.out)" = true ]
     [ "$(jq -s '[.[] | select(.datapath == "rdma") | .device] | unique == ["softverbs0"]' serve.out)" = true ]
     # another client, other terms, on the same server
-    daqiri drop-curve "${calm[@]}" -addr "$addr" -transports verbs -sizes 4K -targets 25 -json
+    daqiri drop-curve "${calm[@]}" --addr "$addr" --transports verbs --sizes 4K --targets 25 --json
     valid drop-curve
     good
     has '[.rows[].target_percent] == [null, 25]'
@@ -64,14 +64,14 @@ good()
 @test "between network namespaces, and no route" {
     make_namespaces
     serve_from_a
-    serve -json -device soft -timeout 20s
-    from_b sweep "${calm[@]}" -addr "$addr" -transports daqiri,rc_verbs,verbs,tcp -patterns stream -sizes 4K -json
+    serve --json --device soft --timeout 20s
+    from_b sweep "${calm[@]}" --addr "$addr" --transports daqiri,rc_verbs,verbs,tcp --patterns stream --sizes 4K --json
     good
     has '.rows | length == 4'
     line 4 '(.local_addr | startswith("192.0.2.1:")) and (.remote_addr | startswith("192.0.2.2:"))'
-    from_b drop-curve "${calm[@]}" -addr "$addr" -transports tcp -sizes 1K -targets none -json
+    from_b drop-curve "${calm[@]}" --addr "$addr" --transports tcp --sizes 1K --targets none --json
     good
-    from_b sweep "${brief[@]}" -addr 198.51.100.1:9 -json
+    from_b sweep "${brief[@]}" --addr 198.51.100.1:9 --json
     [ "$status" -eq 1 ]
     has '.verdict.missing == 1 and .peer_version == null and (.rows[0].why | test("cannot connect to 198.51.100.1:9: Network is unreachable"))'
     says 'daqiri sweep: cannot connect to 198.51.100.1:9: Network is unreachable'
@@ -79,23 +79,23 @@ good()
 }
 
 @test "nobody listens, a name that is none, another server: a sentence once, and no run is tried" {
-    daqiri drop-curve "${calm[@]}" -addr 127.0.0.1:1 -transports tcp -targets 1,2,3 -json
+    daqiri drop-curve "${calm[@]}" --addr 127.0.0.1:1 --transports tcp --targets 1,2,3 --json
     [ "$status" -eq 1 ]
     valid drop-curve
     says 'daqiri drop-curve: cannot connect to 127.0.0.1:1: Connection refused'
-    daqiri sweep "${brief[@]}" -addr host.invalid
+    daqiri sweep "${brief[@]}" --addr host.invalid
     [ "$status" -eq 1 ]
     says "daqiri sweep: 'host.invalid': "
-    daqiri sweep -addr '[::1'
+    daqiri sweep --addr '[::1'
     refused 2 "'[::1' is no address"
-    daqiri sweep -addr 127.0.0.1:65536
+    daqiri sweep --addr 127.0.0.1:65536
     refused 2 "'127.0.0.1:65536' is no address: a port is a number up to 65535"
-    daqiri serve -device none -listen :999999
+    daqiri serve --device none --listen :999999
     refused 2 "':999999' is no address: a port is a number up to 65535"
-    start server "$T_DAQIRI" pingpong -device soft -listen 127.0.0.1:0
+    start server "$T_DAQIRI" pingpong --device soft --listen 127.0.0.1:0
     running+=("$pid")
     listening server
-    daqiri sweep "${brief[@]}" -addr "$addr"
+    daqiri sweep "${brief[@]}" --addr "$addr"
     [ "$status" -eq 1 ]
     says 'the peer is there for daqiri pingpong, not for daqiri sweep'
 }
@@ -103,37 +103,37 @@ good()
 @test "servers that lie: another version, nonsense, the wrong message, silence" {
     need_python
     fake_server 'hex:44515249000700010000000000000000' stay
-    daqiri sweep "${brief[@]}" -addr "$addr"
+    daqiri sweep "${brief[@]}" --addr "$addr"
     [ "$status" -eq 1 ]
     says 'daqiri sweep: the peer speaks version 7 of the protocol, this is version 2: use the same ucx-daqiri on both sides'
     fake_server 'hex:474554202f20485454502f312e300d0a0d0a' stay
-    daqiri sweep "${brief[@]}" -addr "$addr"
+    daqiri sweep "${brief[@]}" --addr "$addr"
     [ "$status" -eq 1 ]
     says 'daqiri sweep: the peer is not daqiri: what it sent is something else'
     # READY where an address was to come; an address that is cut short
     fake_server hello:3 frame:4:0000 stay
-    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    daqiri sweep "${brief[@]}" --addr "$addr" --json
     [ "$status" -eq 1 ]
     valid sweep
     has '.rows[0].why | contains("the peer sent message 4 where 10 was to come")'
     fake_server hello:3 frame:10:00 stay
-    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    daqiri sweep "${brief[@]}" --addr "$addr" --json
     [ "$status" -eq 1 ]
     has '.rows[0].why | contains("the peer sent a malformed message (kind 10, 1 bytes)")'
     # it fails, and says why; it goes
     fake_server hello:3 'frame:6:000100056c6f63616c0003616263' stay
-    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    daqiri sweep "${brief[@]}" --addr "$addr" --json
     [ "$status" -eq 1 ]
     has '.rows[0].runs[0].ok == false'
     fake_server hello:3 close
-    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    daqiri sweep "${brief[@]}" --addr "$addr" --json
     [ "$status" -eq 1 ]
     has '.rows[0].why | test("the peer closed the connection|the connection to the peer broke")'
 }
 
 @test "clients that stop half way or lie: a line each, and the server goes on" {
     need_python
-    serve -json -device soft -timeout 1s
+    serve --json --device soft --timeout 1s
     # silence instead of terms; then closed
     fake_client hello:3 stay
     line 1 '.test == "flow" and .failure_class == "timeout" and .stage == "control" and .transport == null'
@@ -167,8 +167,8 @@ good()
 }
 
 @test "a server without a device answers tcp and refuses the others in a sentence" {
-    serve -json -device none -timeout 20s
-    daqiri sweep "${calm[@]}" -addr "$addr" -transports verbs,tcp -patterns stream -sizes 64 -json
+    serve --json --device none --timeout 20s
+    daqiri sweep "${calm[@]}" --addr "$addr" --transports verbs,tcp --patterns stream --sizes 64 --json
     [ "$status" -eq 1 ]
     has '.rows[0].verdict == "missing" and (.rows[0].why | contains("this server has no RDMA device, it answers TCP only"))'
     has '.rows[1].verdict == "ok"'
@@ -178,8 +178,8 @@ good()
 }
 
 @test "a server without a device answers UCX's TCP too, over the interface of the connection" {
-    serve -json -device none -timeout 20s
-    daqiri sweep "${calm[@]}" -addr "$addr" -transports uct:tcp -patterns stream,pingpong -sizes 4K -json
+    serve --json --device none --timeout 20s
+    daqiri sweep "${calm[@]}" --addr "$addr" --transports uct:tcp --patterns stream,pingpong --sizes 4K --json
     [ "$status" -eq 0 ]
     has '[.rows[].device == "lo"] | length == 2 and all'
     line 2 '.ok and .transport == "uct:tcp" and .datapath == "tcp" and .device == null'
@@ -188,8 +188,8 @@ good()
 
 @test "a transport that only one side has is missing, the others are measured" {
     serve_with=(env UCX_MODULES=cma) # not ib
-    serve -json -device soft -timeout 20s
-    daqiri sweep "${calm[@]}" -addr "$addr" -transports rc_verbs,tcp -patterns stream -sizes 64 -json
+    serve --json --device soft --timeout 20s
+    daqiri sweep "${calm[@]}" --addr "$addr" --transports rc_verbs,tcp --patterns stream --sizes 64 --json
     [ "$status" -eq 1 ]
     has '.rows[0].verdict == "missing" and (.rows[0].why | contains("there is no transport rc_verbs"))'
     has '.rows[1].verdict == "ok"'
@@ -223,8 +223,8 @@ flows()
 # client [OPTION...]: a long sweep in the background; it is $client.
 client()
 {
-    start client timeout 100 "$T_DAQIRI" sweep -device soft -duration 60s -repeats 1 \
-        -transports tcp -patterns stream -addr "$addr" -json "$@"
+    start client timeout 100 "$T_DAQIRI" sweep --device soft --duration 60s --repeats 1 \
+        --transports tcp --patterns stream --addr "$addr" --json "$@"
     client=$pid
     running+=("$pid")
     wait_for 60 flows "$client"
@@ -232,22 +232,22 @@ client()
 }
 
 @test "Ctrl-C of the client: both report what was measured, and the server goes on" {
-    serve -json -device soft -timeout 20s
-    client -sizes 64,128
+    serve --json --device soft --timeout 20s
+    client --sizes 64,128
     kill -INT "$(pgrep -P "$client")"
     ended "$client"
     cat client.err
     [ "$ended" -eq 1 ]
     holds client.out '.interrupted and .runs == 1 and .rows[0].verdict == "ok" and .rows[0].runs[0].sent > 1 and .rows[1].verdict == "not measured"'
     line 1 '.ok and .messages > 0'
-    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    daqiri sweep "${brief[@]}" --addr "$addr" --json
     good
     stop_server 0
 }
 
 @test "Ctrl-C of the server: both report what was measured" {
-    serve -json -device soft -timeout 20s
-    client -sizes 64,128
+    serve --json --device soft --timeout 20s
+    client --sizes 64,128
     kill -INT "$server"
     ended "$server"
     line 1 '.ok and .interrupted and .messages > 0'
@@ -266,7 +266,7 @@ heard()
 
 @test "Ctrl-C of the server between two runs, and in the set-up of one: the client hears of it, and nothing has failed" {
     need_python
-    serve -json -device soft -timeout 20s
+    serve --json --device soft --timeout 20s
     start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:3 hear
     client=$pid
     running+=("$pid")
@@ -277,7 +277,7 @@ heard()
     grep -q -a 'interrupted' client.out
     grep -q -a 'the server was asked to stop' client.out
     # verbs, 64 bytes; its address comes, ours does not
-    serve -json -device soft -timeout 20s
+    serve --json --device soft --timeout 20s
     terms=frame:9:000576657262730000000100000000000000400000000000000040000000003b9aca000000000000000000
     start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:3 "$terms" hear
     client=$pid
@@ -291,17 +291,17 @@ heard()
 }
 
 @test "a client that is killed: the server says so and goes on" {
-    serve -json -device soft -timeout 20s
-    client -sizes 64
+    serve --json --device soft --timeout 20s
+    client --sizes 64
     kill -KILL "$(pgrep -P "$client")"
     line 1 '.ok == false and .failure_class == "peer_gone"'
-    daqiri sweep "${brief[@]}" -addr "$addr" -json
+    daqiri sweep "${brief[@]}" --addr "$addr" --json
     good
 }
 
 @test "a client that is stopped: after its patience the server leaves it" {
-    serve -json -device soft -timeout 3s
-    client -sizes 64
+    serve --json --device soft --timeout 3s
+    client --sizes 64
     under daqiri-flow "$client"
     kill -STOP "$found"
     line 1 '.ok == false and .failure_class == "timeout" and .stage == "datapath"'

@@ -20,7 +20,7 @@ fake()
 
 @test "network interfaces are as the kernel says" {
     need_jq
-    daqiri interfaces -json
+    daqiri interfaces --json
     [ "$status" -eq 0 ]
     has '.command == "interfaces" and .error == null'
     has '.interfaces[] | select(.name == "lo") | .addresses | index("127.0.0.1/8") != null'
@@ -32,7 +32,7 @@ fake()
 
 @test "softverbs: its port, its GID and why" {
     need_jq
-    daqiri interfaces -device soft -json
+    daqiri interfaces --device soft --json
     [ "$status" -eq 0 ]
     has '.devices | length == 1'
     has '.devices[0] | .device == "softverbs0" and .port == 1 and .state == "active" and .link_layer == "InfiniBand" and .active_mtu == 4096 and .chosen_gid_index == 0'
@@ -50,7 +50,7 @@ fake()
 chosen()
 {
     fake 'mlx5_0=active' "$3"
-    daqiri interfaces -json
+    daqiri interfaces --json
     [ "$status" -eq 0 ]
     has ".devices[0].chosen_gid_index == $1"
     has ".devices[0].why == \"$2\""
@@ -72,7 +72,7 @@ chosen()
 @test "a GID's interface, and the interface's RDMA port" {
     need_jq
     fake 'mlx5_0=active' 'v2=::ffff:192.0.2.1'
-    daqiri interfaces -json
+    daqiri interfaces --json
     has '.gids[0].netdev == "lo" and .gids[0].type == "RoCE v2" and .gids[0].gid == "192.0.2.1"'
     has '.interfaces[] | select(.name == "lo") | .rdma == "mlx5_0:1"'
 }
@@ -80,7 +80,7 @@ chosen()
 @test "devices that cannot be asked: a row each, status 1" {
     need_jq
     fake 'mlx5_0=active mlx5_1=denied mlx5_2=broken'
-    daqiri interfaces -json
+    daqiri interfaces --json
     [ "$status" -eq 1 ]
     has '.devices[] | select(.device == "mlx5_1") | .error == "it cannot be opened: Permission denied"'
     has '.devices[] | select(.device == "mlx5_2") | .error == "it cannot be opened: Input/output error"'
@@ -94,7 +94,7 @@ chosen()
 
 @test "CSV has the ports, and is quoted where it must be" {
     fake 'mlx5_0=active' 'v1=::ffff:192.0.2.1'
-    daqiri interfaces -csv
+    daqiri interfaces --csv
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = 'device,port,state,link_layer,lid,active_mtu,speed_gbps,driver,numa_node,num_gids,chosen_gid_index,why,error' ]
     [[ ${lines[1]} == 'mlx5_0,1,active,Ethernet,'*',1,0,"RoCE v1 with an IPv4 address, as there is no RoCE v2",' ]]
@@ -103,7 +103,7 @@ chosen()
 @test "a device whose driver ends the process takes nothing from the others" {
     need_jq
     fake 'mlx5_0=active mlx5_1=deadly mlx5_2=active' 'v2=::ffff:192.0.2.1'
-    daqiri interfaces -json
+    daqiri interfaces --json
     [ "$status" -eq 1 ]
     valid interfaces
     has '[.devices[] | select(.port == 1) | .device] == ["mlx5_0", "mlx5_1", "mlx5_2"]'
@@ -115,7 +115,7 @@ chosen()
 @test "Ctrl-C while a device does not answer: what was asked before is reported, status 124" {
     need_jq
     fake 'mlx5_0=active mlx5_1=wedged mlx5_2=active' 'v2=::ffff:192.0.2.1'
-    start list env "${with[@]}" FAKE_FILE="$PWD/hangs" "$T_DAQIRI" interfaces -json
+    start list env "${with[@]}" FAKE_FILE="$PWD/hangs" "$T_DAQIRI" interfaces --json
     wait_for 60 test -e hangs
     kill -INT "$pid"
     ended "$pid"
@@ -136,18 +136,18 @@ chosen()
 }
 
 @test "mistakes: a sentence and status 2" {
-    daqiri interfaces -frobnicate
-    refused 2 "unrecognized option '-frobnicate'"
+    daqiri interfaces --frobnicate
+    refused 2 "unrecognized option '--frobnicate'"
     daqiri interfaces word
     refused 2 'Too many arguments'
-    daqiri interfaces -device mlx5_0
-    refused 2 '-device mlx5_0: it is one of soft'
-    daqiri interfaces -device
+    daqiri interfaces --device mlx5_0
+    refused 2 '--device mlx5_0: it is one of soft'
+    daqiri interfaces --device
     refused 2 'requires an argument'
-    daqiri interfaces -json -csv
-    refused 2 '-json and -csv exclude each other'
+    daqiri interfaces --json --csv
+    refused 2 '--json and --csv exclude each other'
     daqiri interfaces --csv --json
-    refused 2 '-json and -csv exclude each other'
+    refused 2 '--json and --csv exclude each other'
 }
 
 @test "a full disk is no success" {

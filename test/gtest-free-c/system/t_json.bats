@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the subcommands print with -json is what docs/schema says, when all goes
+# What the subcommands print with --json is what docs/schema says, when all goes
 # well and when it does not; and the schemas are strict enough to tell.
 
 bats_require_minimum_version 1.5.0
@@ -22,7 +22,7 @@ setup()
 
 @test "a report that lacks something, or has too much, is refused" {
     need_jq
-    daqiri interfaces -json
+    daqiri interfaces --json
     valid interfaces
     jq 'del(.gids)' <<<"$output" > less.json
     run valid interfaces less.json
@@ -33,26 +33,26 @@ setup()
 }
 
 @test "interfaces" {
-    daqiri interfaces -json
+    daqiri interfaces --json
     valid interfaces
-    daqiri interfaces -device soft -json
+    daqiri interfaces --device soft --json
     valid interfaces
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=active mlx5_1=denied'
           FAKE_GIDS='v1=fe80::1 v2=::ffff:192.0.2.1')
-    daqiri interfaces -json
+    daqiri interfaces --json
     valid interfaces
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='list=denied')
-    daqiri interfaces -json
+    daqiri interfaces --json
     valid interfaces
 }
 
 @test "probe" {
-    daqiri probe -device soft -json
+    daqiri probe --device soft --json
     valid probe
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS=)
-    daqiri probe -json
+    daqiri probe --json
     valid probe
     with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=die:ibv_create_qp)
-    daqiri probe -no-ucx -json
+    daqiri probe --no-ucx --json
     valid probe
 }

@@ -72,13 +72,15 @@ same()
     }
     completes pro
     [ "${COMPREPLY[*]}" = probe ]
+    completes hel
+    [ "${COMPREPLY[*]}" = help ]
+    completes help swe
+    [ "${COMPREPLY[*]}" = sweep ]
     completes --ver
     [ "${COMPREPLY[*]}" = --version ]
     completes probe --gid
     [ "${COMPREPLY[*]}" = --gid-index ]
-    completes probe -gid
-    [ "${COMPREPLY[*]}" = -gid-index ]
-    completes probe -device so
+    completes probe --device so
     [ "${COMPREPLY[*]}" = soft ]
     completes run ech
     [[ " ${COMPREPLY[*]} " == *' echo '* ]]
@@ -86,7 +88,7 @@ same()
         completes "$name" --
         [ "$(printf '%s\n' "${COMPREPLY[@]}" | sort)" = "$(help_options "$T_DAQIRI" "$name")" ]
         completes "$name" -
-        [ "$(printf -- '-%s\n' "${COMPREPLY[@]}" | sort)" = "$(help_options "$T_DAQIRI" "$name")" ]
+        [ "$(printf '%s\n' "${COMPREPLY[@]}" | sort)" = "$(help_options "$T_DAQIRI" "$name")" ]
     done
 }
 

@@ -70,22 +70,20 @@ for name in $(subcommands); do
             '')
                 [ "$option" = help ] && continue
                 sentence="doesn't allow an argument"
-                [ "$name" != faults ] || sentence='is not known'
-                refused "$name" "-$option=x"
+                refused "$name" "--$option=x"
                 ;;
             \[*)
-                sentence="-$option"
-                refused "$name" "-$option="
+                sentence="--$option"
+                refused "$name" "--$option="
                 ;;
             *)
                 sentence='requires an argument'
-                refused "$name" "-$option"
                 refused "$name" "--$option"
                 sentence=$option
                 case $name in
                     faults) continue ;; # an empty plan is one
                     run) refused "$name" "--$option" '' true ;;
-                    *) refused "$name" "-$option=" ;;
+                    *) refused "$name" "--$option=" ;;
                 esac
                 ;;
         esac
@@ -101,27 +99,28 @@ for name in $(subcommands); do
         value=${value#\[}
         case ${value%\]} in
             =N|=SIZE|=TIME|=PERCENT)
-                sentence="-$option"
+                sentence="--$option"
                 for word in -1 99999999999999999999999 none 1x ' 1' nan inf 0x +5 1.2.3 10xs 1K1 '1 ' -0; do
-                    refused "$name" "-$option=$word"
+                    refused "$name" "--$option=$word"
                 done
                 ;;
             =LIST)
-                sentence="-$option: it is a list with commas between"
-                refused "$name" "-$option=,"
+                [ "$name" != run ] || continue # UCX reads it
+                sentence="--$option: it is a list with commas between"
+                refused "$name" "--$option=,"
                 case $option in
                     transports) word=tcp ;;
                     patterns) word=stream ;;
                     *) word=64 ;;
                 esac
-                refused "$name" "-$option=$word,"
+                refused "$name" "--$option=$word,"
                 sentence='it is there twice'
-                refused "$name" "-$option=$word,$word"
+                refused "$name" "--$option=$word,$word"
                 ;;
             =HOST\[:PORT\]|=\[HOST\]:PORT)
                 sentence='is no address'
                 for word in '[::1' '[::1]9' host:65536 :99999999999999999999999; do
-                    refused "$name" "-$option=$word"
+                    refused "$name" "--$option=$word"
                 done
                 ;;
         esac
@@ -136,20 +135,20 @@ END
         daqiri $words
         refused 2 "$sentence"
     done <<'END'
-drop-curve -targets 5 -gbps 1|-targets and -gbps exclude each other
-drop-curve -gbps 1 -targets 5|-targets and -gbps exclude each other
-sweep -patterns pingpong -windows 4|-windows is not for pingpong
-serve -device none -port 1|-port, -gid-index and -traffic-class are of a device
-serve -device none -traffic-class 8|-port, -gid-index and -traffic-class are of a device
-serve -gid-index 0 -device none|-port, -gid-index and -traffic-class are of a device
-pingpong -listen :0 -size 64|-size, -iters, -duration and -uc are the client's
-pingpong -listen :0 -iters 1|-size, -iters, -duration and -uc are the client's
-pingpong -listen :0 -duration 1s|-size, -iters, -duration and -uc are the client's
-pingpong -listen :0 -uc|-size, -iters, -duration and -uc are the client's
-stats -all|-all is for one process, or with -json or -csv
-stats -count 1|-count is for -watch
-run -tls , true|--device and --tls need a name
-faults check -e x -e y|-e is there twice
-faults check -rules x word|there are too many words
+drop-curve --targets 5 --gbps 1|--targets and --gbps exclude each other
+drop-curve --gbps 1 --targets 5|--targets and --gbps exclude each other
+sweep --patterns pingpong --windows 4|--windows is not for pingpong
+serve --device none --port 1|--port, --gid-index and --traffic-class are of a device
+serve --device none --traffic-class 8|--port, --gid-index and --traffic-class are of a device
+serve --gid-index 0 --device none|--port, --gid-index and --traffic-class are of a device
+pingpong --listen :0 --size 64|--size, --iters, --duration and --uc are the client's
+pingpong --listen :0 --iters 1|--size, --iters, --duration and --uc are the client's
+pingpong --listen :0 --duration 1s|--size, --iters, --duration and --uc are the client's
+pingpong --listen :0 --uc|--size, --iters, --duration and --uc are the client's
+stats --all|--all is for one process, or with --json or --csv
+stats --count 1|--count is for --watch
+run --tls , true|--tls names no transport
+faults check -e x -e y|--rules is there twice
+faults check --rules x word|there are too many words
 END
 }

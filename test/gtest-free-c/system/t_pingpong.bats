@@ -13,7 +13,7 @@ server_with=()
 server()
 {
     start server env "${server_with[@]}" timeout 100 "$T_DAQIRI" pingpong \
-        -device soft -listen 127.0.0.1:0 -json "$@"
+        --device soft --listen 127.0.0.1:0 --json "$@"
     server=$pid
     running+=("$pid")
     listening server
@@ -21,7 +21,7 @@ server()
 
 client()
 {
-    daqiri pingpong -device soft -addr "$addr" -json "$@"
+    daqiri pingpong --device soft --addr "$addr" --json "$@"
 }
 
 # server_failed CLASS STAGE
@@ -38,7 +38,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 
 @test "both sides: stages in order, the same numbers, addresses that mirror each other" {
     server
-    client -iters 500 -size 100
+    client --iters 500 --size 100
     [ "$status" -eq 0 ]
     valid pingpong
     has "[.stages[] | select(.ok) | .name] == $stages"
@@ -52,9 +52,9 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     [ "$(jq -S .remote server.out)" = "$(jq -S .local <<<"$output")" ]
 }
 
-@test "-duration: so long, whatever the number; with -iters, what comes first" {
+@test "--duration: so long, whatever the number; with --iters, what comes first" {
     server
-    client -duration 300ms
+    client --duration 300ms
     [ "$status" -eq 0 ]
     valid pingpong
     has '.ok and .elapsed_s >= 0.3 and .duration_s == 0.3 and .iterations == null and .messages > 0 and .interrupted == false'
@@ -65,7 +65,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     holds server.out '.ok and .iterations == null and .duration_s == null and .addr == null and .local_addr != null'
     [ "$(jq .messages server.out)" = "$(jq .messages <<<"$output")" ]
     server
-    client -duration 1h -iters 7
+    client --duration 1h --iters 7
     [ "$status" -eq 0 ]
     has '.messages == 14 and .iterations == 7'
     ended "$server"
@@ -75,7 +75,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 @test "the next message overtakes the completion of the answer to the last one" {
     server_with=(LD_PRELOAD="$shims/late_verbs.so:$T_SOFTVERBS")
     server
-    client -iters 20
+    client --iters 20
     [ "$status" -eq 0 ]
     has '.messages == 40'
     ended "$server"
@@ -85,7 +85,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 @test "the last answer is later than the word that it was sent: it counts" {
     server_with=(SOFTVERBS_FAULTS='delay time=200ms qp=rc' SOFTVERBS_FAULTS_LOG=/dev/null)
     server
-    client -iters 3
+    client --iters 3
     [ "$status" -eq 0 ]
     has '.ok == true and .messages == 6'
 }
@@ -93,7 +93,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 @test "sizes: 1, 8, 9, 64K and 4M bytes; explicit GID, port and MTU" {
     for size in 1 8 9 64K 4M; do
         server
-        client -size "$size" -iters 20 -gid-index 0 -port 1 -mtu 1024
+        client --size "$size" --iters 20 --gid-index 0 --port 1 --mtu 1024
         [ "$status" -eq 0 ]
         has '.messages == 40 and .local.mtu == 1024'
         ended "$server"
@@ -101,11 +101,11 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     done
 }
 
-@test "-traffic-class: of the path of either side; a server of many has one, too" {
+@test "--traffic-class: of the path of either side; a server of many has one, too" {
     server_with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=class:8)
     with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=class:184)
-    server -traffic-class 8
-    client -iters 10 -traffic-class 184
+    server --traffic-class 8
+    client --iters 10 --traffic-class 184
     [ "$status" -eq 0 ]
     valid pingpong
     has '.traffic_class == 184'
@@ -114,22 +114,22 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     valid pingpong server.out
     holds server.out '.traffic_class == 8'
     serve_with=(env "${server_with[@]}")
-    serve -device soft -json -traffic-class 8
-    client -iters 10 -traffic-class 184
+    serve --device soft --json --traffic-class 8
+    client --iters 10 --traffic-class 184
     [ "$status" -eq 0 ]
     line 1 '.ok and .traffic_class == 8'
-    client -iters 10
+    client --iters 10
     failed rtr_refused connect-rdma
     has '.traffic_class == 0'
 }
 
 @test "by hand: words instead of TCP" {
     mkfifo to_a to_b
-    timeout 100 "$T_DAQIRI" pingpong -device soft -by-hand server -iters 100 -json \
+    timeout 100 "$T_DAQIRI" pingpong --device soft --by-hand server --iters 100 --json \
         < to_a > a.out 2> a.err 3>&- &
     a=$!
     running+=("$a")
-    timeout 100 "$T_DAQIRI" pingpong -device soft -by-hand client -iters 100 -json \
+    timeout 100 "$T_DAQIRI" pingpong --device soft --by-hand client --iters 100 --json \
         < to_b > b.out 2> b.err 3>&- &
     b=$!
     running+=("$b")
@@ -153,17 +153,17 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 }
 
 @test "by hand: what is no word, and the end of input" {
-    run --separate-stderr bash -c 'echo hello | "$1" pingpong -device soft -by-hand client -json' - "$T_DAQIRI"
+    run --separate-stderr bash -c 'echo hello | "$1" pingpong --device soft --by-hand client --json' - "$T_DAQIRI"
     failed protocol exchange-rdma-info
-    run --separate-stderr bash -c 'echo dq1:1:1:1:9:0:0:00000000000000000000000000000000 | "$1" pingpong -device soft -by-hand client -json' - "$T_DAQIRI"
+    run --separate-stderr bash -c 'echo dq1:1:1:1:9:0:0:00000000000000000000000000000000 | "$1" pingpong --device soft --by-hand client --json' - "$T_DAQIRI"
     failed protocol exchange-rdma-info
-    run --separate-stderr bash -c '"$1" pingpong -device soft -by-hand client -json < /dev/null' - "$T_DAQIRI"
+    run --separate-stderr bash -c '"$1" pingpong --device soft --by-hand client --json < /dev/null' - "$T_DAQIRI"
     failed peer_gone exchange-rdma-info
 }
 
 @test "no device of that name: no_device, and the other side is told" {
     server
-    daqiri pingpong -device mlx5_7 -addr "$addr" -json
+    daqiri pingpong --device mlx5_7 --addr "$addr" --json
     failed no_device open-rdma-resources
     server_failed peer_failed post-resource-control
     holds server.out '.error | test("the peer failed in stage open-rdma-resources \\(no_device\\)")'
@@ -171,15 +171,15 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 
 @test "no such port, no such GID, no UC" {
     server
-    client -port 9
+    client --port 9
     failed no_device open-rdma-resources
     server_failed peer_failed post-resource-control
     server
-    client -gid-index 9
+    client --gid-index 9
     failed no_gid open-rdma-resources
     server_failed peer_failed post-resource-control
     server
-    client -uc
+    client --uc
     [ "$status" -eq 1 ]
     has '.transport == "UC" and .stage != null'
     ended "$server"
@@ -197,7 +197,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     server_failed peer_failed exchange-rdma-ready
 
     server
-    daqiri pingpong -device soft -addr "$addr"
+    daqiri pingpong --device soft --addr "$addr"
     [ "$status" -eq 1 ]
     [[ $output == *'This side, for another attempt'*'QPN'*'The other side'*'PSN'* ]]
     ended "$server"
@@ -214,12 +214,12 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 @test "devices that are not usable: port_down, not_permitted" {
     server
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down')
-    daqiri pingpong -device mlx5_0 -addr "$addr" -json
+    daqiri pingpong --device mlx5_0 --addr "$addr" --json
     failed port_down open-rdma-resources
     server_failed peer_failed post-resource-control
     server
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=denied')
-    daqiri pingpong -device mlx5_0 -addr "$addr" -json
+    daqiri pingpong --device mlx5_0 --addr "$addr" --json
     failed not_permitted open-rdma-resources
     server_failed peer_failed post-resource-control
 }
@@ -255,9 +255,9 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 }
 
 @test "a verb that hangs: provider_timeout, status 124, its stage; the other side does not wait for ever" {
-    server -setup-timeout 5s
+    server --setup-timeout 5s
     with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=rtr)
-    client -setup-timeout 3s
+    client --setup-timeout 3s
     [ "$status" -eq 124 ]
     valid pingpong
     # the time for the stage, and 3 s for its own bounds
@@ -271,21 +271,21 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     command -v script >/dev/null || skip 'script is not installed'
     need_python
     server
-    run timeout 60 script -qec "env LD_PRELOAD='$shims/hang_verbs.so:$T_SOFTVERBS' HANG_VERBS=rtr '$T_DAQIRI' pingpong -device soft -addr $addr -setup-timeout 1s" /dev/null
+    run timeout 60 script -qec "env LD_PRELOAD='$shims/hang_verbs.so:$T_SOFTVERBS' HANG_VERBS=rtr '$T_DAQIRI' pingpong --device soft --addr $addr --setup-timeout 1s" /dev/null
     echo "$output"
     [[ $output == *' s: in stage connect-rdma'* ]]
     [[ $output == *'(provider_timeout)'* ]]
     fake_server hello:1 stay
-    run timeout 60 script -qec "'$T_DAQIRI' pingpong -device soft -addr $addr -setup-timeout 3500ms" /dev/null
+    run timeout 60 script -qec "'$T_DAQIRI' pingpong --device soft --addr $addr --setup-timeout 3500ms" /dev/null
     echo "$output"
     [[ $output == *' s: in stage post-resource-control'* ]]
     server
-    run timeout 60 script -qec "'$T_DAQIRI' pingpong -device soft -addr $addr -duration 3500ms" /dev/null
+    run timeout 60 script -qec "'$T_DAQIRI' pingpong --device soft --addr $addr --duration 3500ms" /dev/null
     echo "$output"
     [[ $output == *' s: '*' round trips'*'messages, both ways'* ]]
     [[ $output != *'in stage datapath'* ]]
     server
-    client -duration 2500ms
+    client --duration 2500ms
     [ -z "$stderr" ]
 }
 
@@ -300,7 +300,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
 # busy: a client that would go on for an hour, once its messages flow.
 busy()
 {
-    start client timeout 100 "$T_DAQIRI" pingpong -device soft -addr "$addr" -iters 1000000000 -json
+    start client timeout 100 "$T_DAQIRI" pingpong --device soft --addr "$addr" --iters 1000000000 --json
     client=$pid
     running+=("$client")
     wait_for 60 grep -q waiting server.err
@@ -351,8 +351,8 @@ worker_of()
 
 @test "the peer is stopped in the middle: a time-out of ours, not a hang" {
     server
-    start client timeout 100 "$T_DAQIRI" pingpong -device soft -addr "$addr" \
-        -iters 1000000000 -json
+    start client timeout 100 "$T_DAQIRI" pingpong --device soft --addr "$addr" \
+        --iters 1000000000 --json
     client=$pid
     running+=("$client")
     wait_for 60 flows
@@ -392,27 +392,27 @@ worker_of()
     done
 }
 
-@test "without -device: an RDMA device that is usable, else the software device, and that is said" {
+@test "without --device: an RDMA device that is usable, else the software device, and that is said" {
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down')
-    daqiri pingpong -addr 127.0.0.1:1 -json
+    daqiri pingpong --addr 127.0.0.1:1 --json
     failed peer_unreachable pre-resource-control
     says 'no RDMA device is usable'
     has '.device == "softverbs0"'
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down mlx5_1=active')
-    daqiri pingpong -addr 127.0.0.1:1 -json
+    daqiri pingpong --addr 127.0.0.1:1 --json
     failed peer_unreachable pre-resource-control
     has '.device == "mlx5_1"'
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='list=denied')
-    daqiri pingpong -addr 127.0.0.1:1 -json
+    daqiri pingpong --addr 127.0.0.1:1 --json
     refused 1 'RDMA devices cannot be listed'
 }
 
 @test "nobody listens; a port in use; a server for something else" {
     server
-    daqiri pingpong -device soft -listen "$addr" -json
+    daqiri pingpong --device soft --listen "$addr" --json
     failed local pre-resource-control
     says 'Address already in use'
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     [ "$status" -eq 1 ]
     has '.failure_class == "peer_refused"'
     server_failed peer_refused pre-resource-control
@@ -423,7 +423,7 @@ worker_of()
 
 @test "no route" {
     unshare -rn true 2>/dev/null || skip 'a network namespace cannot be made here'
-    run --separate-stderr timeout 60 unshare -rn "$T_DAQIRI" pingpong -device soft -addr 198.51.100.1:9 -json
+    run --separate-stderr timeout 60 unshare -rn "$T_DAQIRI" pingpong --device soft --addr 198.51.100.1:9 --json
     failed peer_unreachable pre-resource-control
     says 'Network is unreachable'
 }
@@ -436,7 +436,7 @@ worker_of()
     says 'the peer speaks version 7 of the protocol'
 
     fake_server hello:1 stay
-    client -setup-timeout 3s
+    client --setup-timeout 3s
     failed timeout post-resource-control
 
     ready='frame:4:0015706f73742d7265736f757263652d636f6e74726f6c'
@@ -460,7 +460,7 @@ worker_of()
     server
     fake_client hello:1 'frame:2:7fffffffffffffff000000000000000a00' stay
     server_failed protocol pre-resource-control
-    server -setup-timeout 300ms
+    server --setup-timeout 300ms
     fake_client hello:1 stay
     server_failed timeout pre-resource-control
     server
@@ -483,7 +483,7 @@ worker_of()
         client
         failed peer_gone "${stages[at]}"
         fake_server ${frames[@]:0:at+1} stay
-        client -setup-timeout 1s
+        client --setup-timeout 1s
         [ "$at" -eq 4 ] && failed completion_failure datapath || failed timeout "${stages[at]}"
     done
     frames[1]='hello:1 frame:2:0000000000000040000000000000000a00'
@@ -492,7 +492,7 @@ worker_of()
         # shellcheck disable=SC2068
         fake_client ${frames[@]:0:at+1} fin stay
         server_failed peer_gone "${stages[at]}"
-        server -setup-timeout 1s -timeout 1s
+        server --setup-timeout 1s --timeout 1s
         # shellcheck disable=SC2068
         fake_client ${frames[@]:0:at+1} stay
         server_failed timeout "${stages[at]}"
@@ -501,12 +501,12 @@ worker_of()
 
 @test "table and CSV" {
     server
-    daqiri pingpong -device soft -addr "$addr" -iters 10
+    daqiri pingpong --device soft --addr "$addr" --iters 10
     [ "$status" -eq 0 ]
     [[ $output == *'data went over       rdma'*'messages, both ways  20'* ]]
     ended "$server"
     server
-    daqiri pingpong -device soft -addr "$addr" -iters 10 -csv
+    daqiri pingpong --device soft --addr "$addr" --iters 10 --csv
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == role,device,transport,datapath,size,messages,* ]]
     [[ ${lines[1]} == client,softverbs0,RC,rdma,64,20,* ]]
@@ -515,21 +515,21 @@ worker_of()
 
 @test "mistakes: a sentence and status 2" {
     daqiri pingpong
-    refused 2 'one of -listen, -addr and -by-hand'
-    daqiri pingpong -listen :1 -addr x
-    refused 2 'one of -listen, -addr and -by-hand'
-    daqiri pingpong -by-hand me
-    refused 2 '-by-hand me: it is one of server, client'
-    for option in '-size 0' '-size 1G' '-size x' '-iters 0' '-iters many' '-port 0' '-port 256' \
-                  '-gid-index -1' '-gid-index 256' '-mtu 100' '-mtu 8K' '-mtu 1000' '-traffic-class 256' \
-                  '-setup-timeout 0' '-timeout soon' '-duration 0s'; do
+    refused 2 'one of --listen, --addr and --by-hand'
+    daqiri pingpong --listen :1 --addr x
+    refused 2 'one of --listen, --addr and --by-hand'
+    daqiri pingpong --by-hand me
+    refused 2 '--by-hand me: it is one of server, client'
+    for option in '--size 0' '--size 1G' '--size x' '--iters 0' '--iters many' '--port 0' '--port 256' \
+                  '--gid-index -1' '--gid-index 256' '--mtu 100' '--mtu 8K' '--mtu 1000' '--traffic-class 256' \
+                  '--setup-timeout 0' '--timeout soon' '--duration 0s'; do
         # shellcheck disable=SC2086
-        daqiri pingpong -addr x $option
+        daqiri pingpong --addr x $option
         refused 2 "$option: it is"
     done
-    daqiri pingpong -by-hand client -duration 1s
-    refused 2 '-duration cannot be used by hand'
-    daqiri pingpong -addr x word
+    daqiri pingpong --by-hand client --duration 1s
+    refused 2 '--duration cannot be used by hand'
+    daqiri pingpong --addr x word
     refused 2 'Too many arguments'
 }
 
@@ -550,7 +550,7 @@ called()
 
 @test "a process that has started itself again keeps its name" {
     server
-    called "$server" 'pingpong -device soft'
+    called "$server" 'pingpong --device soft'
     echo "$found"
     [ "$found" = daqiri ]
 }

@@ -19,11 +19,11 @@ result()
 wedged()
 {
     with=(LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS="$1")
-    daqiri probe -no-ucx -json "${@:2}"
+    daqiri probe --no-ucx --json "${@:2}"
 }
 
 @test "softverbs: every step, in order; UC is not there, and not needed" {
-    daqiri probe -device soft -no-ucx -json
+    daqiri probe --device soft --no-ucx --json
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
     has '[.steps[].name] == ["device", "port", "pd", "memory", "cq", "qp", "init", "rtr", "rts", "completion", "ah", "srq", "inline", "sge", "atomics", "dmabuf", "events", "uc"]'
@@ -35,7 +35,7 @@ wedged()
 }
 
 @test "a verb that hangs: the step is named, nothing after it is tried, status 124" {
-    wedged ibv_create_qp -timeout 3s
+    wedged ibv_create_qp --timeout 3s
     [ "$status" -eq 124 ]
     [ "$(result cq)" = ok ]
     [ "$(result qp)" = timeout ]
@@ -48,7 +48,7 @@ wedged()
 
 @test "at a terminal: the step that takes long, after 2 s" {
     command -v script >/dev/null || skip 'script is not installed'
-    run timeout 60 script -qec "env LD_PRELOAD='$shims/hang_verbs.so:$T_SOFTVERBS' HANG_VERBS=ibv_create_qp '$T_DAQIRI' probe -no-ucx -timeout 5s" /dev/null
+    run timeout 60 script -qec "env LD_PRELOAD='$shims/hang_verbs.so:$T_SOFTVERBS' HANG_VERBS=ibv_create_qp '$T_DAQIRI' probe --no-ucx --timeout 5s" /dev/null
     echo "$output"
     [[ $output == *' s: waiting for qp'* ]]
     [[ $output == *'did not come back within 5 s'* ]]
@@ -65,14 +65,14 @@ slow_mpi()
 @test "at a terminal: the MPI that takes long, after 2 s" {
     command -v script >/dev/null || skip 'script is not installed'
     slow_mpi
-    run timeout 60 script -qec "env PATH='$PWD/bin:$PATH' '$T_DAQIRI' probe -device soft -timeout 5s" /dev/null
+    run timeout 60 script -qec "env PATH='$PWD/bin:$PATH' '$T_DAQIRI' probe --device soft --timeout 5s" /dev/null
     echo "$output"
     [[ $output == *' s: waiting for Open MPI'* ]]
 }
 
 @test "Ctrl-C while an MPI does not come back: the rest is reported" {
     slow_mpi
-    start probe env PATH="$PWD/bin:$PATH" "$T_DAQIRI" probe -device soft -timeout 1h -json
+    start probe env PATH="$PWD/bin:$PATH" "$T_DAQIRI" probe --device soft --timeout 1h --json
     wait_for 60 test -e started
     kill -INT "$pid"
     ended "$pid"
@@ -91,7 +91,7 @@ slow_mpi()
 }
 
 @test "opening hangs: status 124" {
-    wedged ibv_open_device -timeout 500ms
+    wedged ibv_open_device --timeout 500ms
     [ "$status" -eq 124 ]
     [ "$(result device)" = timeout ]
 }
@@ -167,7 +167,7 @@ END
         has '.usable'
     done
     with=(SOFTVERBS_FAULTS='complete status=REM_OP_ERR op=atomic' SOFTVERBS_FAULTS_LOG=/dev/null)
-    daqiri probe -device soft -no-ucx -json
+    daqiri probe --device soft --no-ucx --json
     [ "$status" -eq 0 ]
     [ "$(result atomics)" = absent ]
     [ "$(result events)" = ok ]
@@ -175,11 +175,11 @@ END
 
 @test "a completion that fails, that does not come, bytes that are not those: the device is not usable" {
     with=(SOFTVERBS_FAULTS='complete status=RETRY_EXC_ERR op=send' SOFTVERBS_FAULTS_LOG=/dev/null)
-    daqiri probe -device soft -no-ucx -json
+    daqiri probe --device soft --no-ucx --json
     [ "$status" -eq 1 ]
     has '.steps[] | select(.name == "completion") | .result == "failed" and .failure_class == "completion_failure"'
     with=(SOFTVERBS_FAULTS='delay time=600s op=send' SOFTVERBS_FAULTS_LOG=/dev/null)
-    daqiri probe -device soft -no-ucx -json
+    daqiri probe --device soft --no-ucx --json
     [ "$status" -eq 1 ]
     has '.steps[] | select(.name == "completion") | .failure_class == "timeout" and (.error | test("0 of 2 completions came"))'
     wedged spoil:10
@@ -195,7 +195,7 @@ END
     # All at once: of each, Ctrl-C ends the wait.
     while read -r verb step; do
         start "$verb" env LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS="$verb" \
-            HANG_FILE="$PWD/$verb.hangs" "$T_DAQIRI" probe -no-ucx -json -timeout 1h
+            HANG_FILE="$PWD/$verb.hangs" "$T_DAQIRI" probe --no-ucx --json --timeout 1h
         pids[pid]=$verb
         steps[pid]=$step
     done <<'END'
@@ -225,24 +225,24 @@ END
 
 @test "no device, one that may not be opened, a port that is down" {
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS=)
-    daqiri probe -json
+    daqiri probe --json
     [ "$status" -eq 1 ]
     has '.steps | length == 1'
     has '.steps[0].failure_class == "no_device" and .device == null and .usable == false'
 
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=denied')
-    daqiri probe -no-ucx -json
+    daqiri probe --no-ucx --json
     [ "$status" -eq 1 ]
     has '.steps[0] | .result == "failed" and .failure_class == "not_permitted"'
 
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down')
-    daqiri probe -no-ucx -json
+    daqiri probe --no-ucx --json
     [ "$status" -eq 1 ]
     [ "$(result device)" = ok ]
     has '.steps[] | select(.name == "port") | .failure_class == "port_down"'
     [ "$(result pd)" = skipped ]
 
-    daqiri probe -no-ucx -device mlx5_7 -json
+    daqiri probe --no-ucx --device mlx5_7 --json
     [ "$status" -eq 1 ]
     has ".steps[0].error == \"there is no device 'mlx5_7'; there are: mlx5_0\""
 }
@@ -251,7 +251,7 @@ END
     while read -r limit expected filter; do
         run --separate-stderr bash -c 'ulimit -l "$1"; shift; exec timeout 60 env "$@"' - "$limit" \
             LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=limit' FAKE_GIDS='v2=::ffff:192.0.2.1' \
-            "$T_DAQIRI" probe -no-ucx -json
+            "$T_DAQIRI" probe --no-ucx --json
         has ".limits.memlock_bytes == $limit * 1024 and (.steps[] | select(.name == \"memory\") | $filter)"
         [ "$(result memory)" = "$expected" ]
     done <<'END'
@@ -264,21 +264,21 @@ END
 @test "only the second port is active: that is the one a job needs" {
     [ -n "$T_MPIRUN_OMPI$T_MPIRUN_MPICH" ] || skip 'there is no MPI'
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=second')
-    daqiri probe -timeout 60s -json
+    daqiri probe --timeout 60s --json
     has '[.mpi[].needs[] | select(.name == "UCX_NET_DEVICES") | .value] | length > 0 and all(. == "mlx5_0:2")'
 }
 
 @test "a GID, a port that are not there" {
-    daqiri probe -device soft -no-ucx -gid-index 9 -json
+    daqiri probe --device soft --no-ucx --gid-index 9 --json
     [ "$status" -eq 1 ]
     has '.steps[] | select(.name == "port") | .failure_class == "no_gid"'
-    daqiri probe -device soft -no-ucx -port 2 -json
+    daqiri probe --device soft --no-ucx --port 2 --json
     [ "$status" -eq 1 ]
     has '.steps[] | select(.name == "port") | .error == "device softverbs0 has no port 2, but 1"'
 }
 
 @test "UCX has the plugin and the device" {
-    daqiri probe -device soft -no-mpi -json
+    daqiri probe --device soft --no-mpi --json
     [ "$status" -eq 0 ]
     has ".ucx.result == \"ok\" and .ucx.is_loaded and .ucx.devices == [\"softverbs0:1\"]"
     has ".ucx.ucx_version == \"$T_UCX_VERSION\""
@@ -296,26 +296,26 @@ way()
 }
 
 @test "which UCX, and by which way the plugin gets in: the loader's, a program's, an MPI's" {
-    daqiri probe -device soft -no-mpi -json
+    daqiri probe --device soft --no-mpi --json
     [ "$status" -eq 0 ]
     valid probe
     has ".ucx | {library, way} == {library: \"$libuct\", way: \"$(way)\"}"
-    daqiri probe -device soft -no-mpi
+    daqiri probe --device soft --no-mpi
     grep -E "^which is +$libuct\$" <<<"$output"
     grep -E "^daqiri gets in by +$(way)\$" <<<"$output"
     # the loader's own answer is asked for, not a folder
     mkdir opt
     cp -L "$(dirname "$libuct")"/libuc{m,s,t,p}.so.0 opt/
     with=(LD_LIBRARY_PATH="$PWD/opt")
-    for options in '' '-program ucx_perftest'; do
+    for options in '' '--program ucx_perftest'; do
         # shellcheck disable=SC2086
-        daqiri probe -device soft -no-mpi -json $options
+        daqiri probe --device soft --no-mpi --json $options
         [ "$status" -eq 0 ]
         has ".ucx | {library, way, is_loaded} == {library: \"$PWD/opt/libuct.so.0\", way: \"$(way)\", is_loaded: true}"
     done
     with=()
     for starter in $T_MPIRUN_OMPI $T_MPIRUN_MPICH; do
-        daqiri probe -device soft -no-mpi -json -program "$starter"
+        daqiri probe --device soft --no-mpi --json --program "$starter"
         [ "$status" -eq 0 ]
         has ".ucx | {library, way} == {library: \"$libuct\", way: \"$(way)\"}"
     done
@@ -324,12 +324,12 @@ way()
 @test "from 1.22 on the way is UCX_PLUGIN_PATH, unless UCX_MODULES keeps the plugin out" {
     with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_VERSION_IS=1.22.0 UCX_MODULES=ib)
     [ -n "$T_MPIRUN_OMPI$T_MPIRUN_MPICH" ] || skip 'there is no MPI'
-    daqiri probe -device soft -json
+    daqiri probe --device soft --json
     has '[.mpi[] | select(.result == "ok") | .ucx_version] | all(. == "1.22.0")'
     has '[.mpi[].needs[] | .name] | all(. != "UCX_PLUGIN_PATH")'
     has ".mpi[].needs[] | select(.name == \"LD_PRELOAD\") | .value | test(\"libuct_daqiri\")"
     with+=(UCX_MODULES=all)
-    daqiri probe -device soft -json
+    daqiri probe --device soft --json
     has ".mpi[].needs[] | select(.name == \"UCX_PLUGIN_PATH\") | .value == \"$(dirname "$T_PLUGIN")\""
     has ".mpi[].needs[] | select(.name == \"LD_PRELOAD\") | .value | test(\"libuct_daqiri\") | not"
 }
@@ -337,7 +337,7 @@ way()
 @test "UCX of another version: why the plugin stays away" {
     for version in 1.12.1 1.99.7; do
         with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_VERSION_IS=$version)
-        daqiri probe -device soft -no-mpi -json
+        daqiri probe --device soft --no-mpi --json
         [ "$status" -eq 1 ]
         valid probe
         has ".ucx.result == \"failed\" and .ucx.is_loaded == false and .ucx.ucx_version == \"$version\" and .ucx.way == null and (.ucx.error | startswith(\"the plugin does not know this UCX and stays out of the job (this is UCX $version)\"))"
@@ -348,25 +348,25 @@ way()
     mkdir opt
     : > opt/libucs.so.0
     with=(LD_LIBRARY_PATH="$PWD/opt")
-    daqiri probe -device soft -no-mpi -json
+    daqiri probe --device soft --no-mpi --json
     [ "$status" -eq 1 ]
     valid probe
     has ".ucx.result == \"failed\" and .ucx.ucx_version == null and .ucx.error == \"UCX is not installed: $PWD/opt/libucs.so.0: file too short\""
     with=(LD_PRELOAD="$shims/other_ucx.so" T_UCX_LACKS=ucp_get_version)
-    daqiri probe -device soft -no-mpi -json
+    daqiri probe --device soft --no-mpi --json
     [ "$status" -eq 1 ]
     has '.ucx.error == "nothing tells its version: its libucp has no ucp_get_version" and .ucx.way == null'
     # a libuct that has no libucp beside it
     rm opt/*
     cp -L "$(dirname "$libuct")"/libuc{m,s,t}.so.0 opt/
     with=()
-    daqiri probe -child version -child-library "$PWD/opt/libuct.so.0"
+    daqiri probe --child version --child-library "$PWD/opt/libuct.so.0"
     [[ $output == *'"error":"nothing tells its version: there is no libucp beside it"'* ]]
-    daqiri probe -device soft -no-mpi -json -program sh
+    daqiri probe --device soft --no-mpi --json --program sh
     [ "$status" -eq 1 ]
     has '.ucx.result == "failed" and .ucx.error == "which UCX sh loads is not known beforehand"'
-    daqiri probe -program ./nowhere
-    refused 2 '-program ./nowhere: there is no such command'
+    daqiri probe --program ./nowhere
+    refused 2 '--program ./nowhere: there is no such command'
 }
 
 @test "a plugin for another processor, or one that the loader refuses" {
@@ -376,37 +376,37 @@ way()
     cp "$T_SOFTVERBS" tree/softverbs/.libs
     cp "$T_PLUGIN" tree/uct/daqiri/.libs/libuct_daqiri.so.0
     printf '\267\0' | dd of=tree/uct/daqiri/.libs/libuct_daqiri.so.0 bs=1 seek=18 conv=notrunc status=none
-    run --separate-stderr timeout 100 tree/tools/daqiri probe -device soft -no-mpi -json
+    run --separate-stderr timeout 100 tree/tools/daqiri probe --device soft --no-mpi --json
     [ "$status" -eq 1 ]
     has ".ucx.result == \"failed\" and (.ucx.error | test(\"^$PWD/tree/uct/daqiri/.libs/libuct_daqiri.so.0 is for aarch64 \"))"
     mkdir verbs
     sed 's/_ibv_query_gid_ex\x00/_ibv_query_gid_e#\x00/g' "$(ldconfig -p | sed -n 's|.*libibverbs\.so\.1 .*=> ||p' | head -n 1)" > verbs/libibverbs.so.1
     with=(LD_LIBRARY_PATH="$PWD/verbs" LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=active')
-    daqiri probe -no-mpi -json
+    daqiri probe --no-mpi --json
     [ "$status" -eq 1 ]
     has '.ucx.result == "failed" and .ucx.way == null and (.ucx.error | test("undefined symbol: _ibv_query_gid_ex"))'
 }
 
 @test "the MPIs: what a rank may lock, what a job needs" {
     [ -n "$T_MPIRUN_OMPI$T_MPIRUN_MPICH" ] || skip 'there is no MPI'
-    run --separate-stderr bash -c 'ulimit -l 4096; exec "$0" probe -device soft -json' "$T_DAQIRI"
+    run --separate-stderr bash -c 'ulimit -l 4096; exec "$0" probe --device soft --json' "$T_DAQIRI"
     echo "$output" "$stderr"
     [ "$status" -eq 0 ]
     has '.limits.memlock_bytes == 4194304'
     has '[.mpi[] | select(.result == "ok")] | length > 0'
     has '[.mpi[] | select(.result == "ok") | .memlock_bytes] | all(. == 4194304)'
     has '.mpi[] | select(.result == "ok") | .needs[] | select(.name == "UCX_TLS") | .value == "daqiri" and .is_set == false'
-    run --separate-stderr timeout 100 "$T_DAQIRI" run --device soft "$T_DAQIRI" probe -json
+    run --separate-stderr timeout 100 "$T_DAQIRI" run --device soft "$T_DAQIRI" probe --json
     has '[.mpi[] | select(.result == "ok") | .needs[] | select(.name == "UCX_TLS") | .is_set] | all'
 }
 
 @test "table and CSV say the same" {
-    daqiri probe -device soft -no-ucx -csv
+    daqiri probe --device soft --no-ucx --csv
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = 'name,result,needed,ms,failure_class,detail,error' ]
     [ "${#lines[@]}" -eq 19 ]
     [[ ${lines[10]} == completion,ok,yes,* ]]
-    daqiri probe -device soft -no-ucx
+    daqiri probe --device soft --no-ucx
     [ "$status" -eq 0 ]
     [ "$(grep -c -E '^[a-z]+ +(ok|absent) ' <<<"$output")" -eq 18 ]
     [ "${lines[-1]}" = 'usable    yes' ]
@@ -414,7 +414,7 @@ way()
 
 @test "Ctrl-C: what was tried is reported, the rest is not tried" {
     start probe env LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=ibv_create_qp \
-        HANG_FILE="$PWD/hanging" "$T_DAQIRI" probe -no-ucx -json -timeout 1h
+        HANG_FILE="$PWD/hanging" "$T_DAQIRI" probe --no-ucx --json --timeout 1h
     wait_for 60 test -e hanging
     kill -INT "$pid"
     wait "$pid" && status=0 || status=$?
@@ -427,17 +427,17 @@ way()
 }
 
 @test "mistakes: a sentence and status 2" {
-    daqiri probe -timeout 0
-    refused 2 '-timeout 0: it is a time such as 10s'
-    daqiri probe -timeout forever
-    refused 2 '-timeout forever: it is a time'
-    daqiri probe -port 0
-    refused 2 '-port 0: it is a number from 1 to 255'
-    daqiri probe -gid-index -1
-    refused 2 '-gid-index -1: it is a number from 0 to 255'
-    daqiri probe -child x
-    refused 2 '-child x: it is one of ucx, limits'
-    daqiri probe -device
+    daqiri probe --timeout 0
+    refused 2 '--timeout 0: it is a time such as 10s'
+    daqiri probe --timeout forever
+    refused 2 '--timeout forever: it is a time'
+    daqiri probe --port 0
+    refused 2 '--port 0: it is a number from 1 to 255'
+    daqiri probe --gid-index -1
+    refused 2 '--gid-index -1: it is a number from 0 to 255'
+    daqiri probe --child x
+    refused 2 '--child x: it is one of ucx, limits'
+    daqiri probe --device
     refused 2 'requires an argument'
     daqiri probe word
     refused 2 'Too many arguments'

@@ -96,6 +96,21 @@ sets()
     [[ $output == *--print-env* ]]
 }
 
+@test "help: of all, or of a subcommand; a sentence for what there is not" {
+    local name
+
+    daqiri help
+    [ "$status" -eq 0 ]
+    [ "$output" = "$("$T_DAQIRI" --help)" ]
+    for name in $("$T_DAQIRI" --help | sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+        [ "$("$T_DAQIRI" help "$name")" = "$("$T_DAQIRI" "$name" --help)" ]
+    done
+    daqiri help frobnicate
+    refused 2 "daqiri: there is no subcommand 'frobnicate'"
+    daqiri help sweep tcp
+    refused 2 'daqiri help: there are too many words'
+}
+
 # --- the command
 
 @test "unknown command: a sentence, status 127" {

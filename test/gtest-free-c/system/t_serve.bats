@@ -26,15 +26,15 @@ valid_lines()
 }
 
 @test "one server for tcp and pingpong; it outlives its clients" {
-    serve -device soft -json
-    daqiri pingpong -device soft -addr "$addr" -iters 100 -json
+    serve --device soft --json
+    daqiri pingpong --device soft --addr "$addr" --iters 100 --json
     [ "$status" -eq 0 ]
     valid pingpong
     has '.ok and .datapath == "rdma" and .messages == 200 and .peer_version == .version'
     cp /dev/stdin pingpong.json <<<"$output"
-    daqiri tcp -addr "$addr" -pattern pingpong -duration 50ms -json
+    daqiri tcp --addr "$addr" --pattern pingpong --duration 50ms --json
     [ "$status" -eq 0 ]
-    daqiri pingpong -device soft -addr "$addr" -duration 50ms -size 1M -json
+    daqiri pingpong --device soft --addr "$addr" --duration 50ms --size 1M --json
     [ "$status" -eq 0 ]
     lines 3
     line 1 '.command == "serve" and .test == "pingpong" and .ok and .role == "server" and .messages == 200 and .device == "softverbs0"'
@@ -49,11 +49,11 @@ valid_lines()
 }
 
 @test "clients of both kinds at once" {
-    serve -device soft -json -count 4
+    serve --device soft --json --count 4
     for i in 1 2; do
-        start "p$i" "$T_DAQIRI" pingpong -device soft -addr "$addr" -iters 300 -json
+        start "p$i" "$T_DAQIRI" pingpong --device soft --addr "$addr" --iters 300 --json
         clients[2 * i]=$pid
-        start "t$i" "$T_DAQIRI" tcp -addr "$addr" -duration 100ms -json
+        start "t$i" "$T_DAQIRI" tcp --addr "$addr" --duration 100ms --json
         clients[2 * i + 1]=$pid
     done
     for pid in "${clients[@]}"; do
@@ -67,13 +67,13 @@ valid_lines()
     [ "$(jq -s -r 'map(.test) | sort | join(" ")' serve.out)" = 'pingpong pingpong tcp tcp' ]
 }
 
-@test "-device none: pingpong is refused in a sentence on both sides, tcp is answered" {
-    serve -device none -json
-    daqiri pingpong -device soft -addr "$addr" -json
+@test "--device none: pingpong is refused in a sentence on both sides, tcp is answered" {
+    serve --device none --json
+    daqiri pingpong --device soft --addr "$addr" --json
     [ "$status" -eq 1 ]
     valid pingpong
     has '.failure_class == "peer_failed" and (.error | test("this server has no RDMA device"))'
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
     lines 2
     line 1 '.test == "pingpong" and .failure_class == "no_device" and .device == null and .datapath == null'
@@ -89,29 +89,29 @@ valid_lines()
     serve_with=(env LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='list=denied')
     serve
     grep -q 'so RDMA is refused, and TCP is answered' serve.err
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
 }
 
 @test "a device that is not there, devices that cannot be listed: a sentence before anybody comes" {
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down mlx5_1=active')
-    daqiri serve -device mlx5_2 -listen 127.0.0.1:0
+    daqiri serve --device mlx5_2 --listen 127.0.0.1:0
     refused 1 "daqiri serve: there is no device 'mlx5_2'; there are: mlx5_0, mlx5_1"
     with=(LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='list=denied')
-    daqiri serve -device mlx5_2 -listen 127.0.0.1:0
+    daqiri serve --device mlx5_2 --listen 127.0.0.1:0
     refused 1 'daqiri serve: RDMA devices cannot be listed: '
     with=()
-    daqiri serve -device nope -listen 127.0.0.1:0
+    daqiri serve --device nope --listen 127.0.0.1:0
     refused 1 "daqiri serve: there is no device 'nope'; there are: "
     # one whose port is down may come up
     serve_with=(env LD_PRELOAD="$shims/fake_verbs.so" FAKE_VERBS='mlx5_0=down')
-    serve -device mlx5_0
+    serve --device mlx5_0
     grep -q 'RDMA goes over mlx5_0' serve.err
 }
 
 @test "pingpong clients that stop half way or lie: a line each, and the server goes on" {
     need_python
-    serve -device soft -timeout 3s -json
+    serve --device soft --timeout 3s --json
     fake_client hello:1 stay
     lines 1
     line 1 '.test == "pingpong" and .failure_class == "timeout" and .stage == "pre-resource-control"'
@@ -137,7 +137,7 @@ valid_lines()
     valid_lines
     # also of those whose connection is broken by now
     [ "$(jq -s '[.[] | .remote_addr | startswith("127.0.0.1:")] | all' serve.out)" = true ]
-    daqiri pingpong -device soft -addr "$addr" -iters 10 -json
+    daqiri pingpong --device soft --addr "$addr" --iters 10 --json
     [ "$status" -eq 0 ]
     kill -INT "$server"
     ended "$server"
@@ -146,13 +146,13 @@ valid_lines()
 
 @test "a verb that hangs in the server: its client is told, the others are served" {
     serve_with=(env LD_PRELOAD="$shims/hang_verbs.so:$T_SOFTVERBS" HANG_VERBS=rtr)
-    serve -device soft -timeout 3s -json
-    daqiri pingpong -device soft -addr "$addr" -setup-timeout 60s -json
+    serve --device soft --timeout 3s --json
+    daqiri pingpong --device soft --addr "$addr" --setup-timeout 60s --json
     [ "$status" -eq 1 ]
     has '.failure_class == "peer_failed" and .stage == "exchange-rdma-ready" and (.error | test("connect-rdma \\(provider_timeout\\)"))'
     lines 1
     line 1 '.failure_class == "provider_timeout" and .stage == "connect-rdma" and .test == "pingpong"'
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
 }
 
@@ -169,8 +169,8 @@ flows()
 }
 
 @test "Ctrl-C of the server in the middle of a pingpong: both report what was measured" {
-    serve -device soft -json
-    start client timeout 100 "$T_DAQIRI" pingpong -device soft -addr "$addr" -duration 1h -json
+    serve --device soft --json
+    start client timeout 100 "$T_DAQIRI" pingpong --device soft --addr "$addr" --duration 1h --json
     client=$pid
     running+=("$client")
     wait_for 60 flows
@@ -189,21 +189,21 @@ flows()
 @test "between network namespaces: tcp and pingpong from one to the other" {
     make_namespaces
     serve_from_a
-    serve -device soft -json
-    from_b pingpong -device soft -addr "$addr" -iters 100 -json
+    serve --device soft --json
+    from_b pingpong --device soft --addr "$addr" --iters 100 --json
     [ "$status" -eq 0 ]
     has '.ok and .messages == 200 and (.local_addr | startswith("192.0.2.2:")) and (.remote_addr | startswith("192.0.2.1:"))'
-    from_b tcp -addr "$addr" -duration 50ms -json
+    from_b tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
-    from_b pingpong -device soft -addr 198.51.100.1:9 -json
+    from_b pingpong --device soft --addr 198.51.100.1:9 --json
     [ "$status" -eq 1 ]
     has '.failure_class == "peer_unreachable" and (.error | test("Network is unreachable"))'
     # and without serve
-    start server ip netns exec "$ns_a" timeout 100 "$T_DAQIRI" pingpong -device soft -listen 192.0.2.1:0 -json
+    start server ip netns exec "$ns_a" timeout 100 "$T_DAQIRI" pingpong --device soft --listen 192.0.2.1:0 --json
     running+=("$pid")
     peer=$pid
     listening server
-    from_b pingpong -device soft -addr "$addr" -duration 50ms -json
+    from_b pingpong --device soft --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
     ended "$peer"
     [ "$ended" -eq 0 ]
@@ -211,17 +211,17 @@ flows()
 }
 
 @test "a line for people, and CSV" {
-    serve -device soft -count 2
-    daqiri pingpong -device soft -addr "$addr" -iters 10
+    serve --device soft --count 2
+    daqiri pingpong --device soft --addr "$addr" --iters 10
     [ "$status" -eq 0 ]
-    daqiri tcp -addr "$addr" -duration 50ms
+    daqiri tcp --addr "$addr" --duration 50ms
     [ "$status" -eq 0 ]
     ended "$server"
     [ "$ended" -eq 0 ]
     grep -q -E '^127\.0\.0\.1:[0-9]+: pingpong of 64 bytes, .* over RDMA, ' serve.out
     grep -q -E '^127\.0\.0\.1:[0-9]+: stream of 1048576 bytes, .* over TCP, ' serve.out
-    serve -device soft -count 1 -csv
-    daqiri pingpong -device soft -addr "$addr" -iters 10
+    serve --device soft --count 1 --csv
+    daqiri pingpong --device soft --addr "$addr" --iters 10
     ended "$server"
     [ "$(head -n 1 serve.out)" = 'remote_addr,test,datapath,pattern,size,messages,bytes,elapsed_s,gbit_per_s,cpu_percent,failure_class' ]
     grep -q -E '^127\.0\.0\.1:[0-9]+,pingpong,rdma,pingpong,64,20,1280,' serve.out
@@ -232,7 +232,7 @@ flows()
 # serve_all OPTION...: serves on all addresses; $addr is IPv4's, $addr6 IPv6's.
 serve_all()
 {
-    start serve "$T_DAQIRI" serve -listen 0 -device none -json "$@"
+    start serve "$T_DAQIRI" serve --listen 0 --device none --json "$@"
     server=$pid
     running+=("$pid")
     listening serve
@@ -258,61 +258,61 @@ stays()
     running+=("$pid")
 }
 
-@test "-listen with a number alone is a port, on all addresses of IPv4 and IPv6, and that is said" {
+@test "--listen with a number alone is a port, on all addresses of IPv4 and IPv6, and that is said" {
     need_ipv6
     serve_all
     wait_for 60 grep -q "waiting for clients on \[::\]:${addr##*:}\$" serve.err
     grep -q "waiting for clients on 0.0.0.0:${addr##*:}\$" serve.err
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
-    daqiri tcp -addr "$addr6" -duration 50ms -json
+    daqiri tcp --addr "$addr6" --duration 50ms --json
     [ "$status" -eq 0 ]
     lines 2
     line 1 '.ok and (.remote_addr | startswith("127.0.0.1:")) and (.local_addr | startswith("127.0.0.1:"))'
     line 2 '.ok and (.remote_addr | startswith("[::1]:"))'
-    daqiri serve -device none -listen "${addr##*:}"
+    daqiri serve --device none --listen "${addr##*:}"
     refused 1 "cannot listen on ${addr##*:}: Address already in use"
-    daqiri serve -device none -listen 70000
+    daqiri serve --device none --listen 70000
     refused 2 "'70000' is no address: a port is a number up to 65535"
 }
 
-@test "-max-clients: who is too many is told, and has a place when one is free" {
+@test "--max-clients: who is too many is told, and has a place when one is free" {
     need_python
-    serve -device none -timeout 60s -max-clients 2
+    serve --device none --timeout 60s --max-clients 2
     stays a "$addr"
     first=$pid
     stays b "$addr"
     wait_for 60 clients 2
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     failed peer_failed control
-    has '.error | test("this server has its 2 clients, and takes no more meanwhile \\(-max-clients\\)")'
+    has '.error | test("this server has its 2 clients, and takes no more meanwhile \\(--max-clients\\)")'
     wait_for 60 grep -q 'daqiri serve: 127\.0\.0\.1:[0-9]* is refused: this server has its 2 clients' serve.err
     kill "$first"
     wait_for 60 clients 1
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
 }
 
-@test "-max-per-address: one host does not have all places" {
+@test "--max-per-address: one host does not have all places" {
     need_python
     need_ipv6
-    serve_all -timeout 60s -max-per-address 1
+    serve_all --timeout 60s --max-per-address 1
     stays a "$addr"
     wait_for 60 clients 1
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     failed peer_failed control
-    has '.error | test("this server has 1 of 1 clients from this address, and takes no more meanwhile \\(-max-per-address\\)")'
-    daqiri tcp -addr "$addr6" -duration 50ms -json
+    has '.error | test("this server has 1 of 1 clients from this address, and takes no more meanwhile \\(--max-per-address\\)")'
+    daqiri tcp --addr "$addr6" --duration 50ms --json
     [ "$status" -eq 0 ]
 }
 
 @test "refused by the dozen: each is told, a line a second at most, and no process is left" {
     need_python
-    serve -device none -timeout 60s -max-clients 1
+    serve --device none --timeout 60s --max-clients 1
     stays a "$addr"
     wait_for 60 clients 1
     for i in $(seq 40); do
-        daqiri tcp -addr "$addr" -duration 50ms -json
+        daqiri tcp --addr "$addr" --duration 50ms --json
         failed peer_failed control
     done
     clients 1
@@ -320,18 +320,18 @@ stays()
     [ "$(ls "/proc/$server/fd" | wc -l)" -lt 60 ]
 }
 
-@test "-max-memory: for the messages of all clients together" {
+@test "--max-memory: for the messages of all clients together" {
     need_python
-    serve -device soft -timeout 60s -max-memory 1M
-    daqiri tcp -addr "$addr" -size 512K -duration 50ms -json
+    serve --device soft --timeout 60s --max-memory 1M
+    daqiri tcp --addr "$addr" --size 512K --duration 50ms --json
     [ "$status" -eq 0 ]
-    daqiri tcp -addr "$addr" -size 1M -duration 50ms -json
+    daqiri tcp --addr "$addr" --size 1M --duration 50ms --json
     failed peer_failed control
-    has '.error | test("this server has no 2 MiB for the test: its clients may have 1 MiB together \\(-max-memory\\)")'
-    daqiri pingpong -device soft -addr "$addr" -size 1M -iters 10 -json
+    has '.error | test("this server has no 2 MiB for the test: its clients may have 1 MiB together \\(--max-memory\\)")'
+    daqiri pingpong --device soft --addr "$addr" --size 1M --iters 10 --json
     [ "$status" -eq 1 ]
     has '.error | test("this server has no 2 MiB for the test")'
-    daqiri sweep -device soft -addr "$addr" -sizes 1M -transports tcp -duration 50ms
+    daqiri sweep --device soft --addr "$addr" --sizes 1M --transports tcp --duration 50ms
     [ "$status" -eq 1 ]
     [[ $stderr$output == *'this server has no 2 MiB for the test'* ]]
     # pingpong with 512 KiB, that stops when the server is ready
@@ -341,27 +341,27 @@ stays()
     running+=("$pid")
     holder=$pid
     wait_for 60 grep -a -q post-resource-control a.out
-    daqiri tcp -addr "$addr" -size 64 -duration 50ms -json
+    daqiri tcp --addr "$addr" --size 64 --duration 50ms --json
     failed peer_failed control
     has '.error | test("this server has no 128 B for the test")'
     kill "$holder"
     wait_for 60 clients 0
-    daqiri tcp -addr "$addr" -size 512K -duration 50ms -json
+    daqiri tcp --addr "$addr" --size 512K --duration 50ms --json
     [ "$status" -eq 0 ]
 }
 
-@test "-max-duration: longer tests are refused, and longer stays ended" {
-    serve -device soft -timeout 2s -max-duration 1s -json
-    daqiri tcp -addr "$addr" -duration 2s -json
+@test "--max-duration: longer tests are refused, and longer stays ended" {
+    serve --device soft --timeout 2s --max-duration 1s --json
+    daqiri tcp --addr "$addr" --duration 2s --json
     failed peer_failed control
-    has '.error | test("a test of 2 s is longer than the 1 s that this server allows \\(-max-duration\\)")'
-    daqiri pingpong -device soft -addr "$addr" -duration 1h -json
+    has '.error | test("a test of 2 s is longer than the 1 s that this server allows \\(--max-duration\\)")'
+    daqiri pingpong --device soft --addr "$addr" --duration 1h --json
     [ "$status" -eq 0 ]
     has '.ok and .messages > 0 and .elapsed_s < 3600'
-    grep -q 'daqiri serve: 127\.0\.0\.1:[0-9]* has been here for as long as it may (-max-duration), and is asked to leave' serve.err
+    grep -q 'daqiri serve: 127\.0\.0\.1:[0-9]* has been here for as long as it may (--max-duration), and is asked to leave' serve.err
     lines 2
     line 2 '.ok and .interrupted'
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
 }
 
@@ -372,7 +372,7 @@ stays()
     install -m 755 "$T_DAQIRI" "$dir/daqiri"
     chmod 755 "$dir"
     start serve setpriv --reuid=65534 --regid=65534 --clear-groups \
-        "$dir/daqiri" serve -device none -listen 127.0.0.1:0 -json
+        "$dir/daqiri" serve --device none --listen 127.0.0.1:0 --json
     server=$pid
     running+=("$pid")
     listening serve
@@ -380,20 +380,20 @@ stays()
     bound=(setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --pid "$server")
     most=$("${bound[@]}" --nproc -o HARD --noheadings)
     "${bound[@]}" --nproc=0:
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     failed peer_failed control
     has '.error | test("there is no process for another client: Resource temporarily unavailable")'
     "${bound[@]}" --nproc="${most// /}:"
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
     grep -q 'is refused: there is no process for another client' serve.err
 }
 
 @test "no descriptor for a client: it waits, and the server goes on" {
     command -v prlimit >/dev/null || skip 'util-linux is not installed'
-    serve -device none -json
+    serve --device none --json
     prlimit --pid "$server" --nofile=3:
-    start client timeout 100 "$T_DAQIRI" tcp -addr "$addr" -duration 50ms -json
+    start client timeout 100 "$T_DAQIRI" tcp --addr "$addr" --duration 50ms --json
     client=$pid
     wait_for 60 grep -q 'no client can be taken: Too many open files' serve.err
     prlimit --pid "$server" --nofile=1024:
@@ -402,12 +402,12 @@ stays()
 }
 
 @test "bounds: mistakes" {
-    daqiri serve -max-clients 0
-    refused 2 '-max-clients 0: it is a number from 1 to 1024'
-    daqiri serve -max-per-address x
-    refused 2 '-max-per-address x: it is a number from 1 to 1024'
-    daqiri serve -max-memory 0
-    refused 2 '-max-memory 0: it is a size'
-    daqiri serve -max-duration 0
-    refused 2 '-max-duration 0: it is a time'
+    daqiri serve --max-clients 0
+    refused 2 '--max-clients 0: it is a number from 1 to 1024'
+    daqiri serve --max-per-address x
+    refused 2 '--max-per-address x: it is a number from 1 to 1024'
+    daqiri serve --max-memory 0
+    refused 2 '--max-memory 0: it is a size'
+    daqiri serve --max-duration 0
+    refused 2 '--max-duration 0: it is a time'
 }

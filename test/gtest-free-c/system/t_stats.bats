@@ -34,7 +34,7 @@ start_job()
 # Peers are written when the transport looks at them, which it does now and then.
 sends()
 {
-    "$T_DAQIRI" stats "$job" -json 2>/dev/null | is_so '.interfaces[0] |
+    "$T_DAQIRI" stats "$job" --json 2>/dev/null | is_so '.interfaces[0] |
         (.values[] | select(.name == "am_rx") | .value > 100) and (.peers | length > 0)'
 }
 
@@ -58,7 +58,7 @@ copy()
 
 @test "a process that runs: what it has sent it has received, and the ledger adds up" {
     start_job
-    daqiri stats "$job" -all -json
+    daqiri stats "$job" --all --json
     [ "$status" -eq 0 ]
     valid stats
     has ".interfaces | length == 1"
@@ -72,7 +72,7 @@ copy()
 
 @test "watching: counters grow, rates are what they grow by" {
     start_job
-    daqiri stats "$job" -watch=200ms -count 20 -json
+    daqiri stats "$job" --watch=200ms --count 20 --json
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 20 ]
     for i in "${!lines[@]}"; do
@@ -91,7 +91,7 @@ copy()
 
 @test "watching ends with the process, and with Ctrl-C; both with 0" {
     start_job
-    start watch "$T_DAQIRI" stats "$job" -watch=50ms -csv
+    start watch "$T_DAQIRI" stats "$job" --watch=50ms --csv
     watcher=$pid
     wait_for 60 sh -c '[ "$(wc -l < watch.out)" -gt 30 ]'
     kill -INT "$watcher"
@@ -100,7 +100,7 @@ copy()
     [ "$(grep -c '^time_s,pid,serial,name,kind,value,per_s$' watch.out)" -eq 1 ]
     grep -q -E "^[0-9.e-]+,$job,0,am_rx,counter,[0-9]+,[0-9.]+\$" watch.out
 
-    start watch "$T_DAQIRI" stats "$job" -watch=50ms -csv
+    start watch "$T_DAQIRI" stats "$job" --watch=50ms --csv
     watcher=$pid
     wait_for 60 sh -c '[ "$(wc -l < watch.out)" -gt 30 ]'
     kill -KILL "$job"
@@ -123,7 +123,7 @@ copy()
 @test "a process that was killed: its counters are there, and it is not alive" {
     start_job
     # Read before others clean up: it has the file open as it dies.
-    start watch "$T_DAQIRI" stats "$job" -watch=20ms -json
+    start watch "$T_DAQIRI" stats "$job" --watch=20ms --json
     watcher=$pid
     wait_for 60 test -s watch.out
     kill -KILL "$job"
@@ -158,10 +158,10 @@ dead_or_gone()
     chmod 755 "$dir"
     cd /
     as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-    run --separate-stderr timeout 60 "${as_nobody[@]}" "$dir/daqiri" stats "$job" -watch
+    run --separate-stderr timeout 60 "${as_nobody[@]}" "$dir/daqiri" stats "$job" --watch
     refused 1 "they are another user's"
-    run --separate-stderr timeout 60 "${as_nobody[@]}" "$dir/daqiri" stats "$job" -user root
-    refused 1 "-user 0: only root sees the counters of another user"
+    run --separate-stderr timeout 60 "${as_nobody[@]}" "$dir/daqiri" stats "$job" --user root
+    refused 1 "--user 0: only root sees the counters of another user"
     cd "$BATS_TEST_TMPDIR"
     rm -r "$dir"
 }
@@ -180,18 +180,18 @@ foreign()
 @test "files of other users are shown to root, and only when he asks for that user's" {
     start_job
     foreign
-    daqiri stats -json
+    daqiri stats --json
     [ "$status" -eq 0 ]
     has ".interfaces | map(.pid) | (index($job) != null) and (index($false_pid) == null)"
     daqiri stats "$false_pid"
-    refused 1 "process $false_pid has counters, but they are another user's: root sees them with -user 65534"
-    daqiri stats "$false_pid" -user 65534 -json
+    refused 1 "process $false_pid has counters, but they are another user's: root sees them with --user 65534"
+    daqiri stats "$false_pid" --user 65534 --json
     [ "$status" -eq 0 ]
     has ".interfaces | map(.pid) == [$false_pid]"
-    daqiri stats "$false_pid" -user="$(id -un 65534)" -json
+    daqiri stats "$false_pid" --user="$(id -un 65534)" --json
     has ".interfaces | map(.pid) == [$false_pid]"
-    daqiri stats "$job" -user 65534
-    refused 1 "process $job has counters, but they are another user's: root sees them with -user 0"
+    daqiri stats "$job" --user 65534
+    refused 1 "process $job has counters, but they are another user's: root sees them with --user 0"
 }
 
 @test "a file whose name is ours and whose owner is not is not believed" {
@@ -201,7 +201,7 @@ foreign()
     made+=("/dev/shm/daqiri-stats-0.$false_pid.0")
     daqiri stats "$false_pid"
     refused 1 "process $false_pid has no counters"
-    daqiri stats "$false_pid" -user 65534
+    daqiri stats "$false_pid" --user 65534
     refused 1 "process $false_pid has no counters"
 }
 
@@ -220,8 +220,8 @@ no_commands()
     for at in 72 136 256; do
         printf '\033]0;own\007\302\233\177' | dd of="$file" bs=1 seek=$at conv=notrunc status=none
     done
-    for format in '' -json -csv; do
-        daqiri stats "$false_pid" -all $format
+    for format in '' --json --csv; do
+        daqiri stats "$false_pid" --all $format
         [ "$status" -eq 0 ]
         [[ $output == *'?]0;own?'* ]]
         no_commands
@@ -234,7 +234,7 @@ no_commands()
     start_job
     copy 0
     cat "$file" > whole
-    start watch "$T_DAQIRI" stats "$false_pid" -watch=20ms -json
+    start watch "$T_DAQIRI" stats "$false_pid" --watch=20ms --json
     watcher=$pid
     wait_for 60 test -s watch.out
     kill -STOP "$watcher"
@@ -280,7 +280,7 @@ no_commands()
                 dd of="$file" bs=1 seek=$((RANDOM % (size / (1 + j % 2 * 3)))) conv=notrunc status=none
         done
         [ $((i % 4)) -ne 0 ] || truncate -s $((RANDOM % size)) "$file"
-        run --separate-stderr timeout 60 "$T_DAQIRI" stats "$false_pid" -all -json
+        run --separate-stderr timeout 60 "$T_DAQIRI" stats "$false_pid" --all --json
         [ "$status" -le 1 ] || { cp "$file" spoiled; echo "round $i: $status"; false; }
         if [ "$status" -eq 0 ]; then
             has '.interfaces[0].values | length > 10'
@@ -298,16 +298,16 @@ no_commands()
     refused 2 "'x' is no process: it is a number"
     daqiri stats 1 2
     refused 2 'one process, or none for all'
-    daqiri stats -watch=0
-    refused 2 '-watch 0: it is a time'
-    daqiri stats -count 2
-    refused 2 '-count is for -watch'
-    daqiri stats -watch -count 0
-    refused 2 '-count 0: it is a number'
-    daqiri stats -json -csv
-    refused 2 '-json and -csv exclude each other'
-    daqiri stats -user nobody-has-this-name
-    refused 2 '-user nobody-has-this-name: there is no such user'
-    daqiri stats -user 4294967296
-    refused 2 '-user 4294967296: there is no such user'
+    daqiri stats --watch=0
+    refused 2 '--watch 0: it is a time'
+    daqiri stats --count 2
+    refused 2 '--count is for --watch'
+    daqiri stats --watch --count 0
+    refused 2 '--count 0: it is a number'
+    daqiri stats --json --csv
+    refused 2 '--json and --csv exclude each other'
+    daqiri stats --user nobody-has-this-name
+    refused 2 '--user nobody-has-this-name: there is no such user'
+    daqiri stats --user 4294967296
+    refused 2 '--user 4294967296: there is no such user'
 }

@@ -14,7 +14,7 @@ setup()
     need_jq
     # A busy machine may slow a run down to nothing: no test is about that, nor
     # about the verdict "rate".
-    calm=(-device soft -duration 10ms -collapse 1 -rate 100)
+    calm=(--device soft --duration 10ms --collapse 1 --rate 100)
 }
 
 teardown()
@@ -32,8 +32,8 @@ good()
 }
 
 @test "sweep: each transport, pattern and size; the counters of daqiri" {
-    daqiri sweep "${calm[@]}" -transports daqiri,rc_verbs,verbs,tcp \
-        -patterns stream,pingpong -sizes 64K,64 -repeats 1 -json
+    daqiri sweep "${calm[@]}" --transports daqiri,rc_verbs,verbs,tcp \
+        --patterns stream,pingpong --sizes 64K,64 --repeats 1 --json
     valid sweep
     good '.rows | length == 16'
     has '[.rows[] | [.transport, .pattern, .size]] | unique | length == 16'
@@ -45,8 +45,8 @@ good()
 }
 
 @test "sweep: both ways, repeats, windows" {
-    daqiri sweep "${calm[@]}" -transports verbs,tcp -patterns duplex,pingpong \
-        -sizes 4K -windows 1,9 -repeats 2 -json
+    daqiri sweep "${calm[@]}" --transports verbs,tcp --patterns duplex,pingpong \
+        --sizes 4K --windows 1,9 --repeats 2 --json
     valid sweep
     good '[.rows[] | [.transport, .pattern, .window]] == [["verbs", "duplex", 1], ["verbs", "duplex", 9], ["verbs", "pingpong", 1], ["tcp", "duplex", 1], ["tcp", "duplex", 9], ["tcp", "pingpong", 1]]'
     has '[.rows[] | .runs_ok == 2 and .least_gbps <= .gbps and .gbps <= .most_gbps] | all'
@@ -54,12 +54,12 @@ good()
 }
 
 @test "sweep: table and CSV" {
-    daqiri sweep "${calm[@]}" -transports tcp -patterns pingpong -sizes 1M -repeats 1
+    daqiri sweep "${calm[@]}" --transports tcp --patterns pingpong --sizes 1M --repeats 1
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == 'transport  pattern '*'p50 us'*'p99.9'*'verdict'* ]]
     [[ ${lines[1]} == 'tcp        pingpong  1 MiB '*' ok'* ]]
     [[ $output == *'rows with runs missing          '*'0'* ]]
-    daqiri sweep "${calm[@]}" -transports tcp -patterns stream -sizes 1M -repeats 1 -csv
+    daqiri sweep "${calm[@]}" --transports tcp --patterns stream --sizes 1M --repeats 1 --csv
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 2 ]
     [[ ${lines[0]} == transport,device,pattern,size,window,* ]]
@@ -68,7 +68,7 @@ good()
 
 @test "sweep: a transport that nobody has named and that is not there is missing, the others are measured" {
     with=(UCX_MODULES=cma) # not ib
-    daqiri sweep "${calm[@]}" -patterns stream -sizes 64 -repeats 1 -json
+    daqiri sweep "${calm[@]}" --patterns stream --sizes 64 --repeats 1 --json
     [ "$status" -eq 1 ]
     valid sweep
     has '.rows[1].transport == "rc_verbs" and .rows[1].verdict == "missing" and .rows[1].runs_ok == 0 and .rows[1].gbps == null'
@@ -78,7 +78,7 @@ good()
 }
 
 @test "sweep: a transport that fails is missing, the others are measured" {
-    daqiri sweep "${calm[@]}" -transports uct:cma,tcp -patterns stream -sizes 64 -repeats 1 -json
+    daqiri sweep "${calm[@]}" --transports uct:cma,tcp --patterns stream --sizes 64 --repeats 1 --json
     [ "$status" -eq 1 ]
     has '.rows[0].verdict == "missing" and (.rows[0].why | contains("the transport has no active messages"))'
     has '.rows[1].verdict == "ok" and .verdict.missing == 1'
@@ -88,54 +88,54 @@ good()
     local command
 
     for command in sweep drop-curve; do
-        daqiri "$command" -device mlx5_77 -json
+        daqiri "$command" --device mlx5_77 --json
         refused 2 "daqiri $command: there is no device 'mlx5_77'; there are: soft"
-        daqiri "$command" -device mlx5_77 -transports tcp
+        daqiri "$command" --device mlx5_77 --transports tcp
         refused 2 "daqiri $command: there is no device 'mlx5_77'; there are: soft"
-        daqiri "$command" -device soft -transports tcp,daqri,rc_verbs -json
+        daqiri "$command" --device soft --transports tcp,daqri,rc_verbs --json
         refused 2 "daqiri $command: there is no transport 'daqri'; there are: verbs, tcp, "
         [[ $stderr == *', uct:tcp,'*', daqiri'*', rc_verbs'* ]]
-        daqiri "$command" -device soft -transports uct:verbs
+        daqiri "$command" --device soft --transports uct:verbs
         refused 2 "daqiri $command: there is no transport 'uct:verbs'"
     done
     with=(FAKE_VERBS='mlx5_0=active' LD_PRELOAD="$shims/fake_verbs.so")
-    daqiri sweep -device mlx5_o
+    daqiri sweep --device mlx5_o
     refused 2 "daqiri sweep: there is no device 'mlx5_o'; there are: mlx5_0, soft"
 }
 
 @test "UCX's transports of any kind: each takes a device that it has" {
-    daqiri sweep "${calm[@]}" -transports uct:tcp,uct:posix,uct:daqiri -patterns stream,pingpong -sizes 64,64K -repeats 1 -json
+    daqiri sweep "${calm[@]}" --transports uct:tcp,uct:posix,uct:daqiri --patterns stream,pingpong --sizes 64,64K --repeats 1 --json
     valid sweep
     good '.rows | length == 12'
     has '[.rows[].device] | unique | length == 3 and contains(["softverbs0:1"]) and contains(["memory"])'
     with=(UCX_NET_DEVICES=nowhere0)
-    daqiri sweep "${calm[@]}" -transports uct:tcp -patterns stream -sizes 64 -repeats 1 -json
+    daqiri sweep "${calm[@]}" --transports uct:tcp --patterns stream --sizes 64 --repeats 1 --json
     [ "$status" -eq 1 ]
     has '.rows[0].why | contains("there is no transport tcp on nowhere0")'
     with=(UCX_NET_DEVICES=nowhere0,lo)
-    daqiri sweep "${calm[@]}" -transports uct:tcp -patterns stream -sizes 64 -repeats 1 -json
+    daqiri sweep "${calm[@]}" --transports uct:tcp --patterns stream --sizes 64 --repeats 1 --json
     good '.rows[0].device == "lo"'
 }
 
 @test "drop-curve: targets are parts of the maximum; the bucket sends what it says" {
-    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 64K -targets 10,50 -repeats 2 -json
+    daqiri drop-curve "${calm[@]}" --transports tcp --sizes 64K --targets 10,50 --repeats 2 --json
     valid drop-curve
     good '[.rows[].target_percent] == [null, 10, 50]'
     has '.rows[0].target_gbps == null and .rows[0].deviation_percent == null'
     has '.rows[0].gbps as $max | [.rows[1:][] | .target_gbps / $max * 100 - .target_percent | fabs < 1e-6] | all'
     has '[.rows[1:][] | .deviation_percent != null and .drops == 0] | all'
     # 0.001 Gb/s for 0.1 s are 12500 bytes: messages 0 to 125 are due by then
-    daqiri drop-curve -device soft -duration 100ms -collapse 1 -sizes 100 -gbps 0.001 -repeats 1 -json
+    daqiri drop-curve --device soft --duration 100ms --collapse 1 --sizes 100 --gbps 0.001 --repeats 1 --json
     valid drop-curve
     good '.rows | length == 2'
     has '.rows[1] | .target_gbps == 0.001 and .target_percent == null and .runs[0].sent == 126'
 }
 
 @test "drop-curve: table and CSV" {
-    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 1K -gbps 0.01 -repeats 1
+    daqiri drop-curve "${calm[@]}" --transports tcp --sizes 1K --gbps 0.01 --repeats 1
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == 'transport '*'size '*'achieved'*'deviation %'*'drops'*'verdict'* ]]
-    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 1K -gbps 0.01 -repeats 1 -csv
+    daqiri drop-curve "${calm[@]}" --transports tcp --sizes 1K --gbps 0.01 --repeats 1 --csv
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 3 ]
     [[ ${lines[0]} == transport,device,size,window,target_percent,target_gbps,* ]]
@@ -144,18 +144,18 @@ good()
 }
 
 @test "drop-curve: no targets, and a pace that cannot be kept" {
-    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -json
+    daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --json
     good '.rows | length == 1'
-    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 1K -gbps 100000 -repeats 1
+    daqiri drop-curve "${calm[@]}" --transports tcp --sizes 1K --gbps 100000 --repeats 1
     [ "$status" -eq 0 ] # it is above the maximum: no verdict on it
-    daqiri drop-curve "${calm[@]}" -transports uct:cma -sizes 1K -targets 50 -repeats 1 -json
+    daqiri drop-curve "${calm[@]}" --transports uct:cma --sizes 1K --targets 50 --repeats 1 --json
     [ "$status" -eq 1 ]
     valid drop-curve
     has '.verdict.missing == 2 and .rows[1].why == "there is no maximum that it could be a part of"'
 }
 
-@test "with -strict any verdict but ok is a failure" {
-    daqiri drop-curve "${calm[@]}" -transports tcp -sizes 8 -targets 50 -repeats 1 -strict -json
+@test "with --strict any verdict but ok is a failure" {
+    daqiri drop-curve "${calm[@]}" --transports tcp --sizes 8 --targets 50 --repeats 1 --strict --json
     [ "$status" -eq "$(jq 'if .verdict.ok then 0 else 1 end' <<<"$output")" ]
 }
 
@@ -175,8 +175,8 @@ flow_listens()
 
     # It passes a signal on twice: to its child, and to the group that its child is in. Two
     # of a kind may become one on their way, those of two kinds do not.
-    start cut timeout 100 "$T_DAQIRI" sweep -device soft -duration 60s -repeats 1 \
-        -transports tcp -patterns stream -sizes 64,1M -json
+    start cut timeout 100 "$T_DAQIRI" sweep --device soft --duration 60s --repeats 1 \
+        --transports tcp --patterns stream --sizes 64,1M --json
     wait_for 60 flow_listens
     kill -INT "$pid"
     kill -TERM "$pid"
@@ -205,19 +205,19 @@ png()
 
 @test "pictures" {
     command -v gnuplot >/dev/null || skip 'gnuplot is not installed'
-    daqiri sweep "${calm[@]}" -transports tcp,verbs -sizes 64,4K,256K -repeats 1 -plot sweep.svg
+    daqiri sweep "${calm[@]}" --transports tcp,verbs --sizes 64,4K,256K --repeats 1 --plot sweep.svg
     svg sweep.svg
     for text in 'messages/s' 'Gb/s' 'round trip, us' 'message size, bytes' '>64<' '>4K<' '>256K<' 'tcp stream' 'verbs pingpong 99 %'; do
         grep -q "$text" sweep.svg || { echo "no $text"; false; }
     done
-    daqiri sweep "${calm[@]}" -transports tcp -patterns duplex -sizes 4K -repeats 1 -plot one.png
+    daqiri sweep "${calm[@]}" --transports tcp --patterns duplex --sizes 4K --repeats 1 --plot one.png
     png one.png
-    daqiri drop-curve "${calm[@]}" -transports tcp -targets 10,50 -repeats 1 -plot curve.svg
+    daqiri drop-curve "${calm[@]}" --transports tcp --targets 10,50 --repeats 1 --plot curve.svg
     svg curve.svg
     for text in 'target, Gb/s' 'achieved, Gb/s' 'deviation' 'CPU, % of one' 'tcp stream, 64K unpaced' '0.05 %'; do
         grep -q "$text" curve.svg || { echo "no $text"; false; }
     done
-    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -plot "it's one.png"
+    daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --plot "it's one.png"
     png "it's one.png"
     run ls ./*.part
     [ "$status" -ne 0 ]
@@ -226,23 +226,23 @@ png()
 @test "a picture that cannot be made gets a sentence, before anything is measured" {
     mkdir empty
     # env would look for daqiri in there, too
-    run --separate-stderr -1 /usr/bin/env PATH="$PWD/empty" "$T_DAQIRI" sweep -plot x.svg
-    [[ $stderr == *'-plot needs gnuplot, which is not there (on Debian: apt-get install gnuplot-nox)'* ]]
+    run --separate-stderr -1 /usr/bin/env PATH="$PWD/empty" "$T_DAQIRI" sweep --plot x.svg
+    [[ $stderr == *'--plot needs gnuplot, which is not there (on Debian: apt-get install gnuplot-nox)'* ]]
     [ -z "$output" ]
     [ ! -e x.svg ]
-    daqiri drop-curve -plot /nowhere/x.svg
+    daqiri drop-curve --plot /nowhere/x.svg
     refused 1 '/nowhere/x.svg cannot be written: No such file or directory'
     # a gnuplot that fails
     printf '#!/bin/sh\necho "it is broken" >&2\nexit 3\n' > empty/gnuplot
     chmod +x empty/gnuplot
     with=(PATH="$PWD/empty:$PATH")
-    daqiri sweep "${calm[@]}" -transports tcp -patterns stream -sizes 64 -repeats 1 -plot x.svg
+    daqiri sweep "${calm[@]}" --transports tcp --patterns stream --sizes 64 --repeats 1 --plot x.svg
     [ "$status" -eq 1 ]
     says 'x.svg cannot be drawn: it is broken'
     [ ! -e x.svg ]
     [ ! -e x.svg.part ]
     # nothing to be drawn
-    daqiri sweep "${calm[@]}" -transports uct:cma -patterns stream -sizes 64 -repeats 1 -plot x.svg
+    daqiri sweep "${calm[@]}" --transports uct:cma --patterns stream --sizes 64 --repeats 1 --plot x.svg
     [ "$status" -eq 1 ]
     says 'there is nothing that could be drawn'
 }
@@ -273,8 +273,8 @@ stand_still()
 @test "a run in which the ends stand still is made again, but not for ever" {
     chrt --fifo 1 true 2>/dev/null || skip 'SCHED_FIFO is not permitted'
     [ -e "/proc/$$/task/$$/children" ] || skip 'the kernel does not tell the children of a process'
-    timeout 100 "$T_DAQIRI" drop-curve -device soft -duration 300ms -collapse 1 \
-        -transports tcp -targets none -repeats 1 -stalled 1 -json >out 2>err &
+    timeout 100 "$T_DAQIRI" drop-curve --device soft --duration 300ms --collapse 1 \
+        --transports tcp --targets none --repeats 1 --stalled 1 --json >out 2>err &
     pid=$!
     chrt --fifo 2 bash -c "$(declare -f stand_still); stand_still $pid"
     status=0
@@ -297,11 +297,11 @@ stand_still()
     chrt --fifo 1 true 2>/dev/null || skip 'SCHED_FIFO is not permitted'
     cpus=$(taskset -cp $$ | sed 's/.*: //')
     first=${cpus%%[-,]*}
-    calm+=(-duration 1s)
+    calm+=(--duration 1s)
     # A look needs both at the same moment: the host of a virtual machine that has
     # much to do may run them one after the other for as long as a run lasts.
     while ((tries-- > 0)); do
-        daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -json
+        daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --json
         valid drop-curve
         good '.rows | length == 1'
         [[ $cpus != "$first" && $output == *'"line_ns": null'* ]] || break
@@ -313,7 +313,7 @@ stand_still()
         has '.rows[0].runs[0].counters | .tx.line_far_ns >= 0 and (.rx | has("line_ns") | not)'
     fi
     with=(taskset -c "$first")
-    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -json
+    daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --json
     valid drop-curve
     good '.line_ns == null'
     has '.rows[0].runs[0].counters | .tx.no_cpu_ns >= 0 and (.tx | has("line_ns") | not)'
@@ -328,12 +328,12 @@ stand_still()
     "${without[@]}" true || skip 'that right cannot be dropped'
     ! "${without[@]}" chrt --fifo 1 true || skip 'that right cannot be dropped'
     with=("${without[@]}")
-    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -stalled 1 -json
+    daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --stalled 1 --json
     valid drop-curve
     good '.verdict.again == 0 and .line_ns == null'
     has '.rows[0].runs[0].counters.tx | (has("no_cpu_ns") or has("line_ns")) | not'
     says 'nobody has seen whether a CPU stood still, so no run was made again: SCHED_FIFO is not permitted'
-    daqiri drop-curve "${calm[@]}" -transports tcp -targets none -repeats 1 -json
+    daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --json
     valid drop-curve
     [ -z "$stderr" ]
 }
@@ -345,38 +345,38 @@ stand_still()
             daqiri "$name" $words
             refused 2 "$sentence"
         done <<'END'
--sizes 7|-sizes 7: it is a size from 8 B to 1 GiB
--sizes 64,|-sizes: it is a list with commas between
--sizes 64,nonsense|-sizes nonsense: it is a size
--sizes 64,1K,64|-sizes 64: it is there twice
--windows 0|-windows 0: it is a number from 1 to 1048576
--windows 1,x|-windows x: it is a number
--transports a;b|-transports a;b: it is verbs, tcp, or a transport of UCX
--transports ,|-transports: it is a list with commas between
--duration 0|-duration 0: it is a time
--repeats 0|-repeats 0: it is a number from 1 to 100
--repeats 101|-repeats 101: it is a number from 1 to 100
--collapse 0|-collapse 0: it is a number from 1 to 100
--collapse x|-collapse x: it is a number
--rate -1|-rate -1: it is a number
--rate nan|-rate nan: it is a number
--stalled 0|-stalled 0: it is a number from 0.1 to 100
--stalled x|-stalled x: it is a number
--plot x.gif|-plot x.gif: the name ends with .svg or .png
--plot .svg|-plot .svg: the name ends with .svg or .png
--json -csv|-json and -csv exclude each other
+--sizes 7|--sizes 7: it is a size from 8 B to 1 GiB
+--sizes 64,|--sizes: it is a list with commas between
+--sizes 64,nonsense|--sizes nonsense: it is a size
+--sizes 64,1K,64|--sizes 64: it is there twice
+--windows 0|--windows 0: it is a number from 1 to 1048576
+--windows 1,x|--windows x: it is a number
+--transports a;b|--transports a;b: it is verbs, tcp, or a transport of UCX
+--transports ,|--transports: it is a list with commas between
+--duration 0|--duration 0: it is a time
+--repeats 0|--repeats 0: it is a number from 1 to 100
+--repeats 101|--repeats 101: it is a number from 1 to 100
+--collapse 0|--collapse 0: it is a number from 1 to 100
+--collapse x|--collapse x: it is a number
+--rate -1|--rate -1: it is a number
+--rate nan|--rate nan: it is a number
+--stalled 0|--stalled 0: it is a number from 0.1 to 100
+--stalled x|--stalled x: it is a number
+--plot x.gif|--plot x.gif: the name ends with .svg or .png
+--plot .svg|--plot .svg: the name ends with .svg or .png
+--json --csv|--json and --csv exclude each other
 -nonsense|unrecognized option
 nonsense|Too many arguments
 END
     done
-    daqiri sweep -patterns stream,nonsense
-    refused 2 '-patterns nonsense: it is one of stream, duplex, pingpong'
-    daqiri sweep -patterns stream,stream
-    refused 2 '-patterns stream: it is there twice'
-    daqiri drop-curve -targets 0
-    refused 2 '-targets 0: it is a number from 0.001 to 1000'
-    daqiri drop-curve -targets 1%
-    refused 2 '-targets 1%: it is a number'
-    daqiri drop-curve -gbps 0
-    refused 2 '-gbps 0: it is a number from 0.000001 to 1000000'
+    daqiri sweep --patterns stream,nonsense
+    refused 2 '--patterns nonsense: it is one of stream, duplex, pingpong'
+    daqiri sweep --patterns stream,stream
+    refused 2 '--patterns stream: it is there twice'
+    daqiri drop-curve --targets 0
+    refused 2 '--targets 0: it is a number from 0.001 to 1000'
+    daqiri drop-curve --targets 1%
+    refused 2 '--targets 1%: it is a number'
+    daqiri drop-curve --gbps 0
+    refused 2 '--gbps 0: it is a number from 0.000001 to 1000000'
 }

@@ -11,13 +11,13 @@ setup()
 {
     tools_setup
     need_jq
-    serve_options=(-device none -json)
+    serve_options=(--device none --json)
 }
 
 @test "stream, pingpong and duplex: both sides agree; no result claims RDMA" {
-    serve -count 3
+    serve --count 3
     for pattern in stream pingpong duplex; do
-        daqiri tcp -addr "$addr" -pattern "$pattern" -size 4K -duration 300ms -json
+        daqiri tcp --addr "$addr" --pattern "$pattern" --size 4K --duration 300ms --json
         [ "$status" -eq 0 ]
         valid tcp
         has ".ok and .datapath == \"tcp\" and .pattern == \"$pattern\" and .size == 4096 and .stage == \"done\""
@@ -40,10 +40,10 @@ setup()
 }
 
 @test "sizes from one byte to 16 MiB" {
-    serve -count 9
+    serve --count 9
     for pattern in stream pingpong duplex; do
         for size in 1 7 16M; do
-            daqiri tcp -addr "$addr" -pattern "$pattern" -size "$size" -duration 50ms -json
+            daqiri tcp --addr "$addr" --pattern "$pattern" --size "$size" --duration 50ms --json
             [ "$status" -eq 0 ]
             has '.peer_received_bytes == .sent_bytes and .sent_bytes > 0'
         done
@@ -53,9 +53,9 @@ setup()
 }
 
 @test "clients at once do not disturb each other" {
-    serve -count 4
+    serve --count 4
     for i in 1 2 3 4; do
-        start "c$i" "$T_DAQIRI" tcp -addr "$addr" -pattern pingpong -duration 300ms -json
+        start "c$i" "$T_DAQIRI" tcp --addr "$addr" --pattern pingpong --duration 300ms --json
         clients[i]=$pid
     done
     for i in 1 2 3 4; do
@@ -74,9 +74,9 @@ flows()
 }
 
 @test "Ctrl-C of the client: what was measured is reported, and the server too ends well" {
-    serve -count 3
+    serve --count 3
     for pattern in stream pingpong duplex; do
-        start client "$T_DAQIRI" tcp -addr "$addr" -pattern "$pattern" -duration 1h -json
+        start client "$T_DAQIRI" tcp --addr "$addr" --pattern "$pattern" --duration 1h --json
         client=$pid
         running+=("$client")
         wait_for 60 flows
@@ -99,7 +99,7 @@ flows()
 
 @test "a server that is told to end ends its clients, and says so" {
     serve
-    start client "$T_DAQIRI" tcp -addr "$addr" -pattern pingpong -duration 1h -json
+    start client "$T_DAQIRI" tcp --addr "$addr" --pattern pingpong --duration 1h --json
     client=$pid
     running+=("$client")
     wait_for 60 flows
@@ -114,13 +114,13 @@ flows()
 
 @test "at a terminal: progress after 2 s, gone at the end; none elsewhere" {
     command -v script >/dev/null || skip 'script is not installed'
-    serve -count 2
-    run timeout 60 script -qec "'$T_DAQIRI' tcp -addr $addr -pattern pingpong -duration 3500ms" /dev/null
+    serve --count 2
+    run timeout 60 script -qec "'$T_DAQIRI' tcp --addr $addr --pattern pingpong --duration 3500ms" /dev/null
     echo "$output"
     [ "$status" -eq 0 ]
     [[ $output == *' s: '*' GB sent, '*'data went over'* ]]
     [[ $output != *$'\r1 s: '* ]]
-    daqiri tcp -addr "$addr" -pattern pingpong -duration 2500ms
+    daqiri tcp --addr "$addr" --pattern pingpong --duration 2500ms
     [ -z "$stderr" ]
 }
 
@@ -128,21 +128,21 @@ flows()
     command -v script >/dev/null || skip 'script is not installed'
     need_python
     fake_server hello:2 stay
-    run timeout 60 script -qec "'$T_DAQIRI' tcp -addr $addr -timeout 3500ms" /dev/null
+    run timeout 60 script -qec "'$T_DAQIRI' tcp --addr $addr --timeout 3500ms" /dev/null
     echo "$output"
     [[ $output == *' s: waiting for the peer'*'failed in stage control (timeout)'* ]]
     fake_server stay
-    run timeout 60 script -qec "'$T_DAQIRI' sweep -addr $addr -device soft -transports tcp -patterns stream -sizes 64 -repeats 1" /dev/null
+    run timeout 60 script -qec "'$T_DAQIRI' sweep --addr $addr --device soft --transports tcp --patterns stream --sizes 64 --repeats 1" /dev/null
     echo "$output"
     [[ $output == *' s: waiting for the peer'*'no answer in time'* ]]
 }
 
 @test "table and CSV" {
-    serve -count 2
-    daqiri tcp -addr "$addr" -duration 50ms
+    serve --count 2
+    daqiri tcp --addr "$addr" --duration 50ms
     [ "$status" -eq 0 ]
     [[ $output == *'data went over             tcp'* ]]
-    daqiri tcp -addr "$addr" -duration 50ms -csv
+    daqiri tcp --addr "$addr" --duration 50ms --csv
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == remote_addr,datapath,pattern,size,* ]]
     [[ ${lines[1]} == "$addr,tcp,stream,1048576,"* ]]
@@ -154,71 +154,71 @@ flows()
     serve_from_a
     serve
     for pattern in stream pingpong duplex; do
-        from_b tcp -addr "$addr" -pattern "$pattern" -size 64K -duration 200ms -json
+        from_b tcp --addr "$addr" --pattern "$pattern" --size 64K --duration 200ms --json
         [ "$status" -eq 0 ]
         has '.ok and .peer_received_bytes == .sent_bytes and .sent_bytes > 0 and (.local_addr | startswith("192.0.2.2:"))'
     done
-    from_b tcp -addr 198.51.100.1:9 -json
+    from_b tcp --addr 198.51.100.1:9 --json
     failed peer_unreachable connect
     says 'Network is unreachable'
 }
 
 @test "nobody listens; a port in use; addresses that are none" {
     serve
-    daqiri serve -device none -listen "$addr"
+    daqiri serve --device none --listen "$addr"
     refused 1 "cannot listen on $addr: Address already in use"
     kill -KILL "$server"
     ended "$server"
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed peer_unreachable connect
     says 'Connection refused'
     valid tcp
-    daqiri tcp -addr '[::1' -json
+    daqiri tcp --addr '[::1' --json
     refused 2 "'[::1' is no address: it is HOST:PORT"
-    daqiri tcp -addr 'no.such.host.invalid:1' -json
+    daqiri tcp --addr 'no.such.host.invalid:1' --json
     failed peer_unreachable connect
-    daqiri serve -device none -listen 192.0.2.77:0
+    daqiri serve --device none --listen 192.0.2.77:0
     refused 1 'Cannot assign requested address'
 }
 
 @test "a server that is something else, of another version, or malformed" {
     need_python
     fake_server 'hex:485454502f312e3120343030204261640d0a0d0a0d0a' stay
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed protocol control
     says 'the peer is not daqiri'
 
     fake_server 'hex:44515249000700010000000000000000' stay
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed protocol control
     says 'the peer speaks version 7 of the protocol, this is version 2'
 
     fake_server 'hex:44515249000200630000000000000000' stay
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed protocol control
     says 'malformed header (kind 99, 0 bytes)'
 
     fake_server 'hex:4451524900020001ffffffff00000000' stay
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed protocol control
 
     fake_server 'frame:1:0002ffff41' stay
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed protocol control
     says 'malformed message (kind 1, 5 bytes)'
 
     fake_server 'hello:2' 'frame:5:0000000000000000' stay
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed protocol control
     says 'the peer sent message 5 where 4 was to come'
 
     fake_server 'hello:1' stay
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed peer_refused control
     says 'the peer is there for daqiri pingpong, not for daqiri tcp'
 
     fake_server 'hello:2' 'frame:6:00056c6f63616c000466756c6c00046e6f7065' stay
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed peer_failed control
     says 'the peer failed in stage full (local): nope'
 }
@@ -226,27 +226,27 @@ flows()
 @test "a server that stops half way, or says nothing" {
     need_python
     fake_server read:1 close
-    daqiri tcp -addr "$addr" -json
+    daqiri tcp --addr "$addr" --json
     failed peer_gone control
 
     fake_server 'hello:2' 'frame:4:0000' read:100000 close
-    daqiri tcp -addr "$addr" -pattern stream -duration 60s -json
+    daqiri tcp --addr "$addr" --pattern stream --duration 60s --json
     failed peer_gone datapath
 
     fake_server 'hello:2' 'frame:4:0000' stay
-    daqiri tcp -addr "$addr" -pattern pingpong -duration 60s -timeout 3s -json
+    daqiri tcp --addr "$addr" --pattern pingpong --duration 60s --timeout 3s --json
     failed timeout datapath
     says 'no answer in time'
 
     fake_server 'hello:2' 'frame:4:0000' read:1000 fin stay
-    daqiri tcp -addr "$addr" -pattern duplex -duration 200ms -json
+    daqiri tcp --addr "$addr" --pattern duplex --duration 200ms --json
     failed peer_gone datapath
     says 'closed the connection without its result'
 }
 
 @test "clients that do not behave: a sentence each, and the server goes on" {
     need_python
-    serve -timeout 3s
+    serve --timeout 3s
     fake_client 'hex:474554202f20485454502f312e300d0a0d0a' stay
     fake_client close
     fake_client 'hello:2' 'frame:7:00000004000000000000000100000000000003e8' stay
@@ -254,7 +254,7 @@ flows()
     fake_client 'hello:2' 'frame:7:00000001000000000000100000000000000003e8' stay
     fake_client 'hello:1' stay
     wait_for 60 sh -c '[ "$(wc -l < serve.out)" -ge 6 ]'
-    daqiri tcp -addr "$addr" -duration 50ms -json
+    daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
     wait_for 60 sh -c '[ "$(wc -l < serve.out)" -ge 7 ]'
     kill -INT "$server"
@@ -274,28 +274,28 @@ flows()
 
 @test "mistakes: a sentence and status 2" {
     daqiri tcp
-    refused 2 '-addr is missing'
-    daqiri tcp -addr x -pattern round
-    refused 2 '-pattern round: it is one of stream, pingpong, duplex'
-    daqiri tcp -addr x -size 0
-    refused 2 '-size 0: it is a size from 1 B to 256 MiB'
-    daqiri tcp -addr x -size 1T
-    refused 2 '-size 1T: it is a size'
-    daqiri tcp -addr x -duration 0s
-    refused 2 '-duration 0s: it is a time'
-    daqiri tcp -addr x -timeout -1
-    refused 2 '-timeout -1: it is a time'
-    daqiri tcp -addr x -json -csv
-    refused 2 '-json and -csv exclude each other'
-    daqiri serve -count 0
-    refused 2 '-count 0: it is a number from 1'
-    daqiri serve -port 256
-    refused 2 '-port 256: it is a number from 1 to 255'
-    daqiri serve -gid-index x
-    refused 2 '-gid-index x: it is a number from 0 to 255'
-    daqiri serve -timeout x
-    refused 2 '-timeout x: it is a time'
-    daqiri serve -listen
+    refused 2 '--addr is missing'
+    daqiri tcp --addr x --pattern round
+    refused 2 '--pattern round: it is one of stream, pingpong, duplex'
+    daqiri tcp --addr x --size 0
+    refused 2 '--size 0: it is a size from 1 B to 256 MiB'
+    daqiri tcp --addr x --size 1T
+    refused 2 '--size 1T: it is a size'
+    daqiri tcp --addr x --duration 0s
+    refused 2 '--duration 0s: it is a time'
+    daqiri tcp --addr x --timeout -1
+    refused 2 '--timeout -1: it is a time'
+    daqiri tcp --addr x --json --csv
+    refused 2 '--json and --csv exclude each other'
+    daqiri serve --count 0
+    refused 2 '--count 0: it is a number from 1'
+    daqiri serve --port 256
+    refused 2 '--port 256: it is a number from 1 to 255'
+    daqiri serve --gid-index x
+    refused 2 '--gid-index x: it is a number from 0 to 255'
+    daqiri serve --timeout x
+    refused 2 '--timeout x: it is a time'
+    daqiri serve --listen
     refused 2 'requires an argument'
     daqiri serve word
     refused 2 'Too many arguments'

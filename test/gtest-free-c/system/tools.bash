@@ -97,7 +97,7 @@ valid_each()
     PYTHONWARNINGS=ignore /usr/bin/jsonschema "${files[@]}" "$T_TOP_SRCDIR/docs/schema/$1.json"
 }
 
-# failed CLASS STAGE: the last command, -json, did, there, and said so.
+# failed CLASS STAGE: the last command, --json, did, there, and said so.
 failed()
 {
     local name
@@ -170,7 +170,7 @@ serve_options=()
 host=127.0.0.1
 serve()
 {
-    start serve "${serve_with[@]}" "$T_DAQIRI" serve -listen "$host:0" \
+    start serve "${serve_with[@]}" "$T_DAQIRI" serve --listen "$host:0" \
         "${serve_options[@]}" "$@"
     server=$pid
     running+=("$pid")
@@ -195,7 +195,7 @@ line()
 # of another fabric would be refused.
 soft_gid()
 {
-    timeout 60 "$T_DAQIRI" interfaces -device soft -json | jq -r '.gids[0].gid' |
+    timeout 60 "$T_DAQIRI" interfaces --device soft --json | jq -r '.gids[0].gid' |
         /usr/bin/python3 -c 'import ipaddress; print(ipaddress.ip_address(input()).packed.hex())'
 }
 
