@@ -70,7 +70,7 @@ int daqiri_cells_peer_ready(daqiri_cells_peer_t *peer)
     } while (frame.kind == DAQIRI_PEER_DONE);
     return (frame.kind == DAQIRI_PEER_READY) ? 0 :
            daqiri_fail(&peer->failure, DAQIRI_CLASS_PROTOCOL, "the peer sent "
-                       "message %d after a run", frame.kind);
+                       "\"%s\" after a run", daqiri_peer_kind_name(frame.kind));
 }
 
 void daqiri_cells_peer_close(daqiri_cells_peer_t *peer)

@@ -206,9 +206,9 @@ static int serve_next_terms(const daqiri_serve_opts_t *opts, int fd,
         return 1;
     }
     return (frame->kind == DAQIRI_PEER_FLOW_TERMS) ? 0 :
-           daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer sent message "
-                       "%d where the terms of a run were to come",
-                       frame->kind);
+           daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer sent \"%s\" "
+                       "where the terms of a run were to come",
+                       daqiri_peer_kind_name(frame->kind));
 }
 
 /* One run and its line. Returns 1 when there are no more, 0, or -1. */

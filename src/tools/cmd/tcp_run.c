@@ -18,7 +18,7 @@
 #define TCP_SETUP_NS 5000000000ull
 
 /* The result, which ends what the server sends. */
-#define TCP_RESULT_LEN (DAQIRI_PEER_HEADER_LEN + 24)
+#define TCP_RESULT_LEN DAQIRI_PEER_RESULT_LEN
 
 const char *const daqiri_tcp_patterns[3] = {"stream", "pingpong", "duplex"};
 
@@ -285,15 +285,16 @@ static int tcp_duplex_close(daqiri_tcp_t *test, tcp_duplex_t *duplex)
 
 static int tcp_duplex_result(daqiri_tcp_t *test, const tcp_duplex_t *duplex)
 {
-    daqiri_peer_header_t header;
+    char why[DAQIRI_PEER_WHY_MAX];
     daqiri_peer_frame_t frame;
+    uint32_t length;
 
     if ((test->received < TCP_RESULT_LEN) ||
-        (daqiri_peer_parse_header(duplex->tail.bytes, &header) !=
+        (daqiri_peer_parse_header(duplex->tail.bytes, &length) !=
          DAQIRI_PEER_OK) ||
-        (header.length != TCP_RESULT_LEN - DAQIRI_PEER_HEADER_LEN) ||
-        (daqiri_peer_parse(&header, duplex->tail.bytes +
-                           DAQIRI_PEER_HEADER_LEN, &frame) != 0) ||
+        (length != TCP_RESULT_LEN - DAQIRI_PEER_HEADER_LEN) ||
+        (daqiri_peer_parse(duplex->tail.bytes + DAQIRI_PEER_HEADER_LEN, length,
+                           &frame, why) != 0) ||
         (frame.kind != DAQIRI_PEER_TCP_RESULT)) {
         return daqiri_fail(&test->failure, DAQIRI_CLASS_PEER_GONE, "the peer "
                            "closed the connection without its result");

@@ -27,6 +27,7 @@ static struct {
     int              fd;        /* -1: the other end is of this host */
     double           patience;
     int              is_child;  /* of another part of daqiri */
+    int              is_next_known; /* what comes next is there: it ends nothing */
     daqiri_failure_t failure;
 } pair = {.fd = -1, .failure = {.stage = "connect"}};
 
@@ -171,14 +172,16 @@ void flow_hear(int fd, daqiri_peer_kind_t kind, daqiri_peer_frame_t *frame)
 {
     const uint64_t deadline_ns = flow_deadline();
 
+    pair.is_next_known = 0;
     do {
         pair_need(daqiri_net_recv_frame(fd, frame, deadline_ns,
                                         &pair.failure));
     } while ((frame->kind == DAQIRI_PEER_DONE) && (kind != DAQIRI_PEER_DONE));
     if (frame->kind != kind) {
         pair_need(daqiri_fail(&pair.failure, DAQIRI_CLASS_PROTOCOL, "the peer "
-                              "sent message %d where %d was to come",
-                              frame->kind, kind));
+                              "sent \"%s\" where \"%s\" was to come",
+                              daqiri_peer_kind_name(frame->kind),
+                              daqiri_peer_kind_name(kind)));
     }
 }
 
@@ -248,24 +251,59 @@ json_t *flow_hear_counters(int fd)
 
 /* ---- between the messages ---- */
 
+/* What may be said of the next frame without taking it. */
+typedef enum pair_next {
+    PAIR_NOTHING, /* not all of it is there */
+    PAIR_END,     /* the end, a failure, or no frame at all */
+    PAIR_OTHER
+} pair_next_t;
+
+static pair_next_t pair_peek(int fd)
+{
+    static uint8_t bytes[DAQIRI_PEER_FRAME_MAX];
+    char why[DAQIRI_PEER_WHY_MAX];
+    daqiri_peer_frame_t frame;
+    uint32_t length;
+    ssize_t there;
+
+    there = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+    if ((there < 0) && ((errno == EAGAIN) || (errno == EINTR))) {
+        return PAIR_NOTHING;
+    }
+    if (there <= 0) {
+        return PAIR_END;
+    }
+    if (there < DAQIRI_PEER_HEADER_LEN) {
+        return PAIR_NOTHING;
+    }
+    if (daqiri_peer_parse_header(bytes, &length) != DAQIRI_PEER_OK) {
+        return PAIR_END;
+    }
+    if ((size_t)there < DAQIRI_PEER_HEADER_LEN + (size_t)length) {
+        return PAIR_NOTHING;
+    }
+    return ((daqiri_peer_parse(bytes + DAQIRI_PEER_HEADER_LEN, length, &frame, why) ==
+             0) &&
+            (frame.kind != DAQIRI_PEER_DONE) && (frame.kind != DAQIRI_PEER_ABORT)) ?
+           PAIR_OTHER : PAIR_END;
+}
+
 int flow_peer_stopped(int fd)
 {
-    uint8_t bytes[DAQIRI_PEER_HEADER_LEN];
-    daqiri_peer_header_t header;
     daqiri_peer_frame_t frame;
-    ssize_t ret = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 
-    if (((ret < 0) && ((errno == EAGAIN) || (errno == EINTR))) ||
-        ((ret > 0) && ((size_t)ret < sizeof(bytes)))) {
+    if (pair.is_next_known) {
         return 0;
     }
-    /* What it says when all is over may be here before its last message. */
-    if ((ret > 0) &&
-        (daqiri_peer_parse_header(bytes, &header) == DAQIRI_PEER_OK) &&
-        (header.kind != DAQIRI_PEER_DONE) &&
-        (header.kind != DAQIRI_PEER_ABORT)) {
+    switch (pair_peek(fd)) {
+    case PAIR_NOTHING:
         return 0;
+    case PAIR_OTHER:
+        /* What it says when all is over may be here before its last message. */
+        pair.is_next_known = 1;
+        return 0;
+    default:
+        flow_hear(fd, DAQIRI_PEER_DONE, &frame);
+        return 1;
     }
-    flow_hear(fd, DAQIRI_PEER_DONE, &frame);
-    return 1;
 }

@@ -496,29 +496,38 @@ int daqiri_net_is_readable(int fd)
 
 /* ---- frames ---- */
 
-static int net_recv_header(int fd, daqiri_peer_header_t *header,
-                           uint64_t deadline_ns, daqiri_failure_t *failure)
+/* What an older daqiri, which knows binary frames only, takes for a newer one's: it
+ * says so, and which version this is. */
+static void net_answer_binary(int fd)
+{
+    static const uint8_t header[] = {'D', 'Q', 'R', 'I', 0, DAQIRI_PEER_PROTOCOL_MAX,
+                                     0, DAQIRI_PEER_HELLO, 0, 0, 0, 0, 0, 0, 0, 0};
+    daqiri_failure_t ignored = {0};
+
+    daqiri_net_send(fd, header, sizeof(header), daqiri_now_ns() + NET_ABORT_NS,
+                    &ignored);
+}
+
+static int net_recv_header(int fd, uint32_t *length_p, uint64_t deadline_ns,
+                           daqiri_failure_t *failure)
 {
     uint8_t bytes[DAQIRI_PEER_HEADER_LEN];
 
     if (daqiri_net_recv(fd, bytes, sizeof(bytes), deadline_ns, failure) != 0) {
         return -1;
     }
-    switch (daqiri_peer_parse_header(bytes, header)) {
+    switch (daqiri_peer_parse_header(bytes, length_p)) {
     case DAQIRI_PEER_OK:
         return 0;
-    case DAQIRI_PEER_OTHER_VERSION:
-        return daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer speaks "
-                           "version %u of the protocol, this is version %u: "
-                           "use the same ucx-daqiri on both sides",
-                           header->version, DAQIRI_PEER_VERSION);
-    case DAQIRI_PEER_NOT_OURS:
-        return daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer is not "
-                           "daqiri: what it sent is something else");
+    case DAQIRI_PEER_BINARY:
+        net_answer_binary(fd);
+        return daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer is daqiri 0.1, "
+                           "which speaks a protocol that this one does not: use the "
+                           "same ucx-daqiri on both sides");
     default:
-        return daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer sent a "
-                           "malformed header (kind %u, %u bytes)",
-                           header->kind, header->length);
+        return daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer is not daqiri, or "
+                           "sent a message of %u bytes, where %d are the most",
+                           *length_p, DAQIRI_PEER_PAYLOAD_MAX);
     }
 }
 
@@ -526,17 +535,16 @@ int daqiri_net_recv_frame(int fd, daqiri_peer_frame_t *frame,
                           uint64_t deadline_ns, daqiri_failure_t *failure)
 {
     uint8_t bytes[DAQIRI_PEER_PAYLOAD_MAX];
-    daqiri_peer_header_t header;
+    char why[DAQIRI_PEER_WHY_MAX];
+    uint32_t length;
 
-    if ((net_recv_header(fd, &header, deadline_ns, failure) != 0) ||
-        (daqiri_net_recv(fd, bytes, header.length, deadline_ns, failure) !=
-         0)) {
+    if ((net_recv_header(fd, &length, deadline_ns, failure) != 0) ||
+        (daqiri_net_recv(fd, bytes, length, deadline_ns, failure) != 0)) {
         return -1;
     }
-    if (daqiri_peer_parse(&header, bytes, frame) != 0) {
-        return daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer sent a "
-                           "malformed message (kind %u, %u bytes)",
-                           header.kind, header.length);
+    if (daqiri_peer_parse(bytes, length, frame, why) != 0) {
+        return daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer sent a message "
+                           "that cannot be read: %s", why);
     }
     if (frame->kind == DAQIRI_PEER_ABORT) {
         return daqiri_fail(failure, DAQIRI_CLASS_PEER_FAILED, "the peer failed "
@@ -563,7 +571,7 @@ static void net_blame(int fd, daqiri_failure_t *failure)
 int daqiri_net_send_frame(int fd, const daqiri_peer_frame_t *frame,
                           uint64_t deadline_ns, daqiri_failure_t *failure)
 {
-    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    uint8_t bytes[DAQIRI_PEER_FRAME_MAX];
     int ret;
 
     ret = daqiri_net_send(fd, bytes, daqiri_peer_pack(frame, bytes),
@@ -582,34 +590,12 @@ int daqiri_net_expect(int fd, daqiri_peer_kind_t kind,
         return -1;
     }
     return (frame->kind == kind) ? 0 :
-           daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer sent message "
-                       "%d where %d was to come", frame->kind, kind);
+           daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer sent \"%s\" where "
+                       "\"%s\" was to come", daqiri_peer_kind_name(frame->kind),
+                       daqiri_peer_kind_name(kind));
 }
 
-static int net_send_hello(int fd, unsigned service, uint64_t deadline_ns,
-                          daqiri_failure_t *failure)
-{
-    daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_HELLO};
-
-    frame.hello.service = (uint16_t)service;
-    snprintf(frame.hello.version, sizeof(frame.hello.version), "%s",
-             DAQIRI_VERSION);
-    return daqiri_net_send_frame(fd, &frame, deadline_ns, failure);
-}
-
-int daqiri_net_hello_any(int fd, daqiri_peer_service_t *service, char *version,
-                         uint64_t deadline_ns, daqiri_failure_t *failure)
-{
-    daqiri_peer_frame_t frame;
-
-    if (daqiri_net_expect(fd, DAQIRI_PEER_HELLO, &frame, deadline_ns,
-                          failure) != 0) {
-        return -1;
-    }
-    *service = frame.hello.service;
-    snprintf(version, DAQIRI_PEER_WORD_MAX, "%s", frame.hello.version);
-    return net_send_hello(fd, frame.hello.service, deadline_ns, failure);
-}
+/* ---- who is there, and what both speak ---- */
 
 static const char *const net_services[DAQIRI_PEER_SERVICE_LAST] = {
     [DAQIRI_PEER_PINGPONG] = "pingpong",
@@ -617,30 +603,79 @@ static const char *const net_services[DAQIRI_PEER_SERVICE_LAST] = {
     [DAQIRI_PEER_FLOW]     = "sweep"
 };
 
+static int net_send_hello(int fd, daqiri_peer_service_t service,
+                          uint64_t deadline_ns, daqiri_failure_t *failure)
+{
+    daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_HELLO};
+
+    frame.hello.protocol_min = DAQIRI_PEER_PROTOCOL_MIN;
+    frame.hello.protocol_max = DAQIRI_PEER_PROTOCOL_MAX;
+    snprintf(frame.hello.service, sizeof(frame.hello.service), "%s",
+             net_services[service]);
+    snprintf(frame.hello.version, sizeof(frame.hello.version), "%s",
+             DAQIRI_VERSION);
+    return daqiri_net_send_frame(fd, &frame, deadline_ns, failure);
+}
+
+static int net_recv_hello(int fd, daqiri_peer_frame_t *frame, char *version,
+                          uint64_t deadline_ns, daqiri_failure_t *failure)
+{
+    if (daqiri_net_expect(fd, DAQIRI_PEER_HELLO, frame, deadline_ns,
+                          failure) != 0) {
+        return -1;
+    }
+    snprintf(version, DAQIRI_PEER_WORD_MAX, "%s", frame->hello.version);
+    if (daqiri_peer_agree(DAQIRI_PEER_PROTOCOL_MIN, DAQIRI_PEER_PROTOCOL_MAX,
+                          frame->hello.protocol_min,
+                          frame->hello.protocol_max) != 0) {
+        return 0;
+    }
+    return daqiri_fail(failure, DAQIRI_CLASS_PROTOCOL, "the peer, daqiri %s, speaks "
+                       "versions %u to %u of the protocol, and daqiri %s speaks %d to "
+                       "%d", frame->hello.version, frame->hello.protocol_min,
+                       frame->hello.protocol_max, DAQIRI_VERSION,
+                       DAQIRI_PEER_PROTOCOL_MIN, DAQIRI_PEER_PROTOCOL_MAX);
+}
+
+int daqiri_net_hello_any(int fd, daqiri_peer_service_t *service, char *version,
+                         uint64_t deadline_ns, daqiri_failure_t *failure)
+{
+    daqiri_peer_frame_t frame;
+    unsigned i;
+
+    if (net_recv_hello(fd, &frame, version, deadline_ns, failure) != 0) {
+        return -1;
+    }
+    for (i = 1; i < DAQIRI_PEER_SERVICE_LAST; ++i) {
+        if (strcmp(frame.hello.service, net_services[i]) == 0) {
+            *service = (daqiri_peer_service_t)i;
+            return net_send_hello(fd, *service, deadline_ns, failure);
+        }
+    }
+    return daqiri_fail(failure, DAQIRI_CLASS_UNSUPPORTED, "the peer, daqiri %s, asks "
+                       "for \"%s\", which daqiri %s does not have", version,
+                       frame.hello.service, DAQIRI_VERSION);
+}
+
 int daqiri_net_hello(int fd, daqiri_peer_service_t service, char *version,
                      uint64_t deadline_ns, daqiri_failure_t *failure)
 {
     daqiri_peer_frame_t frame;
 
     if ((net_send_hello(fd, service, deadline_ns, failure) != 0) ||
-        (daqiri_net_expect(fd, DAQIRI_PEER_HELLO, &frame, deadline_ns,
-                           failure) != 0)) {
+        (net_recv_hello(fd, &frame, version, deadline_ns, failure) != 0)) {
         return -1;
     }
-    if (frame.hello.service != service) {
-        return daqiri_fail(failure, DAQIRI_CLASS_PEER_REFUSED, "the peer is "
-                           "there for daqiri %s, not for daqiri %s",
-                           net_services[frame.hello.service],
-                           net_services[service]);
-    }
-    snprintf(version, DAQIRI_PEER_WORD_MAX, "%s", frame.hello.version);
-    return 0;
+    return (strcmp(frame.hello.service, net_services[service]) == 0) ? 0 :
+           daqiri_fail(failure, DAQIRI_CLASS_PEER_REFUSED, "the peer is there for "
+                       "daqiri %s, not for daqiri %s", frame.hello.service,
+                       net_services[service]);
 }
 
 void daqiri_net_abort(int fd, const daqiri_failure_t *failure)
 {
     daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_ABORT};
-    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    uint8_t bytes[DAQIRI_PEER_FRAME_MAX];
     daqiri_failure_t ignored  = {0};
 
     snprintf(frame.abort.class_name, sizeof(frame.abort.class_name), "%s",

@@ -69,7 +69,8 @@ int daqiri_net_expect(int fd, daqiri_peer_kind_t kind,
                       daqiri_peer_frame_t *frame, uint64_t deadline_ns,
                       daqiri_failure_t *failure);
 
-/* Both HELLOs. `version` (DAQIRI_PEER_WORD_MAX) is the other's. */
+/* Both HELLOs; fails if there is no version of the protocol that both speak. `version`
+ * (DAQIRI_PEER_WORD_MAX) is the other's, of ucx-daqiri. */
 int daqiri_net_hello(int fd, daqiri_peer_service_t service, char *version,
                      uint64_t deadline_ns, daqiri_failure_t *failure);
 

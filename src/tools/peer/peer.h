@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the two processes of a test tell each other over TCP: frames of a
- * 16-byte header and a payload whose layout belongs to its kind. All numbers
- * are big-endian.
+ * What the two processes of a test tell each other over TCP: frames, each a JSON
+ * object behind its length, 4 bytes, big-endian. The key "kind" says which frame it is.
  *
- *     0  u32 magic "DQRI"     8  u32 bytes of payload
- *     4  u16 version         12  u32 zero
- *     6  u16 kind
+ * The first frame of both sides is "hello". It has the versions of this protocol that
+ * the side speaks, from protocol_min to protocol_max. Both take the highest version that
+ * both speak (daqiri_peer_agree). Nobody sends a kind that this version does not have.
+ * A reader takes no notice of a key that it does not know, so a new key needs no new
+ * version if an older reader can do without it.
  *
- * These functions turn structs into bytes and back; they do no I/O. Parsing
- * takes any bytes of the length that it is told, from anybody: it returns -1
- * for what is not a frame, and what it returns is within the bounds below.
+ * These functions turn structs into bytes and back; they do no I/O. Parsing takes any
+ * bytes from anybody. What it returns is within the bounds below.
  */
 
 #ifndef DAQIRI_PEER_H
@@ -20,15 +20,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DAQIRI_PEER_VERSION 2
+/* Versions 1 and 2 were binary: frames that began with "DQRI". */
+#define DAQIRI_PEER_PROTOCOL_MIN 3
+#define DAQIRI_PEER_PROTOCOL_MAX 3
 
 enum {
-    DAQIRI_PEER_HEADER_LEN  = 16,
-    DAQIRI_PEER_PAYLOAD_MAX = 1024,
+    DAQIRI_PEER_HEADER_LEN  = 4,
+    DAQIRI_PEER_PAYLOAD_MAX = 16384,
+    DAQIRI_PEER_FRAME_MAX   = DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX,
+    DAQIRI_PEER_RESULT_LEN  = 256, /* of a TCP_RESULT, which ends with blanks */
     DAQIRI_PEER_TEXT_MAX    = 768, /* with the zero that ends it */
     DAQIRI_PEER_WORD_MAX    = 32,
     DAQIRI_PEER_COUNTER_MAX = 64,  /* name of a counter */
-    DAQIRI_PEER_BLOB_MAX    = 256 /* of an address that only UCX reads */
+    DAQIRI_PEER_BLOB_MAX    = 256, /* of an address that only UCX reads */
+    DAQIRI_PEER_WHY_MAX     = 128
 };
 
 /* Largest that a peer may ask for. */
@@ -75,24 +80,19 @@ typedef enum daqiri_peer_pattern {
     DAQIRI_PEER_PATTERN_LAST
 } daqiri_peer_pattern_t;
 
-typedef struct daqiri_peer_header {
-    uint16_t version;
-    uint16_t kind;
-    uint32_t length; /* <= DAQIRI_PEER_PAYLOAD_MAX */
-} daqiri_peer_header_t;
-
 /* Bytes that are nobody's business but of who asked for them. */
 typedef struct daqiri_peer_blob {
     uint16_t length;
     uint8_t  bytes[DAQIRI_PEER_BLOB_MAX]; /* zero behind the length */
 } daqiri_peer_blob_t;
 
-/* One frame; which member counts is said by the kind. */
+/* One frame; which member counts is said by the kind. Numbers are below 2^63. */
 typedef struct daqiri_peer_frame {
     daqiri_peer_kind_t kind;
     union {
         struct {
-            uint16_t service;
+            uint32_t protocol_min, protocol_max;
+            char     service[DAQIRI_PEER_WORD_MAX]; /* maybe of a newer daqiri */
             char     version[DAQIRI_PEER_WORD_MAX]; /* of ucx-daqiri */
         } hello;
         struct {
@@ -158,21 +158,28 @@ typedef struct daqiri_peer_frame {
 
 typedef enum daqiri_peer_verdict {
     DAQIRI_PEER_OK,
-    DAQIRI_PEER_NOT_OURS,     /* another magic: not daqiri at all */
-    DAQIRI_PEER_OTHER_VERSION,
-    DAQIRI_PEER_MALFORMED
+    DAQIRI_PEER_NOT_OURS,     /* too long a frame, or not daqiri at all */
+    DAQIRI_PEER_BINARY        /* daqiri, with version 1 or 2 */
 } daqiri_peer_verdict_t;
 
-/* Writes header and payload; `bytes` is as long as both may be. Returns the
- * length. */
+/* Writes length and object; `bytes` is DAQIRI_PEER_FRAME_MAX long. Returns the length
+ * of both. Running out of memory ends the program. */
 size_t daqiri_peer_pack(const daqiri_peer_frame_t *frame, uint8_t *bytes);
 
-/* Of DAQIRI_PEER_HEADER_LEN bytes. The header is set also for OTHER_VERSION. */
+/* Of DAQIRI_PEER_HEADER_LEN bytes. *length_p is set in any case. */
 daqiri_peer_verdict_t daqiri_peer_parse_header(const uint8_t *bytes,
-                                               daqiri_peer_header_t *header);
+                                               uint32_t *length_p);
 
-/* Of header->length bytes. Returns 0 or -1. Texts are printable ASCII. */
-int daqiri_peer_parse(const daqiri_peer_header_t *header, const uint8_t *bytes,
-                      daqiri_peer_frame_t *frame);
+/* Of the bytes behind the header. Returns 0, or -1 and what is wrong with them,
+ * DAQIRI_PEER_WHY_MAX long. Texts are printable ASCII. */
+int daqiri_peer_parse(const uint8_t *bytes, size_t length,
+                      daqiri_peer_frame_t *frame, char *why);
+
+/* "terms", or "tcp_result". */
+const char *daqiri_peer_kind_name(daqiri_peer_kind_t kind);
+
+/* The highest version that both speak, of two ranges; 0 if there is none. */
+unsigned daqiri_peer_agree(unsigned min, unsigned max, unsigned peer_min,
+                           unsigned peer_max);
 
 #endif

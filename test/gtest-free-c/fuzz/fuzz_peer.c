@@ -10,9 +10,6 @@
 
 #include <string.h>
 
-enum { FUZZ_FRAME_MAX = DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX };
-
-
 /* Its end is there, and nothing before it would move a terminal's cursor. */
 static int fuzz_is_text(const char *text, size_t size)
 {
@@ -31,7 +28,10 @@ static int fuzz_is_text(const char *text, size_t size)
 static void fuzz_texts(const daqiri_peer_frame_t *frame)
 {
     if (frame->kind == DAQIRI_PEER_HELLO) {
+        FUZZ_MUST(fuzz_is_text(frame->hello.service, DAQIRI_PEER_WORD_MAX));
         FUZZ_MUST(fuzz_is_text(frame->hello.version, DAQIRI_PEER_WORD_MAX));
+        FUZZ_MUST((frame->hello.protocol_min >= 1) &&
+                  (frame->hello.protocol_max >= 1));
     } else if (frame->kind == DAQIRI_PEER_READY) {
         FUZZ_MUST(fuzz_is_text(frame->ready.stage, DAQIRI_PEER_WORD_MAX));
     } else if (frame->kind == DAQIRI_PEER_ABORT) {
@@ -120,41 +120,46 @@ static void fuzz_ranges(const daqiri_peer_frame_t *frame)
 
 static void fuzz_again(const daqiri_peer_frame_t *frame)
 {
-    uint8_t first[FUZZ_FRAME_MAX], second[FUZZ_FRAME_MAX];
+    uint8_t first[DAQIRI_PEER_FRAME_MAX], second[DAQIRI_PEER_FRAME_MAX];
     size_t length = daqiri_peer_pack(frame, first);
-    daqiri_peer_header_t header;
+    char why[DAQIRI_PEER_WHY_MAX];
     daqiri_peer_frame_t again;
+    uint32_t said;
 
-    FUZZ_MUST(length <= FUZZ_FRAME_MAX);
-    FUZZ_MUST(daqiri_peer_parse_header(first, &header) == DAQIRI_PEER_OK);
-    FUZZ_MUST(header.length == length - DAQIRI_PEER_HEADER_LEN);
-    FUZZ_MUST(daqiri_peer_parse(&header, first + DAQIRI_PEER_HEADER_LEN,
-                                &again) == 0);
+    FUZZ_MUST(length <= DAQIRI_PEER_FRAME_MAX);
+    FUZZ_MUST(daqiri_peer_parse_header(first, &said) == DAQIRI_PEER_OK);
+    FUZZ_MUST(said == length - DAQIRI_PEER_HEADER_LEN);
+    FUZZ_MUST(daqiri_peer_parse(first + DAQIRI_PEER_HEADER_LEN, said, &again,
+                                why) == 0);
     FUZZ_MUST(daqiri_peer_pack(&again, second) == length);
     FUZZ_MUST(memcmp(first, second, length) == 0);
 }
 
 
+/* The bytes behind a length that fits, in memory of exactly their length. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    daqiri_peer_header_t header;
+    char why[DAQIRI_PEER_WHY_MAX] = "";
+    uint8_t header[DAQIRI_PEER_HEADER_LEN] = {0};
     daqiri_peer_frame_t frame;
+    uint32_t length;
     uint8_t *exact;
 
-    if ((size < DAQIRI_PEER_HEADER_LEN) ||
-        (daqiri_peer_parse_header(data, &header) != DAQIRI_PEER_OK)) {
+    memcpy(header, data, (size < sizeof(header)) ? size : sizeof(header));
+    if (daqiri_peer_parse_header(header, &length) == DAQIRI_PEER_OK) {
+        FUZZ_MUST(length <= DAQIRI_PEER_PAYLOAD_MAX);
+    }
+    if (size > DAQIRI_PEER_PAYLOAD_MAX) {
         return 0;
     }
-    FUZZ_MUST(header.length <= DAQIRI_PEER_PAYLOAD_MAX);
-    if (header.length > size - DAQIRI_PEER_HEADER_LEN) {
-        return 0; /* the rest would be waited for */
-    }
-    exact = malloc((header.length > 0) ? header.length : 1);
+    exact = malloc((size > 0) ? size : 1);
     FUZZ_MUST(exact != NULL);
-    memcpy(exact, data + DAQIRI_PEER_HEADER_LEN, header.length);
-    if (daqiri_peer_parse(&header, exact, &frame) == 0) {
+    memcpy(exact, data, size);
+    if (daqiri_peer_parse(exact, size, &frame, why) == 0) {
         fuzz_ranges(&frame);
         fuzz_again(&frame);
+    } else {
+        FUZZ_MUST(fuzz_is_text(why, sizeof(why)) && (why[0] != '\0'));
     }
     free(exact);
     return 0;

@@ -3,31 +3,49 @@
 #
 # fake_peer.py ROLE SCRIPT...: a peer that does not behave. ROLE is "listen",
 # which prints its port first, or the port of a server. Each word of SCRIPT is
-#   hello:SERVICE    a HELLO of this version
+#   hello:SERVICE    a hello of this version; hello:SERVICE,KEY=VALUE... with others
+#   frame:KIND[,KEY=VALUE]...  a frame; a VALUE that is no JSON is a text
+#   json:TEXT        this text behind its length
 #   hex:BYTES        these bytes
-#   frame:KIND:HEX   a frame of this kind with this payload
 #   read:N           N bytes from the other side are awaited
 #   fin, close       our half is ended; the connection is
 #   stay             until the other side closes the connection
 #   hear             the same, and prints the bytes that come
+import json
 import socket
 import struct
 import sys
 
 
-def frame(kind, payload, version=2):
-    return struct.pack(">IHHII", 0x44515249, version, kind, len(payload), 0) + payload
+def frame(text):
+    data = text.encode()
+    return struct.pack(">I", len(data)) + data
+
+
+def value(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def fields(words):
+    return {key: value(text) for key, _, text in (word.partition("=") for word in words)}
 
 
 def act(peer, word):
     verb, _, rest = word.partition(":")
+    first, *others = rest.split(",")
     if verb == "hello":
-        peer.sendall(frame(1, struct.pack(">HH", int(rest), 3) + b"9.9"))
+        hello = {"kind": "hello", "protocol_min": 3, "protocol_max": 3,
+                 "service": first, "version": "9.9"}
+        peer.sendall(frame(json.dumps({**hello, **fields(others)})))
+    elif verb == "frame":
+        peer.sendall(frame(json.dumps({"kind": first, **fields(others)})))
+    elif verb == "json":
+        peer.sendall(frame(rest))
     elif verb == "hex":
         peer.sendall(bytes.fromhex(rest))
-    elif verb == "frame":
-        kind, _, payload = rest.partition(":")
-        peer.sendall(frame(int(kind), bytes.fromhex(payload)))
     elif verb == "read":
         left = int(rest)
         while left > 0:

@@ -403,7 +403,7 @@ static void make_flow_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
                                                 DAQIRI_PEER_FLOW_WINDOW_MAX);
         frame->flow_terms.duration_ns = t_rng_range(rng, 1,
                                                     DAQIRI_PEER_NS_MAX);
-        frame->flow_terms.pace    = t_rng_next(rng);
+        frame->flow_terms.pace    = t_rng_next(rng) >> 1;
         break;
     case DAQIRI_PEER_FLOW_ADDRESS:
         frame->flow_address.port = (uint16_t)t_rng_next(rng);
@@ -412,19 +412,19 @@ static void make_flow_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
         fill_blob(&frame->flow_address.ep, rng);
         break;
     case DAQIRI_PEER_FLOW_SIDE:
-        frame->flow_side.sent       = t_rng_next(rng);
-        frame->flow_side.received   = t_rng_next(rng);
-        frame->flow_side.disorder   = t_rng_next(rng);
-        frame->flow_side.first_ns   = t_rng_next(rng) >> 1;
+        frame->flow_side.sent       = t_rng_next(rng) >> 1;
+        frame->flow_side.received   = t_rng_next(rng) >> 1;
+        frame->flow_side.disorder   = t_rng_next(rng) >> 1;
+        frame->flow_side.first_ns   = t_rng_next(rng) >> 2;
         frame->flow_side.last_ns    = frame->flow_side.first_ns +
-                                      (t_rng_next(rng) >> 1);
-        frame->flow_side.elapsed_ns = t_rng_next(rng);
-        frame->flow_side.cpu_ns     = t_rng_next(rng);
-        frame->flow_side.preempted  = t_rng_next(rng);
+                                      (t_rng_next(rng) >> 2);
+        frame->flow_side.elapsed_ns = t_rng_next(rng) >> 1;
+        frame->flow_side.cpu_ns     = t_rng_next(rng) >> 1;
+        frame->flow_side.preempted  = t_rng_next(rng) >> 1;
         break;
     default:
         fill_text(frame->flow_counter.name, DAQIRI_PEER_COUNTER_MAX, rng);
-        frame->flow_counter.value = t_rng_next(rng);
+        frame->flow_counter.value = t_rng_next(rng) >> 1;
     }
 }
 
@@ -436,8 +436,9 @@ static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
                                                   DAQIRI_PEER_LAST - 1);
     switch (frame->kind) {
     case DAQIRI_PEER_HELLO:
-        frame->hello.service = (uint16_t)t_rng_range(
-                rng, 1, DAQIRI_PEER_SERVICE_LAST - 1);
+        frame->hello.protocol_min = (uint32_t)t_rng_range(rng, 1, UINT32_MAX);
+        frame->hello.protocol_max = (uint32_t)t_rng_range(rng, 1, UINT32_MAX);
+        fill_text(frame->hello.service, DAQIRI_PEER_WORD_MAX, rng);
         fill_text(frame->hello.version, DAQIRI_PEER_WORD_MAX, rng);
         break;
     case DAQIRI_PEER_TERMS:
@@ -458,7 +459,7 @@ static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
         fill_text(frame->ready.stage, DAQIRI_PEER_WORD_MAX, rng);
         break;
     case DAQIRI_PEER_DONE:
-        frame->done.messages = t_rng_next(rng);
+        frame->done.messages = t_rng_next(rng) >> 1;
         break;
     case DAQIRI_PEER_ABORT:
         fill_text(frame->abort.class_name, DAQIRI_PEER_WORD_MAX, rng);
@@ -471,9 +472,9 @@ static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
         frame->tcp_terms.duration_ms = t_rng_range(rng, 1, DAQIRI_PEER_MS_MAX);
         break;
     case DAQIRI_PEER_TCP_RESULT:
-        frame->tcp_result.bytes      = t_rng_next(rng);
-        frame->tcp_result.messages   = t_rng_next(rng);
-        frame->tcp_result.elapsed_ns = t_rng_next(rng);
+        frame->tcp_result.bytes      = t_rng_next(rng) >> 1;
+        frame->tcp_result.messages   = t_rng_next(rng) >> 1;
+        frame->tcp_result.elapsed_ns = t_rng_next(rng) >> 1;
         break;
     default:
         make_flow_frame(frame, rng);
@@ -484,8 +485,7 @@ static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
 static int same_frame(const daqiri_peer_frame_t *a,
                       const daqiri_peer_frame_t *b)
 {
-    uint8_t x[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
-    uint8_t y[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    uint8_t x[DAQIRI_PEER_FRAME_MAX], y[DAQIRI_PEER_FRAME_MAX];
     size_t length = daqiri_peer_pack(a, x);
 
     return (length == daqiri_peer_pack(b, y)) && (memcmp(x, y, length) == 0);
@@ -495,41 +495,41 @@ static int same_frame(const daqiri_peer_frame_t *a,
 static int parse(const uint8_t *bytes, size_t length,
                  daqiri_peer_frame_t *frame)
 {
-    daqiri_peer_header_t header;
+    char why[DAQIRI_PEER_WHY_MAX] = "";
     uint8_t *copy;
     int ret;
 
-    if (daqiri_peer_parse_header(bytes, &header) != DAQIRI_PEER_OK) {
-        return -1;
-    }
-    header.length = (uint32_t)(length - DAQIRI_PEER_HEADER_LEN);
-    copy          = malloc((header.length > 0) ? header.length : 1);
-    memcpy(copy, bytes + DAQIRI_PEER_HEADER_LEN, header.length);
-    ret = daqiri_peer_parse(&header, copy, frame);
+    length -= DAQIRI_PEER_HEADER_LEN;
+    copy    = malloc((length > 0) ? length : 1);
+    memcpy(copy, bytes + DAQIRI_PEER_HEADER_LEN, length);
+    ret = daqiri_peer_parse(copy, length, frame, why);
+    ck_assert_int_eq(ret == 0, why[0] == '\0');
     free(copy);
     return ret;
 }
 
+/* Any frame, the longest among them, and each that is cut short. */
 START_TEST(test_peer_round_trip)
 {
-    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
+    uint8_t bytes[DAQIRI_PEER_FRAME_MAX];
     daqiri_peer_frame_t frame, other;
-    daqiri_peer_header_t header;
     t_rng_t rng;
     size_t length, shorter;
+    uint32_t said;
     int i;
 
     t_rng_init(&rng, 2);
     for (i = 0; i < 5000; ++i) {
         make_frame(&frame, &rng);
         length = daqiri_peer_pack(&frame, bytes);
-        ck_assert_int_eq(daqiri_peer_parse_header(bytes, &header),
-                         DAQIRI_PEER_OK);
-        ck_assert_uint_eq(header.length, length - DAQIRI_PEER_HEADER_LEN);
+        ck_assert_int_eq(daqiri_peer_parse_header(bytes, &said), DAQIRI_PEER_OK);
+        ck_assert_uint_eq(said, length - DAQIRI_PEER_HEADER_LEN);
         ck_assert_int_eq(parse(bytes, length, &other), 0);
         ck_assert(same_frame(&frame, &other));
-
-        /* any other length is no such frame */
+        if (frame.kind == DAQIRI_PEER_TCP_RESULT) {
+            ck_assert_uint_eq(length, DAQIRI_PEER_RESULT_LEN);
+            continue; /* it ends with blanks */
+        }
         shorter = t_rng_range(&rng, DAQIRI_PEER_HEADER_LEN, length - 1);
         ck_assert_int_eq(parse(bytes, shorter, &other), -1);
         bytes[length] = 0;
@@ -540,30 +540,76 @@ END_TEST
 
 START_TEST(test_peer_header)
 {
-    daqiri_peer_frame_t frame = {.kind = DAQIRI_PEER_DONE};
-    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX];
-    daqiri_peer_header_t header;
     static const struct {
-        size_t                at;
-        uint8_t               value;
+        uint8_t               bytes[DAQIRI_PEER_HEADER_LEN];
         daqiri_peer_verdict_t verdict;
+        uint32_t              length;
     } cases[] = {
-        {0, 'd', DAQIRI_PEER_NOT_OURS},
-        {5, 1, DAQIRI_PEER_OTHER_VERSION}, {4, 1, DAQIRI_PEER_OTHER_VERSION},
-        {7, 0, DAQIRI_PEER_MALFORMED},
-        {7, DAQIRI_PEER_LAST, DAQIRI_PEER_MALFORMED},
-        {7, DAQIRI_PEER_LAST - 1, DAQIRI_PEER_OK},
-        {8, 1, DAQIRI_PEER_MALFORMED}, {10, 4, DAQIRI_PEER_MALFORMED},
-        {10, 3, DAQIRI_PEER_OK}, {15, 1, DAQIRI_PEER_MALFORMED}
+        {{0, 0, 0, 0}, DAQIRI_PEER_OK, 0},
+        {{0, 0, 0x40, 0}, DAQIRI_PEER_OK, DAQIRI_PEER_PAYLOAD_MAX},
+        {{0, 0, 0x40, 1}, DAQIRI_PEER_NOT_OURS, DAQIRI_PEER_PAYLOAD_MAX + 1},
+        {{0xff, 0xff, 0xff, 0xff}, DAQIRI_PEER_NOT_OURS, UINT32_MAX},
+        {{'G', 'E', 'T', ' '}, DAQIRI_PEER_NOT_OURS, 0x47455420},
+        {{'D', 'Q', 'R', 'I'}, DAQIRI_PEER_BINARY, 0x44515249}
     };
+    uint32_t length;
     size_t i;
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        daqiri_peer_pack(&frame, bytes);
-        bytes[cases[i].at] = cases[i].value;
-        ck_assert_msg(daqiri_peer_parse_header(bytes, &header) ==
+        ck_assert_msg(daqiri_peer_parse_header(cases[i].bytes, &length) ==
                       cases[i].verdict, "case %zu", i);
+        ck_assert_uint_eq(length, cases[i].length);
     }
+}
+END_TEST
+
+/* Keys that are not known are no reason to refuse; one that is missing is. */
+START_TEST(test_peer_keys)
+{
+    static const struct {
+        const char *text;
+        int        ret;
+    } cases[] = {
+        {"{\"kind\":\"done\",\"messages\":7}", 0},
+        {"{\"mood\":[{}],\"messages\":7,\"kind\":\"done\"}", 0},
+        {"{\"kind\":\"done\",\"messages\":7.0}", -1},
+        {"{\"kind\":\"done\",\"messages\":-7}", -1},
+        {"{\"kind\":\"done\",\"messages\":\"7\"}", -1},
+        {"{\"kind\":\"done\"}", -1},
+        {"{\"kind\":\"done\",\"messages\":7}{}", -1},
+        {"{\"messages\":7}", -1},
+        {"{\"kind\":\"\",\"messages\":7}", -1},
+        {"[\"done\",7]", -1},
+        {"{\"kind\":\"ready\",\"stage\":\"a\\u001b[2Jb\"}", 0},
+        {"{\"kind\":\"ready\",\"stage\":\"a\\u0000b\"}", -1},
+        {"{\"kind\":\"ready\",\"stage\":\"\xff\"}", -1}
+    };
+    char why[DAQIRI_PEER_WHY_MAX];
+    daqiri_peer_frame_t frame;
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        ck_assert_msg(daqiri_peer_parse((const uint8_t*)cases[i].text,
+                                        strlen(cases[i].text), &frame, why) ==
+                      cases[i].ret, "%s", cases[i].text);
+        if ((cases[i].ret == 0) && (frame.kind == DAQIRI_PEER_DONE)) {
+            ck_assert_uint_eq(frame.done.messages, 7);
+        } else if (cases[i].ret == 0) {
+            ck_assert_str_eq(frame.ready.stage, "a?[2Jb");
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_peer_agree)
+{
+    ck_assert_uint_eq(daqiri_peer_agree(3, 3, 3, 3), 3);
+    ck_assert_uint_eq(daqiri_peer_agree(3, 3, 1, 9), 3); /* the peer is newer */
+    ck_assert_uint_eq(daqiri_peer_agree(1, 9, 3, 3), 3); /* or older */
+    ck_assert_uint_eq(daqiri_peer_agree(3, 5, 4, 9), 5);
+    ck_assert_uint_eq(daqiri_peer_agree(3, 3, 4, 9), 0);
+    ck_assert_uint_eq(daqiri_peer_agree(4, 9, 3, 3), 0);
+    ck_assert_uint_eq(daqiri_peer_agree(3, 3, 9, 1), 0); /* nonsense */
 }
 END_TEST
 
@@ -571,25 +617,25 @@ END_TEST
  * its bounds, for it is the same when it is packed again. */
 START_TEST(test_peer_fuzz)
 {
-    uint8_t bytes[DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX + 1];
+    uint8_t bytes[DAQIRI_PEER_FRAME_MAX + 1];
     daqiri_peer_frame_t frame, other;
     size_t length, at;
     t_rng_t rng;
     int i, taken = 0;
 
     t_rng_init(&rng, 3);
-    for (i = 0; i < 200000; ++i) {
+    for (i = 0; i < 50000; ++i) {
         make_frame(&frame, &rng);
         length = daqiri_peer_pack(&frame, bytes);
         if (t_rng_once_in(&rng, 10)) {
-            length = t_rng_range(&rng, DAQIRI_PEER_HEADER_LEN,
-                                 sizeof(bytes) - 1);
+            length = t_rng_range(&rng, DAQIRI_PEER_HEADER_LEN, 1024);
             t_rng_fill(&rng, bytes + DAQIRI_PEER_HEADER_LEN,
                        length - DAQIRI_PEER_HEADER_LEN);
         }
         do {
-            at        = t_rng_range(&rng, 6, length - 1);
-            bytes[at] = (uint8_t)t_rng_next(&rng);
+            at        = t_rng_range(&rng, DAQIRI_PEER_HEADER_LEN, length);
+            bytes[at] = t_rng_once_in(&rng, 2) ? (uint8_t)t_rng_next(&rng) :
+                        (uint8_t)t_rng_range(&rng, '0', '9');
         } while (!t_rng_once_in(&rng, 3));
         if (parse(bytes, length, &frame) != 0) {
             continue;
@@ -703,8 +749,8 @@ static Suite *suite_base(void)
                    test_report, "report", test_report_csv, "report",
                    test_report_full, "report", test_report_not_utf8, "watch",
                    test_watch, "watch", test_watch_long_result, "peer",
-                   test_peer_round_trip, "peer", test_peer_header, "peer",
-                   test_peer_fuzz, "answer",
+                   test_peer_round_trip, "peer", test_peer_header, "peer", test_peer_keys,
+                   "peer", test_peer_agree, "peer", test_peer_fuzz, "answer",
                    test_answer_find, "answer", test_answer_none, "stop", test_stop_second, "stop",
                    test_stop_told, NULL);
 }

@@ -102,66 +102,127 @@ good()
 
 @test "servers that lie: another version, nonsense, the wrong message, silence" {
     need_python
-    fake_server 'hex:44515249000700010000000000000000' stay
+    fake_server hello:sweep,protocol_min=7,protocol_max=9 stay
     daqiri sweep "${brief[@]}" --addr "$addr"
     [ "$status" -eq 1 ]
-    says 'daqiri sweep: the peer speaks version 7 of the protocol, this is version 2: use the same ucx-daqiri on both sides'
+    says 'daqiri sweep: the peer, daqiri 9.9, speaks versions 7 to 9 of the protocol, and daqiri '
     fake_server 'hex:474554202f20485454502f312e300d0a0d0a' stay
     daqiri sweep "${brief[@]}" --addr "$addr"
     [ "$status" -eq 1 ]
-    says 'daqiri sweep: the peer is not daqiri: what it sent is something else'
+    says 'daqiri sweep: the peer is not daqiri, or sent a message of 1195725856 bytes'
     # READY where an address was to come; an address that is cut short
-    fake_server hello:3 frame:4:0000 stay
+    fake_server hello:sweep frame:ready,stage=x stay
     daqiri sweep "${brief[@]}" --addr "$addr" --json
     [ "$status" -eq 1 ]
     valid sweep
-    has '.rows[0].why | contains("the peer sent message 4 where 10 was to come")'
-    fake_server hello:3 frame:10:00 stay
+    has '.rows[0].why | contains("the peer sent \"ready\" where \"flow_address\" was to come")'
+    fake_server hello:sweep frame:flow_address,port=1,device=0 stay
     daqiri sweep "${brief[@]}" --addr "$addr" --json
     [ "$status" -eq 1 ]
-    has '.rows[0].why | contains("the peer sent a malformed message (kind 10, 1 bytes)")'
+    has '.rows[0].why | contains("the peer sent a message that cannot be read: the value \"device\" of kind \"flow_address\"")'
     # it fails, and says why; it goes
-    fake_server hello:3 'frame:6:000100056c6f63616c0003616263' stay
+    fake_server hello:sweep 'frame:abort,failure_class=local,stage=x,error=abc' stay
     daqiri sweep "${brief[@]}" --addr "$addr" --json
     [ "$status" -eq 1 ]
     has '.rows[0].runs[0].ok == false'
-    fake_server hello:3 close
+    fake_server hello:sweep close
     daqiri sweep "${brief[@]}" --addr "$addr" --json
     [ "$status" -eq 1 ]
     has '.rows[0].why | test("the peer closed the connection|the connection to the peer broke")'
+}
+
+# What a newer one sends more of is nobody's business here; an older one had less.
+@test "a newer and an older daqiri: both speak the highest version that both know" {
+    need_python
+    serve --json --device none --timeout 20s
+    fake_client hello:sweep,protocol_max=9,mood=good 'frame:done,messages=0,mood=good' stay
+    fake_client hello:sweep,protocol_min=1 'frame:done,messages=0' stay
+    fake_server hello:sweep,protocol_min=1,protocol_max=9,mood=good \
+        'frame:abort,failure_class=local,stage=x,error=abc,mood=bad' stay
+    daqiri sweep "${brief[@]}" --addr "$addr" --json
+    has '.rows[0].why | contains("the peer failed in stage x (local): abc")'
+    has '.peer_version == "9.9"'
+    stop_server 0
+    [ ! -s serve.out ] # neither client has failed
+}
+
+@test "a daqiri that is too new, or too old, is told so in a sentence, whoever serves" {
+    local hello
+
+    need_python
+    serve --json --device none --timeout 20s
+    for hello in hello:sweep,protocol_min=4,protocol_max=9 hello:sweep,protocol_min=1,protocol_max=2; do
+        start client /usr/bin/python3 "$fake_peer" "${addr##*:}" "$hello" hear
+        ended "$pid"
+        grep -a -q '"kind":"abort".*of the protocol, and daqiri ' client.out
+    done
+    # daqiri 0.1 is answered so that it names the version
+    start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hex:44515249000200010000000000000000 hear
+    ended "$pid"
+    [ "$(head -c 8 client.out | od -A n -t x1 | tr -d ' \n')" = 4451524900030001 ]
+    # what it does not have yet
+    start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:dance hear
+    ended "$pid"
+    grep -a -q 'asks for .*dance.*, which daqiri .* does not have' client.out
+    stop_server 1
+    [ "$(grep -c '"failure_class": *"protocol"' serve.out)" -eq 3 ]
+    fake_server hex:44515249000200010000000000000000 stay
+    daqiri sweep "${brief[@]}" --addr "$addr"
+    [ "$status" -eq 1 ]
+    says 'daqiri sweep: the peer is daqiri 0.1, which speaks a protocol that this one does not'
+}
+
+@test "frames that are none: cut short, too long, no object, no kind, another type, twice" {
+    local word
+
+    need_python
+    serve --json --device none --timeout 1s
+    # too long by one, as long as can be, cut short, empty, no JSON, no object, NUL in it
+    for word in hex:00004001 hex:ffffffff hex:00000010 hex:00 'json:' 'json:{' 'json:[1]' 'json:"hello"' \
+            'json:{"kind":"hello"}' 'json:{"kind":7}' 'json:{"kind":"dance"}' \
+            'hello:sweep,protocol_min=-1' 'hello:sweep,protocol_max=1.5' 'hello:sweep,protocol_max=99999999999999999999' \
+            'hello:sweep,version=7' "hello:sweep,version=$(printf '%032d' 0)" \
+            'json:{"kind":"hello","kind":"hello","protocol_min":3,"protocol_max":3,"service":"sweep","version":"1"}' \
+            "hex:00004000$(printf '5b%.0s' {1..16384})"; do
+        fake_client "$word" stay
+    done
+    wait_for 60 sh -c '[ "$(wc -l < serve.out)" -ge 18 ]'
+    [ "$(jq -r .failure_class serve.out | sort | uniq -c | tr -s ' ' | tr '\n' ' ')" = ' 16 protocol  2 timeout ' ]
+    daqiri sweep "${brief[@]}" --addr "$addr" --json
+    good
 }
 
 @test "clients that stop half way or lie: a line each, and the server goes on" {
     need_python
     serve --json --device soft --timeout 1s
     # silence instead of terms; then closed
-    fake_client hello:3 stay
+    fake_client hello:sweep stay
     line 1 '.test == "flow" and .failure_class == "timeout" and .stage == "control" and .transport == null'
-    fake_client hello:3 read:21 close
+    fake_client hello:sweep read:21 close
     line 2 '.failure_class == "peer_gone" and .stage == "control"'
     # a transport that would be an option; then an answer that is nobody's
-    fake_client hello:3 frame:9:00022d780000000100000000000000400000000000000040000000003b9aca000000000000000000 stay
+    fake_client hello:sweep frame:flow_terms,transport=-x,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0 stay
     line 3 '.failure_class == "protocol" and .stage == "control"'
-    fake_client hello:3 frame:2:0000000000000040000000000000000a00 stay
+    fake_client hello:sweep frame:terms,size=64,iterations=10,is_uc=false stay
     line 4 '.failure_class == "protocol" and (.error | test("terms of a run"))'
     # tcp, 64 bytes: it asks, and then says nothing, goes, or does not connect
-    terms=frame:9:00037463700000000100000000000000400000000000000040000000003b9aca000000000000000000
-    fake_client hello:3 "$terms" read:44 close
+    terms=frame:flow_terms,transport=tcp,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0
+    fake_client hello:sweep "$terms" read:100 close
     line 5 '.ok == false and .transport == "tcp" and (.failure_class == "peer_gone" or .failure_class == "timeout")'
     # raw verbs, and an MTU of 9
-    terms=frame:9:000576657262730000000100000000000000400000000000000040000000003b9aca000000000000000000
-    fake_client hello:3 "$terms" 'frame:3:00010900000000010000000100000000fe800000000000000000000000000001' stay
+    terms=frame:flow_terms,transport=verbs,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0
+    fake_client hello:sweep "$terms" frame:info,lid=1,mtu=9,is_global=false,qpn=1,psn=1,gid_index=0,gid=fe800000000000000000000000000001 stay
     line 6 '.failure_class == "protocol" and .stage == "connect" and .transport == "verbs"'
     # an address that is none of UCX's
-    terms=frame:9:00066461716972690000000100000000000000400000000000000040000000003b9aca000000000000000000
-    fake_client hello:3 "$terms" frame:10:00000001010001010000 stay
+    terms=frame:flow_terms,transport=daqiri,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0
+    fake_client hello:sweep "$terms" frame:flow_address,port=0,device=01,iface=01,ep= stay
     line 7 '.failure_class == "protocol" and (.error | test("address of another kind"))'
     # nobody has sent what this one was to send
-    fake_client hello:3 "$terms" stay
+    fake_client hello:sweep "$terms" stay
     line 8 '.failure_class == "timeout" and .stage == "connect"'
     valid_lines
     # with nothing to be measured there is no line
-    fake_client hello:3 frame:5:0000000000000000 stay
+    fake_client hello:sweep frame:done,messages=0 stay
     stop_server 1
     [ "$(wc -l < serve.out)" -eq 8 ]
 }
@@ -267,7 +328,7 @@ heard()
 @test "Ctrl-C of the server between two runs, and in the set-up of one: the client hears of it, and nothing has failed" {
     need_python
     serve --json --device soft --timeout 20s
-    start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:3 hear
+    start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:sweep hear
     client=$pid
     running+=("$pid")
     wait_for 60 heard 16
@@ -278,11 +339,11 @@ heard()
     grep -q -a 'the server was asked to stop' client.out
     # verbs, 64 bytes; its address comes, ours does not
     serve --json --device soft --timeout 20s
-    terms=frame:9:000576657262730000000100000000000000400000000000000040000000003b9aca000000000000000000
-    start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:3 "$terms" hear
+    terms=frame:flow_terms,transport=verbs,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0
+    start client /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:sweep "$terms" hear
     client=$pid
     running+=("$pid")
-    wait_for 60 heard 40
+    wait_for 60 heard 120
     stop_server 0
     line 1 '.ok == false and .failure_class == "interrupted" and .error == "the server was asked to stop" and .messages == 0'
     valid_lines

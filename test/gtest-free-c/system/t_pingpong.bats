@@ -275,7 +275,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     echo "$output"
     [[ $output == *' s: in stage connect-rdma'* ]]
     [[ $output == *'(provider_timeout)'* ]]
-    fake_server hello:1 stay
+    fake_server hello:pingpong stay
     run timeout 60 script -qec "'$T_DAQIRI' pingpong --device soft --addr $addr --setup-timeout 3500ms" /dev/null
     echo "$output"
     [[ $output == *' s: in stage post-resource-control'* ]]
@@ -430,41 +430,41 @@ worker_of()
 
 @test "peers that lie, or stop half way" {
     need_python
-    fake_server 'hex:44515249000700010000000000000000' stay
+    fake_server hello:pingpong,protocol_min=7,protocol_max=7 stay
     client
     failed protocol pre-resource-control
-    says 'the peer speaks version 7 of the protocol'
+    says 'speaks versions 7 to 7 of the protocol'
 
-    fake_server hello:1 stay
+    fake_server hello:pingpong stay
     client --setup-timeout 3s
     failed timeout post-resource-control
 
-    ready='frame:4:0015706f73742d7265736f757263652d636f6e74726f6c'
-    fake_server hello:1 'frame:4:00046e6f7065' stay
+    ready=frame:ready,stage=post-resource-control
+    fake_server hello:pingpong frame:ready,stage=nope stay
     client
     failed protocol post-resource-control
     says 'the peer is in stage nope'
 
     # an MTU of 9, a QPN of 32 bits
-    fake_server hello:1 "$ready" 'frame:3:00010900000000010000000100000000fe800000000000000000000000000001' stay
+    fake_server hello:pingpong "$ready" frame:info,lid=1,mtu=9,is_global=false,qpn=1,psn=1,gid_index=0,gid=fe800000000000000000000000000001 stay
     client
     failed protocol exchange-rdma-info
-    fake_server hello:1 "$ready" 'frame:3:000105000100000000000001000000000fe80000000000000000000000000001' stay
+    fake_server hello:pingpong "$ready" frame:info,lid=1,mtu=5,is_global=false,qpn=16777217,psn=1,gid_index=0,gid=fe800000000000000000000000000001 stay
     client
     failed protocol exchange-rdma-info
 
     # the terms of a client: no size, too much
     server
-    fake_client hello:1 'frame:2:0000000000000000000000000000000a00' stay
+    fake_client hello:pingpong frame:terms,size=0,iterations=10,is_uc=false stay
     server_failed protocol pre-resource-control
     server
-    fake_client hello:1 'frame:2:7fffffffffffffff000000000000000a00' stay
+    fake_client hello:pingpong frame:terms,size=9223372036854775807,iterations=10,is_uc=false stay
     server_failed protocol pre-resource-control
     server --setup-timeout 300ms
-    fake_client hello:1 stay
+    fake_client hello:pingpong stay
     server_failed timeout pre-resource-control
     server
-    fake_client hello:1 close
+    fake_client hello:pingpong close
     server_failed peer_gone pre-resource-control
 }
 
@@ -473,9 +473,9 @@ worker_of()
         exchange-rdma-info exchange-rdma-ready datapath)
 
     need_python
-    frames=('' hello:1 frame:4:0015706f73742d7265736f757263652d636f6e74726f6c
-        "frame:3:00010500000000010000000100000000$(soft_gid)"
-        frame:4:001365786368616e67652d72646d612d7265616479)
+    frames=('' hello:pingpong frame:ready,stage=post-resource-control
+        "frame:info,lid=1,mtu=5,is_global=false,qpn=1,psn=1,gid_index=0,gid=$(soft_gid)"
+        frame:ready,stage=exchange-rdma-ready)
     # ours is the client, then the server, which waits for the client's terms, too
     for at in 0 1 2 3 4; do
         # shellcheck disable=SC2068 # the first one is no word
@@ -486,7 +486,7 @@ worker_of()
         client --setup-timeout 1s
         [ "$at" -eq 4 ] && failed completion_failure datapath || failed timeout "${stages[at]}"
     done
-    frames[1]='hello:1 frame:2:0000000000000040000000000000000a00'
+    frames[1]='hello:pingpong frame:terms,size=64,iterations=10,is_uc=false'
     for at in 0 1 2 3 4; do
         server
         # shellcheck disable=SC2068

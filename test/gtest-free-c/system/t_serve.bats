@@ -112,23 +112,23 @@ valid_lines()
 @test "pingpong clients that stop half way or lie: a line each, and the server goes on" {
     need_python
     serve --device soft --timeout 3s --json
-    fake_client hello:1 stay
+    fake_client hello:pingpong stay
     lines 1
     line 1 '.test == "pingpong" and .failure_class == "timeout" and .stage == "pre-resource-control"'
-    fake_client hello:1 close
+    fake_client hello:pingpong close
     lines 2
     line 2 '.failure_class == "peer_gone" and .stage == "pre-resource-control"'
     # no size; then a peer that opens and says no more; then an MTU of 9
-    fake_client hello:1 'frame:2:0000000000000000000000000000000a00' stay
+    fake_client hello:pingpong frame:terms,size=0,iterations=10,is_uc=false stay
     lines 3
     line 3 '.failure_class == "protocol"'
-    terms='frame:2:0000000000000040000000000000000a00'
-    fake_client hello:1 "$terms" stay
+    terms=frame:terms,size=64,iterations=10,is_uc=false
+    fake_client hello:pingpong "$terms" stay
     lines 4
     line 4 '.failure_class == "timeout" and .stage == "post-resource-control"'
-    ready='frame:4:0015706f73742d7265736f757263652d636f6e74726f6c'
-    fake_client hello:1 "$terms" "$ready" \
-        'frame:3:00010900000000010000000100000000fe800000000000000000000000000001' stay
+    ready=frame:ready,stage=post-resource-control
+    fake_client hello:pingpong "$terms" "$ready" \
+        frame:info,lid=1,mtu=9,is_global=false,qpn=1,psn=1,gid_index=0,gid=fe800000000000000000000000000001 stay
     lines 5
     line 5 '.failure_class == "protocol" and .stage == "exchange-rdma-info"'
     fake_client 'hex:474554202f20485454502f312e300d0a0d0a' stay
@@ -254,7 +254,7 @@ clients()
 # stays NAME ADDR: a client that says that it comes for a sweep, and no more.
 stays()
 {
-    start "$1" timeout 100 /usr/bin/python3 "$fake_peer" "${2##*:}" hello:3 stay
+    start "$1" timeout 100 /usr/bin/python3 "$fake_peer" "${2##*:}" hello:sweep stay
     running+=("$pid")
 }
 
@@ -336,8 +336,8 @@ stays()
     [[ $stderr$output == *'this server has no 2 MiB for the test'* ]]
     # pingpong with 512 KiB, that stops when the server is ready
     wait_for 60 clients 0
-    start a timeout 100 /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:1 \
-        'frame:2:0000000000080000000000000000000a00' hear
+    start a timeout 100 /usr/bin/python3 "$fake_peer" "${addr##*:}" hello:pingpong \
+        frame:terms,size=524288,iterations=10,is_uc=false hear
     running+=("$pid")
     holder=$pid
     wait_for 60 grep -a -q post-resource-control a.out

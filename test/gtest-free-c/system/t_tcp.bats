@@ -127,7 +127,7 @@ flows()
 @test "at a terminal: what is waited for, after 2 s, also by a sweep" {
     command -v script >/dev/null || skip 'script is not installed'
     need_python
-    fake_server hello:2 stay
+    fake_server hello:tcp stay
     run timeout 60 script -qec "'$T_DAQIRI' tcp --addr $addr --timeout 3500ms" /dev/null
     echo "$output"
     [[ $output == *' s: waiting for the peer'*'failed in stage control (timeout)'* ]]
@@ -188,36 +188,36 @@ flows()
     failed protocol control
     says 'the peer is not daqiri'
 
-    fake_server 'hex:44515249000700010000000000000000' stay
+    fake_server hello:tcp,protocol_min=7,protocol_max=7 stay
     daqiri tcp --addr "$addr" --json
     failed protocol control
-    says 'the peer speaks version 7 of the protocol, this is version 2'
+    says 'speaks versions 7 to 7 of the protocol, and daqiri '
 
-    fake_server 'hex:44515249000200630000000000000000' stay
+    fake_server frame:dance stay
     daqiri tcp --addr "$addr" --json
     failed protocol control
-    says 'malformed header (kind 99, 0 bytes)'
+    says 'it has no kind that is known here'
 
-    fake_server 'hex:4451524900020001ffffffff00000000' stay
+    fake_server hex:ffffffff stay
     daqiri tcp --addr "$addr" --json
     failed protocol control
 
-    fake_server 'frame:1:0002ffff41' stay
+    fake_server hello:tcp,protocol_min=x stay
     daqiri tcp --addr "$addr" --json
     failed protocol control
-    says 'malformed message (kind 1, 5 bytes)'
+    says 'the value "protocol_min" of kind "hello"'
 
-    fake_server 'hello:2' 'frame:5:0000000000000000' stay
+    fake_server hello:tcp frame:done,messages=0 stay
     daqiri tcp --addr "$addr" --json
     failed protocol control
-    says 'the peer sent message 5 where 4 was to come'
+    says 'the peer sent "done" where "ready" was to come'
 
-    fake_server 'hello:1' stay
+    fake_server hello:pingpong stay
     daqiri tcp --addr "$addr" --json
     failed peer_refused control
     says 'the peer is there for daqiri pingpong, not for daqiri tcp'
 
-    fake_server 'hello:2' 'frame:6:00056c6f63616c000466756c6c00046e6f7065' stay
+    fake_server hello:tcp frame:abort,failure_class=local,stage=full,error=nope stay
     daqiri tcp --addr "$addr" --json
     failed peer_failed control
     says 'the peer failed in stage full (local): nope'
@@ -229,16 +229,16 @@ flows()
     daqiri tcp --addr "$addr" --json
     failed peer_gone control
 
-    fake_server 'hello:2' 'frame:4:0000' read:100000 close
+    fake_server hello:tcp frame:ready,stage=datapath read:100000 close
     daqiri tcp --addr "$addr" --pattern stream --duration 60s --json
     failed peer_gone datapath
 
-    fake_server 'hello:2' 'frame:4:0000' stay
+    fake_server hello:tcp frame:ready,stage=datapath stay
     daqiri tcp --addr "$addr" --pattern pingpong --duration 60s --timeout 3s --json
     failed timeout datapath
     says 'no answer in time'
 
-    fake_server 'hello:2' 'frame:4:0000' read:1000 fin stay
+    fake_server hello:tcp frame:ready,stage=datapath read:1000 fin stay
     daqiri tcp --addr "$addr" --pattern duplex --duration 200ms --json
     failed peer_gone datapath
     says 'closed the connection without its result'
@@ -249,10 +249,10 @@ flows()
     serve --timeout 3s
     fake_client 'hex:474554202f20485454502f312e300d0a0d0a' stay
     fake_client close
-    fake_client 'hello:2' 'frame:7:00000004000000000000000100000000000003e8' stay
-    fake_client 'hello:2' 'frame:7:00000001ffffffffffffffff00000000000003e8' stay
-    fake_client 'hello:2' 'frame:7:00000001000000000000100000000000000003e8' stay
-    fake_client 'hello:1' stay
+    fake_client hello:tcp frame:tcp_terms,pattern=none,size=1,duration_ms=1000 stay
+    fake_client hello:tcp frame:tcp_terms,pattern=stream,size=9223372036854775807,duration_ms=1000 stay
+    fake_client hello:tcp frame:tcp_terms,pattern=stream,size=4096,duration_ms=1000 stay
+    fake_client hello:pingpong stay
     wait_for 60 sh -c '[ "$(wc -l < serve.out)" -ge 6 ]'
     daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
