@@ -11,12 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct argp_option args_output_options[] = {
-    {"json", DAQIRI_ARGS_JSON, NULL, 0, "Print JSON", 90},
-    {"csv", DAQIRI_ARGS_CSV, NULL, 0, "Print comma-separated values", 90},
-    {NULL}
-};
-
 static const struct argp_option args_help_options[] = {
     {"help", 'h', NULL, 0, "Print this", 91},
     {"usage", DAQIRI_ARGS_USAGE, NULL, OPTION_HIDDEN, NULL, 91},
@@ -39,37 +33,6 @@ static error_t args_help_parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp daqiri_args_help = {args_help_options, args_help_parse};
-
-static const struct argp_child args_output_children[] = {
-    {&daqiri_args_help}, {NULL}
-};
-
-static error_t args_output_parse(int key, char *arg, struct argp_state *state)
-{
-    daqiri_format_t *format = state->input;
-
-    (void)arg;
-    switch (key) {
-    case DAQIRI_ARGS_JSON:
-        if (*format == DAQIRI_FORMAT_CSV) {
-            argp_error(state, "--json and --csv exclude each other");
-        }
-        *format = DAQIRI_FORMAT_JSON;
-        return 0;
-    case DAQIRI_ARGS_CSV:
-        if (*format == DAQIRI_FORMAT_JSON) {
-            argp_error(state, "--json and --csv exclude each other");
-        }
-        *format = DAQIRI_FORMAT_CSV;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-const struct argp daqiri_args_output = {
-    args_output_options, args_output_parse, NULL, NULL, args_output_children
-};
 
 static void args_parse(const struct argp *argp, int argc, char **argv,
                        unsigned flags, void *opts)

@@ -23,6 +23,7 @@
 #define DAQIRI_ARGS_JSON  0x100
 #define DAQIRI_ARGS_CSV   0x101
 #define DAQIRI_ARGS_USAGE 0x102
+#define DAQIRI_ARGS_COLUMNS 0x103
 #define DAQIRI_ARGS_OWN   0x110
 
 /* For the children of a subcommand's argp: --help. It needs no input. */
@@ -31,6 +32,9 @@ extern const struct argp daqiri_args_help;
 /* For the children of a subcommand's argp: --json, --csv, --help. Its input is
  * the daqiri_format_t to be set (see daqiri_args_parse). */
 extern const struct argp daqiri_args_output;
+
+/* The same and --columns, for who prints tables (daqiri_args_check_columns). */
+extern const struct argp daqiri_args_table;
 
 /*
  * Reads all arguments. `opts` is handed to argp->parser as state->input; the
@@ -44,6 +48,10 @@ void daqiri_args_parse(const struct argp *argp, int argc, char **argv,
  * parser is handed that word, and moves state->next to the end. */
 void daqiri_args_parse_command(const struct argp *argp, int argc, char **argv,
                                void *opts);
+
+/* A usage error if --columns names one that these sections do not have. */
+void daqiri_args_check_columns(const char *speaker, daqiri_format_t format,
+                               const daqiri_section_t *sections, size_t count);
 
 /* Values; `name` is the option's, for the sentence. min and max are allowed. */
 size_t daqiri_args_size(struct argp_state *state, const char *name,

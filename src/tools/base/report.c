@@ -6,11 +6,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libsmartcols.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define REPORT_CELL_MAX 256
+
+/* Of a section, and of --columns. */
+#define REPORT_COLUMNS_MAX 64
 
 /* ---- building ---- */
 
@@ -240,89 +244,190 @@ static const json_t *report_section(const json_t *report,
                                     daqiri_report_find(report, section->key);
 }
 
-/* Numbers end, texts begin at the same place. Titles carry the unit. A column
- * in which there is nothing is left out. */
-static void report_rows(const json_t *rows, const daqiri_section_t *section,
-                        FILE *stream)
+static const char *report_only;
+
+void daqiri_report_only(const char *keys)
 {
-    char cell[REPORT_CELL_MAX];
-    size_t width[section->count];
-    int is_text[section->count];
-    int is_empty[section->count];
-    size_t last = 0;
-    const char *gap;
-    size_t i, c, length;
-    const json_t *value;
+    report_only = keys;
+}
+
+static const daqiri_column_t *report_find_column(const daqiri_section_t *section,
+                                                 const char *key, size_t length)
+{
+    size_t c;
 
     for (c = 0; c < section->count; ++c) {
-        width[c]    = strlen(section->columns[c].title);
-        is_text[c]  = 0;
-        is_empty[c] = 1;
-        for (i = 0; i < json_array_size(rows); ++i) {
-            value = daqiri_report_find(json_array_get(rows, i),
-                                       section->columns[c].key);
-            report_human(value, section->columns[c].unit, 0, cell,
-                         sizeof(cell));
-            length     = strlen(cell);
-            width[c]   = (length > width[c]) ? length : width[c];
-            is_text[c] = is_text[c] ||
-                         ((value != NULL) && !json_is_number(value));
-            is_empty[c] = is_empty[c] && (value == NULL);
+        if ((strlen(section->columns[c].key) == length) &&
+            (memcmp(section->columns[c].key, key, length) == 0)) {
+            return &section->columns[c];
         }
-        last = is_empty[c] ? last : c;
     }
-    for (i = 0; i <= json_array_size(rows); ++i) {
-        gap = "";
-        for (c = 0; c < section->count; ++c) {
-            if (is_empty[c]) {
-                continue;
-            }
-            if (i == 0) {
-                snprintf(cell, sizeof(cell), "%s", section->columns[c].title);
-            } else {
-                report_human(daqiri_report_find(json_array_get(rows, i - 1),
-                                                section->columns[c].key),
-                             section->columns[c].unit, 0, cell, sizeof(cell));
-            }
-            fprintf(stream, "%s%*s", gap,
-                    (is_text[c] && (c == last)) ? 0 :
-                    is_text[c] ? -(int)width[c] : (int)width[c], cell);
-            gap = "  ";
+    return NULL;
+}
+
+const char *daqiri_report_unknown(const daqiri_section_t *sections, size_t count)
+{
+    static char unknown[64];
+    const char *key = report_only;
+    size_t length, i;
+
+    while (key != NULL) {
+        length = strcspn(key, ",");
+        for (i = 0; (i < count) &&
+                    (report_find_column(&sections[i], key, length) == NULL); ++i) {
         }
-        fprintf(stream, "\n");
+        if (i == count) {
+            snprintf(unknown, sizeof(unknown), "%.*s", (int)length, key);
+            return unknown;
+        }
+        key = (key[length] == ',') ? key + length + 1 : NULL;
+    }
+    return NULL;
+}
+
+/* The columns that are shown, as many as the section has at most. Returns how many. */
+static size_t report_choose(const daqiri_section_t *section,
+                            const daqiri_column_t **chosen)
+{
+    const char *key = report_only;
+    size_t count    = 0;
+    size_t length;
+
+    for (; (key == NULL) && (count < section->count); ++count) {
+        chosen[count] = &section->columns[count];
+    }
+    while (key != NULL) {
+        length        = strcspn(key, ",");
+        chosen[count] = report_find_column(section, key, length);
+        count        += (chosen[count] != NULL) && (count + 1 < REPORT_COLUMNS_MAX);
+        key           = (key[length] == ',') ? key + length + 1 : NULL;
+    }
+    return count;
+}
+
+static void *report_own_table(void *table)
+{
+    report_own((table != NULL) ? json_true() : NULL);
+    return table;
+}
+
+static struct libscols_table *report_new_table(FILE *stream)
+{
+    struct libscols_table *table = report_own_table(scols_new_table());
+
+    scols_table_set_stream(table, stream);
+    scols_table_set_column_separator(table, "  ");
+    if (stream != stdout) {
+        scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
+    }
+    return table;
+}
+
+/* Numbers end, texts begin at the same place. Of a column only the last one, if it is a
+ * text, may need several lines. */
+static void report_add_column(struct libscols_table *table, const char *title,
+                              int is_text, int is_last)
+{
+    report_own_table(scols_table_new_column(table, title, 0, !is_text ?
+                                            SCOLS_FL_RIGHT : is_last ?
+                                            SCOLS_FL_WRAP : 0));
+}
+
+static void report_set_cell(struct libscols_line *line, size_t column,
+                            const char *text)
+{
+    if (scols_line_set_data(line, column, text) != 0) {
+        report_own(NULL);
     }
 }
 
-/* One line for each value that there is. */
-static void report_fields(const json_t *object, const daqiri_section_t *section,
-                          FILE *stream)
+static void report_print_table(struct libscols_table *table)
 {
-    char cell[4 * REPORT_CELL_MAX];
-    size_t width = 0;
-    const json_t *value;
-    size_t c, length;
+    scols_print_table(table);
+    scols_unref_table(table);
+}
 
-    for (c = 0; c < section->count; ++c) {
-        length = strlen(section->columns[c].title);
-        width  = (length > width) ? length : width;
+/* Whether there is any value in it, and whether one of them is a text. */
+static int report_look(const json_t *rows, const daqiri_column_t *column,
+                       int *is_text)
+{
+    int is_there = 0;
+    const json_t *value;
+    size_t i;
+
+    *is_text = 0;
+    for (i = 0; i < json_array_size(rows); ++i) {
+        value     = daqiri_report_find(json_array_get(rows, i), column->key);
+        is_there |= (value != NULL);
+        *is_text |= (value != NULL) && !json_is_number(value);
     }
-    for (c = 0; c < section->count; ++c) {
-        value = daqiri_report_find(object, section->columns[c].key);
-        if (value != NULL) {
-            report_human(value, section->columns[c].unit, 1, cell,
-                         sizeof(cell));
-            fprintf(stream, "%-*s  %s\n", (int)width,
-                    section->columns[c].title, cell);
+    return is_there;
+}
+
+/* Titles carry the unit. A column in which there is nothing is left out. */
+static void report_rows(const json_t *rows, const daqiri_column_t **columns,
+                        size_t count, FILE *stream)
+{
+    struct libscols_table *table = report_new_table(stream);
+    char cell[REPORT_CELL_MAX];
+    struct libscols_line *line;
+    int is_text[REPORT_COLUMNS_MAX];
+    size_t shown = 0;
+    size_t i, c;
+
+    for (c = 0; c < count; ++c) {
+        if (report_look(rows, columns[c], &is_text[shown])) {
+            columns[shown++] = columns[c];
         }
     }
+    for (c = 0; c < shown; ++c) {
+        report_add_column(table, columns[c]->title, is_text[c], c + 1 == shown);
+    }
+    for (i = 0; i < json_array_size(rows); ++i) {
+        line = report_own_table(scols_table_new_line(table, NULL));
+        for (c = 0; c < shown; ++c) {
+            report_human(daqiri_report_find(json_array_get(rows, i), columns[c]->key),
+                         columns[c]->unit, 0, cell, sizeof(cell));
+            report_set_cell(line, c, cell);
+        }
+    }
+    report_print_table(table);
+}
+
+/* One line for each value that there is. */
+static void report_fields(const json_t *object, const daqiri_column_t **columns,
+                          size_t count, FILE *stream)
+{
+    struct libscols_table *table = report_new_table(stream);
+    char cell[4 * REPORT_CELL_MAX];
+    struct libscols_line *line;
+    const json_t *value;
+    size_t c;
+
+    scols_table_enable_noheadings(table, 1);
+    report_add_column(table, "name", 1, 0);
+    report_add_column(table, "value", 1, 1);
+    for (c = 0; c < count; ++c) {
+        value = daqiri_report_find(object, columns[c]->key);
+        if (value != NULL) {
+            line = report_own_table(scols_table_new_line(table, NULL));
+            report_human(value, columns[c]->unit, 1, cell, sizeof(cell));
+            report_set_cell(line, 0, columns[c]->title);
+            report_set_cell(line, 1, cell);
+        }
+    }
+    report_print_table(table);
 }
 
 static void report_table(const json_t *report, const daqiri_section_t *section,
                          FILE *stream)
 {
     const json_t *value = report_section(report, section);
+    const daqiri_column_t *columns[REPORT_COLUMNS_MAX];
+    size_t count;
 
-    if ((value == NULL) ||
+    count = report_choose(section, columns);
+    if ((value == NULL) || (count == 0) ||
         (json_is_array(value) && (json_array_size(value) == 0))) {
         return;
     }
@@ -330,9 +435,9 @@ static void report_table(const json_t *report, const daqiri_section_t *section,
         fprintf(stream, "%s\n", section->title);
     }
     if (json_is_array(value)) {
-        report_rows(value, section, stream);
+        report_rows(value, columns, count, stream);
     } else {
-        report_fields(value, section, stream);
+        report_fields(value, columns, count, stream);
     }
 }
 
@@ -353,18 +458,17 @@ static void report_csv_cell(const char *text, FILE *stream)
     fputc('"', stream);
 }
 
-static void report_csv_row(const json_t *row, const daqiri_section_t *section,
-                           FILE *stream)
+static void report_csv_row(const json_t *row, const daqiri_column_t **columns,
+                           size_t count, FILE *stream)
 {
     char cell[4 * REPORT_CELL_MAX];
     size_t c;
 
-    for (c = 0; c < section->count; ++c) {
+    for (c = 0; c < count; ++c) {
         if (c > 0) {
             fputc(',', stream);
         }
-        report_plain(daqiri_report_find(row, section->columns[c].key), cell,
-                     sizeof(cell));
+        report_plain(daqiri_report_find(row, columns[c]->key), cell, sizeof(cell));
         report_csv_cell(cell, stream);
     }
     fputc('\n', stream);
@@ -374,18 +478,20 @@ static void report_csv(const json_t *report, const daqiri_section_t *section,
                        FILE *stream)
 {
     const json_t *value = report_section(report, section);
+    const daqiri_column_t *columns[REPORT_COLUMNS_MAX];
+    size_t count = report_choose(section, columns);
     size_t i;
 
-    for (i = 0; i < section->count; ++i) {
-        fprintf(stream, "%s%s", (i > 0) ? "," : "", section->columns[i].key);
+    for (i = 0; i < count; ++i) {
+        fprintf(stream, "%s%s", (i > 0) ? "," : "", columns[i]->key);
     }
     fputc('\n', stream);
     if (!json_is_array(value)) {
-        report_csv_row(value, section, stream);
+        report_csv_row(value, columns, count, stream);
         return;
     }
     for (i = 0; i < json_array_size(value); ++i) {
-        report_csv_row(json_array_get(value, i), section, stream);
+        report_csv_row(json_array_get(value, i), columns, count, stream);
     }
 }
 

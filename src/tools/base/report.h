@@ -5,6 +5,8 @@
  * with "command" and "version". The table for people and the CSV are made of
  * the same object by lists of columns, so the three cannot disagree.
  *
+ * libsmartcols lays the tables out, for the width of the terminal if there is one.
+ *
  * A section is a table with a row for each element of an array, or a list with
  * a line for each column of one object. Keys are paths into the row:
  * "latency.p50_us". A value that is missing or null is shown as "-" and left
@@ -82,6 +84,13 @@ json_t *daqiri_report_find(const json_t *object, const char *path);
 
 /* Its text, or NULL when there is none. */
 const char *daqiri_report_find_text(const json_t *object, const char *path);
+
+/* From now on a table or CSV has these columns only, in this order: keys with commas
+ * between. A section that has none of them is left out. Kept, not copied. */
+void daqiri_report_only(const char *keys);
+
+/* Which of those keys no section has, or NULL. */
+const char *daqiri_report_unknown(const daqiri_section_t *sections, size_t count);
 
 /* Writes all of it. Returns 0, or an errno when the stream does not take it. */
 int daqiri_report_print(const json_t *report, daqiri_format_t format,

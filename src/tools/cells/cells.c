@@ -396,6 +396,9 @@ int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
     json_t *report;
     int status;
 
+    daqiri_args_check_columns(opts->speaker, opts->format,
+                              (opts->format == DAQIRI_FORMAT_CSV) ? csv : table,
+                              table_count);
     if ((opts->plot != NULL) && (daqiri_plot_try(opts->plot,
                                                  opts->speaker) != 0)) {
         return DAQIRI_EXIT_FAILED; /* before it takes minutes */

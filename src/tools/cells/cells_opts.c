@@ -225,7 +225,7 @@ static error_t cells_parse(int key, char *arg, struct argp_state *state)
 static const struct argp cells_argp = {cells_options, cells_parse};
 
 const struct argp_child daqiri_cells_children[] = {
-    {&cells_argp, 0, NULL, 10}, {&daqiri_args_output, 0, NULL, 11}, {NULL}
+    {&cells_argp, 0, NULL, 10}, {&daqiri_args_table, 0, NULL, 11}, {NULL}
 };
 
 void daqiri_cells_parse_init(struct argp_state *state)

@@ -56,7 +56,7 @@ static error_t interfaces_parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child interfaces_children[] = {
-    {&daqiri_args_output}, {NULL}
+    {&daqiri_args_table}, {NULL}
 };
 
 static const struct argp interfaces_argp = {
@@ -437,6 +437,7 @@ int daqiri_interfaces(int argc, char **argv)
     int status, error, shown;
 
     daqiri_args_parse(&interfaces_argp, argc, argv, &opts);
+    daqiri_args_check_columns(argv[0], opts.format, interfaces_sections, 3);
     status = (opts.device != NULL) ? daqiri_soft_enter(argv) : 0;
     if (status != 0) {
         return status;

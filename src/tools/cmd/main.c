@@ -2,6 +2,7 @@
 
 #include "tools/cmd/cmd.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,6 +102,7 @@ int main(int argc, char **argv)
 {
     const daqiri_subcommand_t *subcommand;
 
+    setlocale(LC_CTYPE, ""); /* of tables: which bytes are a character */
     if (argc < 2) {
         main_usage(stderr);
         return DAQIRI_EXIT_USAGE;

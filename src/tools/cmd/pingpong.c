@@ -174,13 +174,12 @@ static error_t pingpong_parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child pingpong_children[] = {
-    {&daqiri_args_output, 0, NULL, 5}, {NULL}
+    {&daqiri_args_table, 0, NULL, 5}, {NULL}
 };
 
 static const struct argp pingpong_argp = {
     pingpong_options, pingpong_parse, NULL,
-    "Sends messages to and fro between two processes over one queue pair, on "
-    "raw verbs.\v"
+    "Sends messages to and fro over one queue pair, on raw verbs.\v"
     "Exit status: 0; 1 it failed, with stage and class; 2 usage error; 3 the "
     "other end is beyond the software device; 124 a verb did not come back.",
     pingpong_children
@@ -369,6 +368,7 @@ int daqiri_pingpong(int argc, char **argv)
     int status, is_wedged;
 
     daqiri_args_parse(&pingpong_argp, argc, argv, &opts);
+    daqiri_args_check_columns(argv[0], opts.format, pingpong_bad, 4);
     status = daqiri_soft_settle(opts.device, argv, &opts.device);
     if (status != 0) {
         return status;

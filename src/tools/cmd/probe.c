@@ -118,7 +118,7 @@ static error_t probe_parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child probe_children[] = {
-    {&daqiri_args_output}, {NULL}
+    {&daqiri_args_table}, {NULL}
 };
 
 static const struct argp probe_argp = {
@@ -338,6 +338,10 @@ int daqiri_probe(int argc, char **argv)
     if (opts.child.what != NULL) {
         return daqiri_ucx_child(&opts.child);
     }
+    daqiri_args_check_columns(argv[0], opts.format,
+                              (opts.format == DAQIRI_FORMAT_CSV) ?
+                              &probe_csv_section : probe_sections,
+                              sizeof(probe_sections) / sizeof(probe_sections[0]));
     if ((opts.program != NULL) && (daqiri_command_check(opts.program) != 0)) {
         fprintf(stderr, "%s: --program %s: there is no such command\n", argv[0],
                 opts.program);

@@ -111,7 +111,7 @@ static error_t stats_parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child stats_children[] = {
-    {&daqiri_args_output}, {NULL}
+    {&daqiri_args_table}, {NULL}
 };
 
 static const struct argp stats_argp = {
@@ -199,16 +199,22 @@ static void stats_summarise(json_t *interface)
                               json_object_get(interface, "peers")));
 }
 
+static const daqiri_section_t stats_summary = {
+    "interfaces", NULL, DAQIRI_COLUMNS(stats_summary_columns)
+};
+
+static const daqiri_section_t stats_full[] = {
+    {NULL, NULL, DAQIRI_COLUMNS(stats_head_columns)},
+    {"values", "\nValues", DAQIRI_COLUMNS(stats_value_columns)},
+    {"peers", "\nPeers", DAQIRI_COLUMNS(stats_peer_columns)}
+};
+
+static const daqiri_section_t stats_csv = {
+    "rows", NULL, DAQIRI_COLUMNS(stats_csv_columns)
+};
+
 static int stats_print_table(json_t *report, const stats_opts_t *opts)
 {
-    static const daqiri_section_t summary = {
-        "interfaces", NULL, DAQIRI_COLUMNS(stats_summary_columns)
-    };
-    static const daqiri_section_t full[] = {
-        {NULL, NULL, DAQIRI_COLUMNS(stats_head_columns)},
-        {"values", "\nValues", DAQIRI_COLUMNS(stats_value_columns)},
-        {"peers", "\nPeers", DAQIRI_COLUMNS(stats_peer_columns)}
-    };
     static const daqiri_section_t notes = {
         NULL, "\nNotes", DAQIRI_COLUMNS(stats_note_columns)
     };
@@ -223,7 +229,7 @@ static int stats_print_table(json_t *report, const stats_opts_t *opts)
         if (opts->pid == 0) {
             continue;
         }
-        error = daqiri_report_print(interface, DAQIRI_FORMAT_TABLE, full, 3,
+        error = daqiri_report_print(interface, DAQIRI_FORMAT_TABLE, stats_full, 3,
                                     stdout);
         if (json_array_size(json_object_get(interface, "notes")) > 0) {
             error = daqiri_report_print(interface, DAQIRI_FORMAT_TABLE, &notes,
@@ -231,7 +237,7 @@ static int stats_print_table(json_t *report, const stats_opts_t *opts)
         }
     }
     return (opts->pid != 0) ? error :
-           daqiri_report_print(report, DAQIRI_FORMAT_TABLE, &summary, 1,
+           daqiri_report_print(report, DAQIRI_FORMAT_TABLE, &stats_summary, 1,
                                stdout);
 }
 
@@ -239,9 +245,6 @@ static int stats_print_table(json_t *report, const stats_opts_t *opts)
 static int stats_print_csv(const json_t *report, int is_first)
 {
     const json_t *list = json_object_get(report, "interfaces");
-    const daqiri_section_t section = {
-        "rows", NULL, DAQIRI_COLUMNS(stats_csv_columns)
-    };
     json_t *all  = json_object();
     json_t *rows = daqiri_report_array(all, "rows");
     const json_t *interface, *values;
@@ -268,7 +271,7 @@ static int stats_print_csv(const json_t *report, int is_first)
         json_decref(all);
         return ENOMEM;
     }
-    error = daqiri_report_print(all, DAQIRI_FORMAT_CSV, &section, 1, stream);
+    error = daqiri_report_print(all, DAQIRI_FORMAT_CSV, &stats_csv, 1, stream);
     fclose(stream);
     fputs(is_first ? text : strchr(text, '\n') + 1, stdout);
     free(text);
@@ -406,6 +409,10 @@ int daqiri_stats(int argc, char **argv)
     int error = 0;
 
     daqiri_args_parse(&stats_argp, argc, argv, &opts);
+    daqiri_args_check_columns(opts.speaker, opts.format,
+                              (opts.format == DAQIRI_FORMAT_CSV) ? &stats_csv :
+                              (opts.pid == 0) ? &stats_summary : stats_full,
+                              (opts.pid == 0) ? 1 : 3);
     if ((geteuid() != 0) && (opts.uid != geteuid())) {
         fprintf(stderr, "%s: --user %u: only root sees the counters of another "
                 "user\n", opts.speaker, opts.uid);

@@ -82,7 +82,7 @@ static error_t tcp_parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child tcp_children[] = {
-    {&daqiri_args_output}, {NULL}
+    {&daqiri_args_table}, {NULL}
 };
 
 static const struct argp tcp_argp = {
@@ -170,6 +170,7 @@ int daqiri_tcp(int argc, char **argv)
     int status;
 
     daqiri_args_parse(&tcp_argp, argc, argv, &opts);
+    daqiri_args_check_columns(argv[0], opts.format, &tcp_section, 1);
     test = calloc(1, sizeof(*test));
     if (test == NULL) {
         fprintf(stderr, "%s: no memory\n", argv[0]);

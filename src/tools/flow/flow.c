@@ -320,7 +320,7 @@ static const struct argp_option flow_options[] = {
      "stream, duplex or pingpong (stream)"},
     {"size", FLOW_OPT_SIZE, "SIZE", 0, "Bytes of a message, 8 or more (64)"},
     {"window", FLOW_OPT_WINDOW, "N", 0,
-     "Most messages that are not acknowledged by the receiver (64)"},
+     "Most messages without acknowledgement (64)"},
     {"time", FLOW_OPT_TIME, "TIME", 0, "How long (1s)"},
     {"gbps", FLOW_OPT_GBPS, "N", 0, "Pace in Gb/s (as fast as it goes)"},
     {"first", FLOW_OPT_FIRST, "FD", 0,
@@ -329,7 +329,7 @@ static const struct argp_option flow_options[] = {
     {"patience", FLOW_OPT_PATIENCE, "TIME", 0,
      "With these: how long nothing may come (5s)"},
     {"list", FLOW_OPT_LIST, NULL, 0,
-     "List UCX's transports and their devices in JSON, and send nothing"},
+     "List UCX's transports and devices in JSON"},
     {NULL}
 };
 
@@ -414,7 +414,7 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child flow_children[] = {
-    {&daqiri_args_output}, {NULL}
+    {&daqiri_args_table}, {NULL}
 };
 
 static const struct argp flow_argp = {
@@ -546,6 +546,7 @@ int main(int argc, char **argv)
     };
 
     daqiri_args_parse(&flow_argp, argc, argv, &arguments);
+    daqiri_args_check_columns("daqiri-flow", arguments.format, &flow_section, 1);
     if (arguments.format == DAQIRI_FORMAT_JSON) {
         flow_answers = 1;
         flow_is_child();

@@ -87,7 +87,8 @@ refused()
 
 @test "no check library: all is built but the tests, and who asks for them is told" {
     mkdir pc
-    cp "$real_pc"/ucx*.pc "$(pkg-config --variable=pcfiledir jansson)"/jansson.pc pc/
+    cp "$real_pc"/ucx*.pc "$(pkg-config --variable=pcfiledir jansson)"/jansson.pc \
+        "$(pkg-config --variable=pcfiledir smartcols)"/smartcols.pc pc/
     export PKG_CONFIG_LIBDIR=$PWD/pc
     cp "$CACHE" cache
     run -0 "$T_TOP_SRCDIR/configure" --cache-file=cache
@@ -103,6 +104,14 @@ refused()
     rm pc/jansson.pc
     export PKG_CONFIG_LIBDIR=$PWD/pc
     refused 'jansson was not found'
+}
+
+@test "no library of tables" {
+    mkdir pc
+    cp "$real_pc"/*.pc "$(pkg-config --variable=pcfiledir check)"/*.pc pc/
+    rm pc/smartcols.pc
+    export PKG_CONFIG_LIBDIR=$PWD/pc
+    refused 'libsmartcols was not found'
 }
 
 @test "an unknown flavour" {

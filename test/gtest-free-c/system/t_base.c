@@ -226,6 +226,35 @@ START_TEST(test_report)
 }
 END_TEST
 
+/* The columns that are asked for, in that order; a list that has none is left out. */
+START_TEST(test_report_only)
+{
+    static const daqiri_column_t other_columns[] = {{"command", "command"}};
+    static const daqiri_section_t other = {NULL, NULL, DAQIRI_COLUMNS(other_columns)};
+    json_t *report = make_report();
+
+    daqiri_report_only("size,name");
+    ck_assert_ptr_null(daqiri_report_unknown(&section, 1));
+    prints(report, DAQIRI_FORMAT_TABLE,
+           "Title\n"
+           "  size  name\n"
+           "64 KiB  a, \"b\"\n"
+           "     -  c\n");
+    prints(report, DAQIRI_FORMAT_CSV,
+           "size,name\n"
+           "65536,\"a, \"\"b\"\"\"\n"
+           ",c\n");
+    ck_assert_str_eq(daqiri_report_unknown(&other, 1), "size");
+    daqiri_report_only("name,");
+    ck_assert_str_eq(daqiri_report_unknown(&section, 1), "");
+    daqiri_report_only("nam");
+    ck_assert_str_eq(daqiri_report_unknown(&section, 1), "nam");
+    daqiri_report_only(NULL);
+    ck_assert_ptr_null(daqiri_report_unknown(&section, 1));
+    json_decref(report);
+}
+END_TEST
+
 START_TEST(test_report_csv)
 {
     json_t *report = make_report();
@@ -746,7 +775,7 @@ static Suite *suite_base(void)
     return t_suite("base", "duration", test_duration, "size_text",
                    test_size_text, "hist", test_hist_edges, "hist",
                    test_hist_random, "failure", test_failure, "report",
-                   test_report, "report", test_report_csv, "report",
+                   test_report, "report", test_report_only, "report", test_report_csv, "report",
                    test_report_full, "report", test_report_not_utf8, "watch",
                    test_watch, "watch", test_watch_long_result, "peer",
                    test_peer_round_trip, "peer", test_peer_header, "peer", test_peer_keys,

@@ -66,6 +66,34 @@ good()
     [[ ${lines[1]} == tcp,,stream,1048576,64,1,* ]]
 }
 
+@test "--columns: those of the table and of the CSV, in that order; a sentence before it takes minutes" {
+    local brief=("${calm[@]}" --transports tcp --patterns stream --sizes 1M --repeats 1)
+
+    daqiri sweep "${brief[@]}" --columns verdict,size
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 2 ]
+    [[ ${lines[0]} =~ ^verdict\ +size$ && ${lines[1]} =~ ^ok\ +1\ MiB$ ]]
+    daqiri sweep "${brief[@]}" --csv --columns size,transport
+    [ "$output" = $'size,transport\n1048576,tcp' ]
+    daqiri sweep "${brief[@]}" --duration 1h --columns size,nonsense
+    refused 2 'daqiri sweep: --columns nonsense: there is no such column; there are: transport,'
+}
+
+@test "a table fits the terminal: what is long goes on in the next line" {
+    local width
+
+    command -v script >/dev/null || skip 'script is not installed'
+    for width in 70 100; do
+        run timeout 60 script -qec "stty cols $width; '$T_DAQIRI' probe --device soft --no-ucx --columns name,detail" /dev/null
+        echo "$output"
+        [ "$status" -eq 0 ]
+        run -1 grep -E "^.{$((width + 1)),}" <<<"${output//$'\r'/}"
+    done
+    # no terminal, no width
+    daqiri probe --device soft --no-ucx --columns name,detail
+    grep -q -E '^.{101,}' <<<"$output"
+}
+
 @test "sweep: a transport that nobody has named and that is not there is missing, the others are measured" {
     with=(UCX_MODULES=cma) # not ib
     daqiri sweep "${calm[@]}" --patterns stream --sizes 64 --repeats 1 --json
