@@ -23,8 +23,8 @@ function read_table(n, round, file,    line, field, count, test, unit, heading, 
         if (line ~ /^# [a-z]+: /) {
             test = substr(field[2], 1, length(field[2]) - 1)
             heading = substr(line, index(line, ": ") + 2)
-        } else if (line ~ /^# (Size|Avg)/) {
-            unit = (line ~ /Latency/) ? "us" : (line ~ /Messages/) ? "msg/s" : "MB/s"
+        } else if (line ~ /^# (Size|Mean)/) {
+            unit = (line ~ /\(us\)/) ? "us" : (line ~ /Messages/) ? "msg/s" : "Gb/s"
             if (!(test in units)) {
                 order[++tests] = test
                 headings[test] = heading

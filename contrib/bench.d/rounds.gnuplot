@@ -40,7 +40,7 @@ do for [mpi in "ompi mpich"] {
     if (mpi eq "mpich") { set key at screen 0.5,0.03 center horizontal }
     plot for [n = 1:3] pick(mpi, "latency", n) using 1:2:3:4 with yerrorlines ls n title word(names, n)
     unset key
-    set title label . ": bandwidth, one way, MB/s (more is better)"
+    set title label . ": bandwidth, one way, Gb/s (more is better)"
     plot for [n = 1:3] pick(mpi, "bw", n) using 1:2:3:4 with yerrorlines ls n title word(names, n)
 }
 unset multiplot

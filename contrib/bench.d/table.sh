@@ -106,7 +106,7 @@ print_mpi_rows()
         while read -r test size; do
             case $test in
                 latency) row "$name, $size B, $us" "$name.$test.$size" smaller ;;
-                bw) row "$name, $size B, MB$per_s" "$name.$test.$size" bigger ;;
+                bw) row "$name, $size B, Gb$per_s" "$name.$test.$size" bigger ;;
             esac
         done < "$work/$name.rows"
     done

@@ -9,7 +9,7 @@
  *
  * A section is a table with a row for each element of an array, or a list with
  * a line for each column of one object. Keys are paths into the row:
- * "latency.p50_us". A value that is missing or null is shown as "-" and left
+ * "round_trip.p50_us". A value that is missing or null is shown as "-" and left
  * empty in CSV. CSV shows the first section only: one table a file.
  *
  * Nothing here is for a hot path, and threads are not expected. Running out of

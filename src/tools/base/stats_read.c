@@ -368,7 +368,7 @@ static void stats_peers(const daqiri_stats_file_t *file, json_t *report)
         daqiri_report_int(row, "retired", (long long)peer.retired);
         daqiri_report_int(row, "qp_failures", peer.losses);
         daqiri_report_int(row, "stalls", (long long)peer.stalls);
-        daqiri_report_real(row, "oldest_ms", (double)peer.oldest_ns / 1e6);
+        daqiri_report_real(row, "oldest_us", (double)peer.oldest_ns / 1e3);
     }
 }
 

@@ -200,7 +200,7 @@ void daqiri_cells_peer_close(daqiri_cells_peer_t *peer);
 /* Of all rows; pure but for the memory of the reports. */
 void daqiri_cells_judge(daqiri_cells_t *cells);
 
-/* The median of what the good runs have under this path ("latency.p50_us");
+/* The median of what the good runs have under this path ("round_trip.p50_us");
  * -1 when none has it. */
 double daqiri_cells_median(const daqiri_cells_row_t *row, const char *path);
 

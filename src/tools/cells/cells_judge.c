@@ -96,7 +96,7 @@ static double judge_no_cpu(const daqiri_cells_run_t *run, const char *end)
 double daqiri_cells_no_cpu(const daqiri_cells_run_t *run)
 {
     double seconds = json_number_value(json_object_get(run->report,
-                                                       "seconds"));
+                                                       "elapsed_s"));
     double lost    = fmax(judge_no_cpu(run, "tx"), judge_no_cpu(run, "rx"));
 
     return ((lost >= 0) && (seconds > 0)) ? lost / seconds * 100 : -1;
@@ -119,7 +119,7 @@ double daqiri_cells_far(const daqiri_cells_t *cells,
                         const daqiri_cells_run_t *run)
 {
     double seconds = json_number_value(json_object_get(run->report,
-                                                       "seconds"));
+                                                       "elapsed_s"));
     double line_ns = daqiri_cells_line(run);
 
     if ((line_ns <= 0) || (seconds <= 0)) {
@@ -444,7 +444,7 @@ static json_t *judge_latency(const daqiri_cells_row_t *row)
     size_t i;
 
     for (i = 0; i < sizeof(keys) / sizeof(keys[0]); ++i) {
-        snprintf(path, sizeof(path), "latency.%s", keys[i]);
+        snprintf(path, sizeof(path), "round_trip.%s", keys[i]);
         value = daqiri_cells_median(row, path);
         daqiri_report_set(latency, keys[i], judge_real(value));
     }
@@ -464,7 +464,7 @@ static json_t *judge_run(const daqiri_cells_run_t *run)
     };
     static const char *const keys[] = {
         "gbps", "messages_per_s", "deviation_percent", "sent", "received",
-        "disorder", "seconds", "cpu_tx_percent", "cpu_rx_percent", "latency",
+        "disorder", "elapsed_s", "cpu_tx_percent", "cpu_rx_percent", "round_trip",
         "counters", "instead_of"
     };
     json_t *report = json_copy(run->report);
@@ -515,7 +515,7 @@ static void judge_report_figures(json_t *object, const daqiri_cells_row_t *row)
                       judge_real(daqiri_cells_median(row, "cpu_tx_percent")));
     daqiri_report_set(object, "cpu_rx_percent",
                       judge_real(daqiri_cells_median(row, "cpu_rx_percent")));
-    daqiri_report_set(object, "latency", judge_latency(row));
+    daqiri_report_set(object, "round_trip", judge_latency(row));
 }
 
 static void judge_report_row(json_t *object, const daqiri_cells_row_t *row)
@@ -584,8 +584,8 @@ json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
     daqiri_report_real(report, "rate_percent", cells->opts->rate);
     daqiri_report_set(report, "stalled_percent", (cells->opts->stalled > 0) ?
                       json_real(cells->opts->stalled) : json_null());
-    daqiri_report_set(report, DAQIRI_LINE, (cells->line_ns > 0) ?
-                      json_real(cells->line_ns) : json_null());
+    daqiri_report_set(report, "line_us", (cells->line_ns > 0) ?
+                      json_real(cells->line_ns / 1e3) : json_null());
     daqiri_report_int(report, "runs", (long long)cells->done);
     daqiri_report_int(report, "runs_planned", (long long)cells->all);
     rows = daqiri_report_array(report, "rows");

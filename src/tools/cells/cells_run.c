@@ -139,8 +139,8 @@ static json_t *run_former(const daqiri_cells_run_t *run, double no_cpu,
                       (no_cpu >= 0) ? json_real(no_cpu) : json_null());
     daqiri_report_set(former, "far_percent",
                       (far >= 0) ? json_real(far) : json_null());
-    daqiri_report_set(former, DAQIRI_LINE, (far >= 0) ?
-                      json_real(daqiri_cells_line(run)) : json_null());
+    daqiri_report_set(former, "line_us", (far >= 0) ?
+                      json_real(daqiri_cells_line(run) / 1e3) : json_null());
     return former;
 }
 

@@ -202,7 +202,7 @@ void daqiri_pingpong_report_terms(json_t *report,
 json_t *daqiri_pingpong_report(const daqiri_pingpong_t *opts)
 {
     static const char *const unknown[] = {
-        "port", "local_addr", "remote_addr", "local", "remote", "latency",
+        "port", "local_addr", "remote_addr", "local", "remote", "round_trip",
         "datapath"
     };
     json_t *report = daqiri_report_new("pingpong");
@@ -230,8 +230,7 @@ json_t *daqiri_pingpong_report(const daqiri_pingpong_t *opts)
     daqiri_report_int(report, "messages", 0);
     daqiri_report_int(report, "bytes", 0);
     daqiri_report_real(report, "elapsed_s", 0);
-    daqiri_report_real(report, "bytes_per_s", 0);
-    daqiri_report_real(report, "gbit_per_s", 0);
+    daqiri_report_real(report, "gbps", 0);
     daqiri_report_real(report, "messages_per_s", 0);
     daqiri_report_real(report, "cpu_percent", 0);
     return report;
@@ -243,12 +242,12 @@ static const daqiri_column_t pingpong_columns[] = {
     {"messages", "messages, both ways"},
     {"elapsed_s", "time", DAQIRI_UNIT_SEC},
     {"messages_per_s", "messages", DAQIRI_UNIT_RATE},
-    {"gbit_per_s", "both ways", DAQIRI_UNIT_GBPS},
-    {"latency.min_us", "round trip, least", DAQIRI_UNIT_USEC},
-    {"latency.p50_us", "round trip, median", DAQIRI_UNIT_USEC},
-    {"latency.p95_us", "round trip, 95 %", DAQIRI_UNIT_USEC},
-    {"latency.p99_us", "round trip, 99 %", DAQIRI_UNIT_USEC},
-    {"latency.max_us", "round trip, most", DAQIRI_UNIT_USEC},
+    {"gbps", "both ways", DAQIRI_UNIT_GBPS},
+    {"round_trip.min_us", "round trip min", DAQIRI_UNIT_USEC},
+    {"round_trip.p50_us", "round trip p50", DAQIRI_UNIT_USEC},
+    {"round_trip.p99_us", "round trip p99", DAQIRI_UNIT_USEC},
+    {"round_trip.p999_us", "round trip p99.9", DAQIRI_UNIT_USEC},
+    {"round_trip.max_us", "round trip max", DAQIRI_UNIT_USEC},
     {"cpu_percent", "processor, of one", DAQIRI_UNIT_PERCENT},
     {"stage", "stage"}, {"failure_class", "failure"}
 };
@@ -259,7 +258,7 @@ static const daqiri_column_t pingpong_side_columns[] = {
 };
 
 static const daqiri_column_t pingpong_stage_columns[] = {
-    {"name", "stage"}, {"ok", "ok"}, {"ms", "ms", DAQIRI_UNIT_USEC}
+    {"name", "stage"}, {"ok", "ok"}, {"us", "us", DAQIRI_UNIT_USEC}
 };
 
 static const daqiri_section_t pingpong_good[] = {

@@ -89,8 +89,8 @@ static void pingpong_stage_over(pingpong_t *pp)
     row = daqiri_report_row(daqiri_report_array(pp->report, "stages"));
     daqiri_report_text(row, "name", pp->failure.stage);
     daqiri_report_bool(row, "ok", pp->failure.class_id == DAQIRI_CLASS_NONE);
-    daqiri_report_real(row, "ms",
-                       (double)(daqiri_now_ns() - pp->stage_ns) / 1e6);
+    daqiri_report_real(row, "us",
+                       (double)(daqiri_now_ns() - pp->stage_ns) / 1e3);
 }
 
 static void pingpong_stage(pingpong_t *pp, const char *name, double timeout)
@@ -634,11 +634,10 @@ static void pingpong_measured(pingpong_t *pp)
     daqiri_report_int(pp->report, "messages", (long long)messages);
     daqiri_report_int(pp->report, "bytes", (long long)bytes);
     daqiri_report_real(pp->report, "elapsed_s", seconds);
-    daqiri_report_real(pp->report, "bytes_per_s", bytes / seconds);
-    daqiri_report_real(pp->report, "gbit_per_s", bytes * 8e-9 / seconds);
+    daqiri_report_real(pp->report, "gbps", bytes * 8e-9 / seconds);
     daqiri_report_real(pp->report, "messages_per_s", messages / seconds);
     daqiri_report_real(pp->report, "cpu_percent", pp->cpu_percent);
-    daqiri_report_set(pp->report, "latency", daqiri_hist_report_in(pp->hist,
+    daqiri_report_set(pp->report, "round_trip", daqiri_hist_report_in(pp->hist,
                                                         pp->tick_ns));
 }
 

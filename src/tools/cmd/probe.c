@@ -193,12 +193,12 @@ static int probe_choose(const probe_opts_t *opts, json_t *rows, char *name,
 
 static const daqiri_column_t probe_step_columns[] = {
     {"name", "step"}, {"result", "result"},
-    {"ms", "ms", DAQIRI_UNIT_USEC}, {"failure_class", "class"},
+    {"us", "us", DAQIRI_UNIT_USEC}, {"failure_class", "class"},
     {"detail", "detail"}
 };
 
 static const daqiri_column_t probe_csv_columns[] = {
-    {"name"}, {"result"}, {"needed"}, {"ms"}, {"failure_class"}, {"detail"},
+    {"name"}, {"result"}, {"needed"}, {"us"}, {"failure_class"}, {"detail"},
     {"error"}
 };
 

@@ -22,7 +22,7 @@
 #define DAQIRI_PROBE_SKIPPED "skipped"
 #define DAQIRI_PROBE_TIMEOUT "timeout"
 
-/* A row in which nothing is known yet: "name", "result", "needed", "ms",
+/* A row in which nothing is known yet: "name", "result", "needed", "us",
  * "detail", "failure_class", "error". */
 json_t *daqiri_probe_row(json_t *rows, const char *name, int is_needed);
 

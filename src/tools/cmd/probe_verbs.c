@@ -582,7 +582,7 @@ json_t *daqiri_probe_row(json_t *rows, const char *name, int is_needed)
     daqiri_report_text(row, "name", name);
     daqiri_report_text(row, "result", DAQIRI_PROBE_SKIPPED);
     daqiri_report_bool(row, "needed", is_needed);
-    daqiri_report_set(row, "ms", json_null());
+    daqiri_report_set(row, "us", json_null());
     daqiri_report_text(row, "detail", NULL);
     daqiri_report_text(row, "failure_class", NULL);
     daqiri_report_text(row, "error", NULL);
@@ -735,8 +735,8 @@ unsigned daqiri_probe_verbs(json_t *rows, const daqiri_qp_opts_t *opts,
         watch.what    = probe_steps[i].name;
         start_ns      = daqiri_now_ns();
         daqiri_watch_run(&watch, probe_child, &try);
-        daqiri_report_real(row, "ms",
-                           (double)(daqiri_now_ns() - start_ns) / 1e6);
+        daqiri_report_real(row, "us",
+                           (double)(daqiri_now_ns() - start_ns) / 1e3);
         port = probe_port_of(&watch, port);
         probe_note(row, &probe_steps[i], &watch);
         probe_hear(row, try.said_fd);

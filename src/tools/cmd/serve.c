@@ -164,7 +164,7 @@ static const struct argp serve_argp = {
 
 static const char *const serve_csv[] = {
     "remote_addr", "test", "datapath", "pattern", "size", "messages", "bytes",
-    "elapsed_s", "gbit_per_s", "cpu_percent", "failure_class"
+    "elapsed_s", "gbps", "cpu_percent", "failure_class"
 };
 
 #define SERVE_CSV_COUNT (sizeof(serve_csv) / sizeof(serve_csv[0]))
@@ -217,7 +217,7 @@ static void serve_print(const daqiri_serve_opts_t *opts, const json_t *report)
                 daqiri_report_find_text(report, "pattern"),
                 json_integer_value(json_object_get(report, "size")),
                 json_real_value(json_object_get(report, "elapsed_s")),
-                json_real_value(json_object_get(report, "gbit_per_s")),
+                json_real_value(json_object_get(report, "gbps")),
                 serve_over(report),
                 json_real_value(json_object_get(report, "cpu_percent")));
     }

@@ -63,7 +63,7 @@ static json_t *serve_new_report(const char *version)
     daqiri_report_int(report, "messages", 0);
     daqiri_report_int(report, "bytes", 0);
     daqiri_report_real(report, "elapsed_s", 0);
-    daqiri_report_real(report, "gbit_per_s", 0);
+    daqiri_report_real(report, "gbps", 0);
     daqiri_report_real(report, "messages_per_s", 0);
     daqiri_report_real(report, "cpu_percent", 0);
     daqiri_report_bool(report, "interrupted", daqiri_stop_asked() != 0);
@@ -96,7 +96,7 @@ static void serve_report_figures(json_t *report, const daqiri_flow_run_t *run,
                       (long long)(messages * (double)run->size));
     daqiri_report_real(report, "elapsed_s", seconds);
     daqiri_report_real(report, "messages_per_s", rate);
-    daqiri_report_real(report, "gbit_per_s", rate * (double)run->size * 8e-9);
+    daqiri_report_real(report, "gbps", rate * (double)run->size * 8e-9);
     daqiri_report_set(report, "cpu_percent",
                       json_incref(json_object_get(flow, "cpu_percent")));
     daqiri_report_set(report, "interrupted",

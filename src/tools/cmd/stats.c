@@ -148,7 +148,7 @@ static const daqiri_column_t stats_peer_columns[] = {
     {"peer_qpn", "its QPN"}, {"in_use", "in use"}, {"depth", "of"},
     {"credits", "credits"}, {"window", "of"}, {"owed", "owed"},
     {"promised", "of"}, {"posted", "posted"}, {"retired", "retired"},
-    {"qp_failures", "lost"}, {"oldest_ms", "oldest ms", DAQIRI_UNIT_USEC}
+    {"qp_failures", "lost"}, {"oldest_us", "oldest us", DAQIRI_UNIT_USEC}
 };
 
 static const daqiri_column_t stats_note_columns[] = {

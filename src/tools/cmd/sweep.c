@@ -101,11 +101,11 @@ static const daqiri_column_t sweep_columns[] = {
     {"messages_per_s", "messages/s", DAQIRI_UNIT_RATE},
     {"gbps", "Gb/s", DAQIRI_UNIT_GBPS},
     {"least_gbps", "least", DAQIRI_UNIT_GBPS},
-    {"latency.p50_us", "p50 us", DAQIRI_UNIT_USEC},
-    {"latency.p90_us", "p90", DAQIRI_UNIT_USEC},
-    {"latency.p99_us", "p99", DAQIRI_UNIT_USEC},
-    {"latency.p999_us", "p99.9", DAQIRI_UNIT_USEC},
-    {"latency.max_us", "max", DAQIRI_UNIT_USEC},
+    {"round_trip.p50_us", "round trip p50 us", DAQIRI_UNIT_USEC},
+    {"round_trip.p90_us", "p90", DAQIRI_UNIT_USEC},
+    {"round_trip.p99_us", "p99", DAQIRI_UNIT_USEC},
+    {"round_trip.p999_us", "p99.9", DAQIRI_UNIT_USEC},
+    {"round_trip.max_us", "max", DAQIRI_UNIT_USEC},
     {"cpu_tx_percent", "CPU tx %", DAQIRI_UNIT_PERCENT},
     {"cpu_rx_percent", "rx %", DAQIRI_UNIT_PERCENT},
     {"verdict", "verdict"}, {"why", "why"}
@@ -114,8 +114,8 @@ static const daqiri_column_t sweep_columns[] = {
 static const daqiri_column_t sweep_csv_columns[] = {
     {"transport"}, {"device"}, {"pattern"}, {"size"}, {"window"}, {"runs_ok"},
     {"messages_per_s"}, {"gbps"}, {"least_gbps"}, {"most_gbps"}, {"drops"},
-    {"latency.min_us"}, {"latency.p50_us"}, {"latency.p90_us"},
-    {"latency.p99_us"}, {"latency.p999_us"}, {"latency.max_us"},
+    {"round_trip.min_us"}, {"round_trip.p50_us"}, {"round_trip.p90_us"},
+    {"round_trip.p99_us"}, {"round_trip.p999_us"}, {"round_trip.max_us"},
     {"cpu_tx_percent"}, {"cpu_rx_percent"}, {"verdict"}, {"why"}
 };
 
@@ -144,7 +144,7 @@ static void sweep_draw_data(const json_t *report,
                             FILE *script)
 {
     static const char *const paths[] = {
-        "size", "messages_per_s", "gbps", "latency.p50_us", "latency.p99_us"
+        "size", "messages_per_s", "gbps", "round_trip.p50_us", "round_trip.p99_us"
     };
     const json_t *rows = json_object_get(report, "rows");
     const json_t *row;

@@ -98,15 +98,15 @@ static const daqiri_column_t tcp_columns[] = {
     {"messages", "messages, both ways"},
     {"elapsed_s", "time", DAQIRI_UNIT_SEC},
     {"messages_per_s", "messages", DAQIRI_UNIT_RATE},
-    {"gbit_per_s", "both ways", DAQIRI_UNIT_GBPS},
+    {"gbps", "both ways", DAQIRI_UNIT_GBPS},
     {"sent_bytes", "bytes sent"}, {"received_bytes", "bytes received"},
     {"peer_received_bytes", "bytes the server received"},
     {"cpu_percent", "processor, of one", DAQIRI_UNIT_PERCENT},
-    {"latency.min_us", "round trip, least", DAQIRI_UNIT_USEC},
-    {"latency.p50_us", "round trip, median", DAQIRI_UNIT_USEC},
-    {"latency.p95_us", "round trip, 95 %", DAQIRI_UNIT_USEC},
-    {"latency.p99_us", "round trip, 99 %", DAQIRI_UNIT_USEC},
-    {"latency.max_us", "round trip, most", DAQIRI_UNIT_USEC},
+    {"round_trip.min_us", "round trip min", DAQIRI_UNIT_USEC},
+    {"round_trip.p50_us", "round trip p50", DAQIRI_UNIT_USEC},
+    {"round_trip.p99_us", "round trip p99", DAQIRI_UNIT_USEC},
+    {"round_trip.p999_us", "round trip p99.9", DAQIRI_UNIT_USEC},
+    {"round_trip.max_us", "round trip max", DAQIRI_UNIT_USEC},
     {"stage", "stage"}, {"failure_class", "failure"}
 };
 

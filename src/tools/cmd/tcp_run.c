@@ -507,13 +507,11 @@ json_t *daqiri_tcp_report(const daqiri_tcp_t *test, const char *command)
     daqiri_report_int(report, "messages", (long long)messages);
     daqiri_report_int(report, "bytes", (long long)bytes);
     daqiri_report_real(report, "elapsed_s", seconds);
-    daqiri_report_real(report, "bytes_per_s", has ? (double)bytes / seconds :
-                                                    0);
-    daqiri_report_real(report, "gbit_per_s",
+    daqiri_report_real(report, "gbps",
                        has ? (double)bytes * 8e-9 / seconds : 0);
     daqiri_report_real(report, "messages_per_s", has ? messages / seconds : 0);
     daqiri_report_real(report, "cpu_percent", test->cpu_percent);
-    daqiri_report_set(report, "latency", (test->hist.count > 0) ?
+    daqiri_report_set(report, "round_trip", (test->hist.count > 0) ?
                       daqiri_hist_report(&test->hist) : json_null());
     return report;
 }

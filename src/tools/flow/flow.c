@@ -99,7 +99,7 @@ static void flow_report_rates(json_t *report, const flow_opts_t *opts,
                       (long long)(tx->received + rx->received));
     daqiri_report_int(report, "disorder",
                       (long long)(tx->disorder + rx->disorder));
-    daqiri_report_real(report, "seconds", flow_seconds(
+    daqiri_report_real(report, "elapsed_s", flow_seconds(
                            (opts->pattern == FLOW_PINGPONG) ? tx : rx));
 }
 
@@ -123,7 +123,7 @@ static json_t *flow_report(flow_end_t *end, const flow_side_t *rx,
     flow_report_rates(report, opts, tx, rx);
     daqiri_report_real(report, "cpu_tx_percent", flow_cpu_percent(tx));
     daqiri_report_real(report, "cpu_rx_percent", flow_cpu_percent(rx));
-    daqiri_report_set(report, "latency", (end->hist.count > 0) ?
+    daqiri_report_set(report, "round_trip", (end->hist.count > 0) ?
                       daqiri_hist_report_in(&end->hist, end->tick_ns) :
                       json_null());
     daqiri_report_set(counters, "tx", flow_counters(end));
@@ -144,12 +144,13 @@ static const daqiri_column_t flow_columns[] = {
     {"sent", "sent", DAQIRI_UNIT_NONE},
     {"received", "received", DAQIRI_UNIT_NONE},
     {"disorder", "out of order", DAQIRI_UNIT_NONE},
-    {"seconds", "time", DAQIRI_UNIT_SEC},
+    {"elapsed_s", "time", DAQIRI_UNIT_SEC},
     {"cpu_tx_percent", "CPU of the sender", DAQIRI_UNIT_PERCENT},
     {"cpu_rx_percent", "CPU of the receiver", DAQIRI_UNIT_PERCENT},
-    {"latency.p50_us", "round trip, median", DAQIRI_UNIT_USEC},
-    {"latency.p99_us", "round trip, 99 %", DAQIRI_UNIT_USEC},
-    {"latency.max_us", "round trip, most", DAQIRI_UNIT_USEC}
+    {"round_trip.p50_us", "round trip p50", DAQIRI_UNIT_USEC},
+    {"round_trip.p99_us", "round trip p99", DAQIRI_UNIT_USEC},
+    {"round_trip.p999_us", "round trip p99.9", DAQIRI_UNIT_USEC},
+    {"round_trip.max_us", "round trip max", DAQIRI_UNIT_USEC}
 };
 
 static const daqiri_section_t flow_section = {

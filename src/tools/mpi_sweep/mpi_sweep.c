@@ -133,11 +133,11 @@ static unsigned sweep_count_cells(const mpi_sweep_t *sweep,
 static void sweep_print_heading(const mpi_sweep_test_t *test)
 {
     static const char *const columns[] = {
-        [MPI_SWEEP_LATENCY]     = "Latency (us)",
-        [MPI_SWEEP_BANDWIDTH]   = "Bandwidth (MB/s)",
-        [MPI_SWEEP_BIBANDWIDTH] = "Bandwidth (MB/s)",
-        [MPI_SWEEP_RATE]        = "MB/s",
-        [MPI_SWEEP_AVERAGE]     = "Avg Latency(us)"
+        [MPI_SWEEP_LATENCY]     = "One way (us)",
+        [MPI_SWEEP_BANDWIDTH]   = "Gb/s",
+        [MPI_SWEEP_BIBANDWIDTH] = "Gb/s",
+        [MPI_SWEEP_RATE]        = "Gb/s",
+        [MPI_SWEEP_AVERAGE]     = "Mean (us)"
     };
 
     printf("\n# %s: %s\n", test->name, test->what);
@@ -158,11 +158,17 @@ static void sweep_print_value(double value)
     printf("%*.2f", SWEEP_WIDTH_VALUE, value);
 }
 
+/* A digit more: of short messages it is little. */
+static void sweep_print_gbps(double bytes, double seconds)
+{
+    printf("%*.3f", SWEEP_WIDTH_VALUE, bytes * 8e-9 / seconds);
+}
+
 static void sweep_print_cell(const mpi_sweep_t *sweep,
                              const mpi_sweep_test_t *test, size_t size,
                              double seconds, double ops)
 {
-    double megabytes = (double)size * ops / 1e6;
+    double bytes = (double)size * ops;
 
     if (test->granule != 0) {
         printf("%-*zu", SWEEP_WIDTH_SIZE, size);
@@ -172,13 +178,13 @@ static void sweep_print_cell(const mpi_sweep_t *sweep,
         sweep_print_value(seconds * 1e6 / ops / 2);
         break;
     case MPI_SWEEP_BANDWIDTH:
-        sweep_print_value(megabytes / seconds);
+        sweep_print_gbps(bytes, seconds);
         break;
     case MPI_SWEEP_BIBANDWIDTH:
-        sweep_print_value(2 * megabytes / seconds);
+        sweep_print_gbps(2 * bytes, seconds);
         break;
     case MPI_SWEEP_RATE:
-        sweep_print_value((sweep->np / 2) * megabytes / seconds);
+        sweep_print_gbps((sweep->np / 2) * bytes, seconds);
         sweep_print_value((sweep->np / 2) * ops / seconds);
         break;
     case MPI_SWEEP_AVERAGE:

@@ -96,9 +96,9 @@ typedef double (*mpi_sweep_round_func_t)(mpi_sweep_t *sweep,
 /* What the seconds of a cell are turned into. */
 typedef enum mpi_sweep_unit {
     MPI_SWEEP_LATENCY,     /* us: half of rank 0's round trip */
-    MPI_SWEEP_BANDWIDTH,   /* MB/s: one way */
-    MPI_SWEEP_BIBANDWIDTH, /* MB/s: both ways added */
-    MPI_SWEEP_RATE,        /* MB/s and messages/s: all pairs added */
+    MPI_SWEEP_BANDWIDTH,   /* Gb/s: one way */
+    MPI_SWEEP_BIBANDWIDTH, /* Gb/s: both ways added */
+    MPI_SWEEP_RATE,        /* Gb/s and messages/s: all pairs added */
     MPI_SWEEP_AVERAGE      /* us: mean of all ranks */
 } mpi_sweep_unit_t;
 

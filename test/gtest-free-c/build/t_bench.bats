@@ -379,7 +379,7 @@ refuses()
     BENCH_PERCENT=1 run -0 "$bench" transports --build "$build" --runs 1 --only time \
         --tests am_lat,am_rate,am_bcopy,am_zcopy,put_bw,get_bw
     printf '%s\n' "${lines[@]}" | awk -F '|' '
-        / B, (us|MB|messages)/ {
+        / B, (us|MB|Gb|messages)/ {
             split($1, own, " +")
             n = split($1, a, " ")
             m = split($2, b, " ")

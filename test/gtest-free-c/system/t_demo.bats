@@ -25,7 +25,7 @@ counters()
 sent()
 {
     cat <<'EOF'
-# Size            Latency (us)
+# Size            One way (us)
 8                         0.50
 # sent rank=0 pid=11 pt2pt_messages=100 pt2pt_bytes=1000 collective_messages_min=20 collective_bytes_min=300
 # sent rank=1 pid=12 pt2pt_messages=7 pt2pt_bytes=0
@@ -95,10 +95,10 @@ carried()
 table()
 {
     {
-        printf '# latency: one way\n# Size     Latency (us)\n8   %s\n\n' "$2"
-        printf '# bw: many in flight\n# Size     Bandwidth (MB/s)\n8   %s\n\n' "$3"
-        printf '# rate: pairs\n# Size     MB/s    Messages/s\n8   1.00   %s\n\n' "$4"
-        printf '# barrier: has no size\n# Avg Latency(us)\n      %s\n' "$5"
+        printf '# latency: one way\n# Size     One way (us)\n8   %s\n\n' "$2"
+        printf '# bw: many in flight\n# Size     Gb/s\n8   %s\n\n' "$3"
+        printf '# rate: pairs\n# Size     Gb/s    Messages/s\n8   1.00   %s\n\n' "$4"
+        printf '# barrier: has no size\n# Mean (us)\n      %s\n' "$5"
     } > "$1"
 }
 

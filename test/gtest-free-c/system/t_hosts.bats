@@ -47,7 +47,7 @@ good()
     good
     has "(.rows | length) == 12 and .addr == \"$addr\""
     has '[.rows[] | select(.transport == "daqiri") | .runs[].counters | .tx.am_tx_bytes > 0 and .rx.am_tx_bytes > 0] | length == 3 and all'
-    has '[.rows[] | select(.pattern == "pingpong") | .latency.p50_us > 0] | length == 4 and all'
+    has '[.rows[] | select(.pattern == "pingpong") | .round_trip.p50_us > 0] | length == 4 and all'
     line 12 '.test == "flow" and .ok and .transport == "tcp" and .datapath == "tcp" and .device == null'
     valid_lines
     [ "$(jq -s '[.[] | .ok and .messages > 0 and .elapsed_s > 0 and .stage == "done"] | all and length == 12' serve.out)" = true ]

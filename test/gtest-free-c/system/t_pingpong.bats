@@ -42,8 +42,8 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     [ "$status" -eq 0 ]
     valid pingpong
     has "[.stages[] | select(.ok) | .name] == $stages"
-    has '.ok and .datapath == "rdma" and .transport == "RC" and .messages == 1000 and .bytes == 100000 and .latency.count == 500 and .peer_version == .version'
-    has '.latency.min_us > 0 and .latency.min_us <= .latency.p50_us and .latency.p99_us <= .latency.max_us'
+    has '.ok and .datapath == "rdma" and .transport == "RC" and .messages == 1000 and .bytes == 100000 and .round_trip.count == 500 and .peer_version == .version'
+    has '.round_trip.min_us > 0 and .round_trip.min_us <= .round_trip.p50_us and .round_trip.p99_us <= .round_trip.max_us'
     ended "$server"
     [ "$ended" -eq 0 ]
     valid pingpong server.out
@@ -58,7 +58,7 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     [ "$status" -eq 0 ]
     valid pingpong
     has '.ok and .elapsed_s >= 0.3 and .duration_s == 0.3 and .iterations == null and .messages > 0 and .interrupted == false'
-    has '.cpu_percent > 0 and .addr == .remote_addr and .latency.count == .messages / 2'
+    has '.cpu_percent > 0 and .addr == .remote_addr and .round_trip.count == .messages / 2'
     ended "$server"
     [ "$ended" -eq 0 ]
     valid pingpong server.out

@@ -403,7 +403,7 @@ way()
 @test "table and CSV say the same" {
     daqiri probe --device soft --no-ucx --csv
     [ "$status" -eq 0 ]
-    [ "${lines[0]}" = 'name,result,needed,ms,failure_class,detail,error' ]
+    [ "${lines[0]}" = 'name,result,needed,us,failure_class,detail,error' ]
     [ "${#lines[@]}" -eq 19 ]
     [[ ${lines[10]} == completion,ok,yes,* ]]
     daqiri probe --device soft --no-ucx

@@ -223,7 +223,7 @@ flows()
     serve --device soft --count 1 --csv
     daqiri pingpong --device soft --addr "$addr" --iters 10
     ended "$server"
-    [ "$(head -n 1 serve.out)" = 'remote_addr,test,datapath,pattern,size,messages,bytes,elapsed_s,gbit_per_s,cpu_percent,failure_class' ]
+    [ "$(head -n 1 serve.out)" = 'remote_addr,test,datapath,pattern,size,messages,bytes,elapsed_s,gbps,cpu_percent,failure_class' ]
     grep -q -E '^127\.0\.0\.1:[0-9]+,pingpong,rdma,pingpong,64,20,1280,' serve.out
 }
 

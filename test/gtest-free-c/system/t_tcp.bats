@@ -25,8 +25,8 @@ setup()
         has '.messages == (.bytes / 4096) and .bytes == .sent_bytes + .received_bytes'
         printf '%s\n' "$output" > "$pattern.json"
     done
-    holds stream.json '.received_bytes == 0 and .latency == null'
-    holds pingpong.json '.received_bytes == .sent_bytes and .latency.count == .messages / 2 and .latency.min_us > 0 and .latency.min_us <= .latency.p50_us and .latency.p50_us <= .latency.p99_us and .latency.p99_us <= .latency.max_us'
+    holds stream.json '.received_bytes == 0 and .round_trip == null'
+    holds pingpong.json '.received_bytes == .sent_bytes and .round_trip.count == .messages / 2 and .round_trip.min_us > 0 and .round_trip.min_us <= .round_trip.p50_us and .round_trip.p50_us <= .round_trip.p99_us and .round_trip.p99_us <= .round_trip.max_us'
     holds duplex.json '.received_bytes > 0 and .received_bytes % 4096 == 0'
     ended "$server"
     [ "$ended" -eq 0 ]

@@ -386,7 +386,7 @@ static void ran(daqiri_cells_row_t *row, double gbps, double received)
 static void no_cpu(daqiri_cells_run_t *run, double seconds, int tx_ns,
                    int rx_ns)
 {
-    json_object_set_new(run->report, "seconds", json_real(seconds));
+    json_object_set_new(run->report, "elapsed_s", json_real(seconds));
     json_object_set_new(run->report, "counters",
                         json_pack("{s:{s:i}, s:{s:i}}", "tx", DAQIRI_NO_CPU,
                                   tx_ns, "rx", DAQIRI_NO_CPU, rx_ns));
@@ -568,7 +568,7 @@ START_TEST(test_rows_again)
                          daqiri_report_find(report, "verdict.again")), 3);
     ck_assert(json_real_value(
                   json_object_get(report, "stalled_percent")) == 1);
-    ck_assert(json_is_null(json_object_get(report, "line_ns")));
+    ck_assert(json_is_null(json_object_get(report, "line_us")));
     json_decref(report);
     opts.stalled = 0;
     daqiri_cells_cleanup(&cells);
@@ -606,7 +606,7 @@ START_TEST(test_rows_far)
     ck_assert(daqiri_cells_far(&cells, run) == 100);
     ck_assert(daqiri_cells_is_stalled(&cells, run));
     report = daqiri_cells_report(&cells, "sweep");
-    ck_assert(json_real_value(json_object_get(report, "line_ns")) == 99);
+    ck_assert(json_real_value(json_object_get(report, "line_us")) == 99 / 1e3);
     json_decref(report);
     opts.stalled  = 1.9;
     cells.line_ns = 120;
