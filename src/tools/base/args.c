@@ -132,6 +132,16 @@ double daqiri_args_duration(struct argp_state *state, const char *name,
     return value;
 }
 
+double daqiri_args_interval(struct argp_state *state, const char *text)
+{
+    double value = daqiri_args_duration(state, "interval", text);
+
+    if (value < 0.1) {
+        argp_error(state, "--interval %s: it is 100ms at least", text);
+    }
+    return value;
+}
+
 const char *daqiri_args_name(struct argp_state *state, const char *name,
                              const char *text)
 {

@@ -64,6 +64,9 @@ double daqiri_args_number(struct argp_state *state, const char *name,
 double daqiri_args_duration(struct argp_state *state, const char *name,
                             const char *text);
 
+/* Of --interval: 100 ms at least. */
+double daqiri_args_interval(struct argp_state *state, const char *text);
+
 /* Any word but an empty one. Returns text. */
 const char *daqiri_args_name(struct argp_state *state, const char *name,
                              const char *text);

@@ -2,7 +2,8 @@
 
 /*
  * Progress on stderr, if that is a terminal: nothing in the first 2 s, then a
- * line that is written anew twice a second, and is gone at the end. Cheap
+ * line that is written anew twice a second, and is gone at the end. Where the part
+ * that is done is known, it has a bar and the time that is left. Cheap
  * enough to be called often; one thread.
  */
 
@@ -23,9 +24,17 @@ static inline int daqiri_progress_is_due(const daqiri_progress_t *progress,
 {
     return now_ns >= progress->next_ns;
 }
+
+/* `done` is from 0 to 1; less than 0: not known. */
 void daqiri_progress_show(daqiri_progress_t *progress, uint64_t now_ns,
-                          const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+                          double done, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* How a bar looks: "[#####---------------]  25 %, 12 s left: "; pure. Nothing, if that is
+ * not known. */
+#define DAQIRI_PROGRESS_BAR_MAX 64
+void daqiri_progress_bar(double done, double seconds, char *text);
+
 void daqiri_progress_end(daqiri_progress_t *progress);
 
 #endif

@@ -178,11 +178,11 @@ static void watch_show(daqiri_watch_t *watch, uint64_t now_ns)
         return;
     }
     if (watch->what != NULL) {
-        daqiri_progress_show(watch->progress, now_ns, "waiting for %s",
+        daqiri_progress_show(watch->progress, now_ns, -1, "waiting for %s",
                              watch->what);
     } else if ((watch->timeout < WATCH_PATIENT_S) &&
                (strcmp(watch->step, watch->own) != 0)) {
-        daqiri_progress_show(watch->progress, now_ns, "in stage %s",
+        daqiri_progress_show(watch->progress, now_ns, -1, "in stage %s",
                              watch->step);
     }
 }

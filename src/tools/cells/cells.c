@@ -106,6 +106,7 @@ static void cells_show_progress(void *arg)
 
     if (daqiri_progress_is_due(&cells->progress, now_ns)) {
         daqiri_progress_show(&cells->progress, now_ns,
+                             (double)cells->done / (double)cells->all,
                              "run %zu of %zu%s: %s, %s, %s",
                              cells->done + !tick->is_again, cells->all,
                              tick->is_again ? ", one of them again" : "",
@@ -359,21 +360,94 @@ static int cells_has_witness(const daqiri_cells_t *cells)
     return has;
 }
 
-static int cells_print(const daqiri_cells_t *cells, const json_t *report,
+/* ---- what only the table has ---- */
+
+static const daqiri_column_t cells_runs_columns[] = {
+    {"transport", "transport"}, {"pattern", "pattern"},
+    {"size", "size", DAQIRI_UNIT_SIZE}, {"window", "window"},
+    {"target_gbps", "target Gb/s", DAQIRI_UNIT_GBPS}, {"run", "run"},
+    {"gbps", "Gb/s", DAQIRI_UNIT_GBPS},
+    {"messages_per_s", "messages/s", DAQIRI_UNIT_RATE},
+    {"round_trip.p50_us", "round trip p50 us", DAQIRI_UNIT_USEC},
+    {"no_cpu_percent", "no CPU %", DAQIRI_UNIT_PERCENT},
+    {"far_percent", "far CPUs %", DAQIRI_UNIT_PERCENT},
+    {"again", "made again"}, {"error", "error"}
+};
+
+static const daqiri_section_t cells_runs_section = {
+    "runs_in_detail", "\nRuns", DAQIRI_COLUMNS(cells_runs_columns)
+};
+
+static void cells_add_run(const daqiri_cells_t *cells, const json_t *row,
+                          const daqiri_cells_run_t *run, size_t number,
+                          json_t *rows)
+{
+    static const char *const of_row[] = {"transport", "pattern", "size", "window",
+                                         "target_gbps"};
+    static const char *const of_run[] = {"gbps", "messages_per_s", "round_trip",
+                                         "error"};
+    const double no_cpu = daqiri_cells_no_cpu(run);
+    const double far    = daqiri_cells_far(cells, run);
+    json_t *line        = daqiri_report_row(rows);
+    size_t i;
+
+    for (i = 0; i < sizeof(of_row) / sizeof(of_row[0]); ++i) {
+        json_object_set(line, of_row[i], json_object_get(row, of_row[i]));
+    }
+    daqiri_report_int(line, "run", (long long)number);
+    for (i = 0; i < sizeof(of_run) / sizeof(of_run[0]); ++i) {
+        json_object_set(line, of_run[i], json_object_get(run->report, of_run[i]));
+    }
+    daqiri_report_set(line, "no_cpu_percent", (no_cpu >= 0) ? json_real(no_cpu) :
+                                                              json_null());
+    daqiri_report_set(line, "far_percent", (far >= 0) ? json_real(far) : json_null());
+    daqiri_report_int(line, "again", (long long)daqiri_cells_again(run));
+}
+
+/* Each run for who wants the whys; and after Ctrl-C no rows of which there is none. */
+static void cells_for_people(const daqiri_cells_t *cells, json_t *report)
+{
+    json_t *rows = json_object_get(report, "rows");
+    json_t *runs = daqiri_report_array(report, "runs_in_detail");
+    size_t at    = 0;
+    size_t i, k;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        for (k = 0; k < cells->rows[i].run_count; ++k) {
+            cells_add_run(cells, json_array_get(rows, at), &cells->rows[i].runs[k],
+                          k + 1, runs);
+        }
+        if (cells->is_interrupted && (cells->rows[i].run_count == 0)) {
+            json_array_remove(rows, at);
+        } else {
+            ++at;
+        }
+    }
+}
+
+static int cells_print(const daqiri_cells_t *cells, json_t *report,
                        const daqiri_section_t *table, size_t table_count,
                        const daqiri_section_t *csv)
 {
     const daqiri_cells_opts_t *opts = cells->opts;
     int is_csv = opts->format == DAQIRI_FORMAT_CSV;
-    int error  = daqiri_report_print(report, opts->format, is_csv ? csv : table,
-                                     is_csv ? 1 : table_count, stdout);
+    int error;
 
+    if (cells->peer.is_lost) {
+        fprintf(stderr, "%s: %s\n", opts->speaker, cells->peer.failure.text);
+    }
+    if (opts->format == DAQIRI_FORMAT_TABLE) {
+        cells_for_people(cells, report);
+    }
+    error = daqiri_report_print(report, opts->format, is_csv ? csv : table,
+                                is_csv ? 1 : table_count, stdout);
+    if ((error == 0) && opts->is_verbose && (opts->format == DAQIRI_FORMAT_TABLE)) {
+        error = daqiri_report_print(report, opts->format, &cells_runs_section, 1,
+                                    stdout);
+    }
     if (error != 0) {
         fprintf(stderr, "%s: the report cannot be written: %s\n",
                 opts->speaker, strerror(error));
-    }
-    if (cells->peer.is_lost) {
-        fprintf(stderr, "%s: %s\n", opts->speaker, cells->peer.failure.text);
     }
     if ((opts->stalled > 0) && !cells_has_witness(cells)) {
         fprintf(stderr, "%s: nobody has seen whether a CPU stood still, so no "

@@ -69,6 +69,7 @@ typedef struct daqiri_cells_opts {
     double     stalled;       /* percent of a run without a CPU, or with far
                                  ones; 0: any */
     int        is_strict;     /* any verdict is a failure */
+    int        is_verbose;    /* a table of all runs, too */
     const char *plot;         /* NULL: none */
 } daqiri_cells_opts_t;
 

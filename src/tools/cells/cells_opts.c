@@ -127,6 +127,7 @@ enum {
     CELLS_RATE,
     CELLS_STALLED,
     CELLS_STRICT,
+    CELLS_VERBOSE,
     CELLS_PLOT
 };
 
@@ -150,6 +151,8 @@ static const struct argp_option cells_options[] = {
      "Repeat runs with no or far CPUs for more (never)", 12},
     {"strict", CELLS_STRICT, NULL, 0,
      "Fail on any verdict but ok", 12},
+    {"verbose", CELLS_VERBOSE, NULL, 0, "Print each run, too, with what explains it",
+     13},
     {"plot", CELLS_PLOT, "FILE", 0, "Draw a picture: FILE.svg or FILE.png",
      13},
     {NULL}
@@ -172,6 +175,9 @@ static error_t cells_parse_verdict(int key, char *arg,
         return 0;
     case CELLS_STRICT:
         opts->is_strict = 1;
+        return 0;
+    case CELLS_VERBOSE:
+        opts->is_verbose = 1;
         return 0;
     case CELLS_PLOT:
         if (!daqiri_plot_is_name(arg)) {

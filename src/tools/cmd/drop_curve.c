@@ -77,7 +77,7 @@ static error_t drop_curve_parse(int key, char *arg, struct argp_state *state)
 static const struct argp drop_curve_argp = {
     drop_curve_options, drop_curve_parse, NULL,
     "Sends messages at paces below the maximum. Checks paces and losses.\v"
-    "Unless told otherwise: --transports daqiri --sizes 64K --duration 1s.\n\n"
+    "Unless told otherwise: --transports daqiri --sizes 64K --duration 1s.\n"
     DAQIRI_CELLS_STATUS,
     daqiri_cells_children
 };

@@ -32,7 +32,8 @@ enum {
     PINGPONG_CLASS,
     PINGPONG_UC,
     PINGPONG_SETUP,
-    PINGPONG_TIMEOUT
+    PINGPONG_TIMEOUT,
+    PINGPONG_INTERVAL
 };
 
 static const struct argp_option pingpong_options[] = {
@@ -59,6 +60,7 @@ static const struct argp_option pingpong_options[] = {
      "For each stage before the data (5s)", 4},
     {"timeout", PINGPONG_TIMEOUT, "TIME", 0,
      "Without any completion (5s)", 4},
+    {"interval", PINGPONG_INTERVAL, "TIME", 0, "Print a line for each such time", 4},
     {NULL}
 };
 
@@ -83,6 +85,9 @@ static error_t pingpong_parse_path(int key, char *arg,
         if ((opts->mtu & (opts->mtu - 1)) != 0) {
             argp_error(state, "--mtu %s: it is a power of two", arg);
         }
+        return 0;
+    case PINGPONG_INTERVAL:
+        opts->interval = daqiri_args_interval(state, arg);
         return 0;
     case PINGPONG_CLASS:
         opts->traffic_class = (unsigned)daqiri_args_count(state,
@@ -203,6 +208,7 @@ json_t *daqiri_pingpong_report(const daqiri_pingpong_t *opts)
 {
     static const char *const unknown[] = {
         "port", "local_addr", "remote_addr", "local", "remote", "round_trip",
+        "intervals",
         "datapath"
     };
     json_t *report = daqiri_report_new("pingpong");
@@ -328,22 +334,23 @@ static int pingpong_is_apart(const json_t *report)
            (daqiri_class_of_name(name) == DAQIRI_CLASS_OTHER_FABRIC);
 }
 
-static int pingpong_show(const daqiri_pingpong_t *opts, const json_t *report)
+static int pingpong_show(const daqiri_pingpong_t *opts, json_t *report)
 {
     int is_ok = json_is_true(json_object_get(report, "ok"));
     int has   = json_integer_value(json_object_get(report, "messages")) > 0;
     int error;
 
-    error = is_ok ? daqiri_report_print(report, opts->format, pingpong_good, 1,
-                                        stdout) :
-                    daqiri_report_print(report, opts->format, pingpong_bad, 4,
-                                        stdout);
     if (!is_ok) {
         fprintf(stderr, "%s: failed in stage %s (%s): %s\n", opts->speaker,
                 daqiri_report_find_text(report, "stage"),
                 daqiri_report_find_text(report, "failure_class"),
                 daqiri_report_find_text(report, "error"));
+        daqiri_failure_trim(report, opts->format);
     }
+    error = is_ok ? daqiri_report_print(report, opts->format, pingpong_good, 1,
+                                        stdout) :
+                    daqiri_report_print(report, opts->format, pingpong_bad, 4,
+                                        stdout);
     if (error != 0) {
         fprintf(stderr, "%s: the report cannot be written: %s\n",
                 opts->speaker, strerror(error));

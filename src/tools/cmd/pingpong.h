@@ -35,6 +35,7 @@ typedef struct daqiri_pingpong {
     int             is_uc;
     double          setup_timeout;  /* s, for each stage before the data */
     double          timeout;        /* s without any completion */
+    double          interval;       /* s; 0: none */
     const daqiri_quota_t *quota;    /* of daqiri serve; NULL: no bounds */
 } daqiri_pingpong_t;
 

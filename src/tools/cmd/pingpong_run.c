@@ -18,6 +18,7 @@
 
 #include "tools/base/clock.h"
 #include "tools/base/hist.h"
+#include "tools/base/interval.h"
 #include "tools/base/progress.h"
 #include "tools/base/stop.h"
 #include "tools/base/ticks.h"
@@ -63,6 +64,7 @@ typedef struct pingpong {
     /* data path */
     daqiri_hist_t        *hist;
     daqiri_progress_t    progress;
+    daqiri_interval_t    interval;
     uint64_t             done;       /* iterations */
     daqiri_ticks_t       ticks;
     uint64_t             start, end; /* ticks */
@@ -385,6 +387,17 @@ static int pingpong_look(pingpong_t *pp)
     return 0;
 }
 
+/* What is done of it, by the number or by the time, whichever ends it first. */
+static double pingpong_part(const pingpong_t *pp, uint64_t now_ns)
+{
+    double number = (pp->opts.iters < DAQIRI_PEER_ITERS_MAX) ?
+                    (double)pp->done / (double)pp->opts.iters : -1;
+    double time   = (pp->opts.duration > 0) ?
+                    (double)(now_ns - pp->start_ns) / 1e9 / pp->opts.duration : -1;
+
+    return (number > time) ? number : time;
+}
+
 static void pingpong_tick(pingpong_t *pp, uint64_t now_ns)
 {
     if (now_ns - pp->step_ns > PINGPONG_STEP_NS) {
@@ -392,15 +405,21 @@ static void pingpong_tick(pingpong_t *pp, uint64_t now_ns)
         daqiri_watch_step(pp->child, "datapath",
                           pp->opts.timeout + PINGPONG_GRACE);
     }
+    if (daqiri_interval_is_due(&pp->interval, now_ns)) {
+        daqiri_interval_note(&pp->interval, now_ns, 2 * pp->done,
+                             2 * pp->done * pp->opts.size);
+    }
     if (!daqiri_progress_is_due(&pp->progress, now_ns)) {
         return;
     }
     if (pp->opts.iters < DAQIRI_PEER_ITERS_MAX) {
-        daqiri_progress_show(&pp->progress, now_ns, "%llu of %llu round trips",
+        daqiri_progress_show(&pp->progress, now_ns, pingpong_part(pp, now_ns),
+                             "%llu of %llu round trips",
                              (unsigned long long)pp->done,
                              (unsigned long long)pp->opts.iters);
     } else {
-        daqiri_progress_show(&pp->progress, now_ns, "%llu round trips",
+        daqiri_progress_show(&pp->progress, now_ns, pingpong_part(pp, now_ns),
+                             "%llu round trips",
                              (unsigned long long)pp->done);
     }
 }
@@ -590,7 +609,10 @@ static int pingpong_data(pingpong_t *pp)
     cpu_s        = daqiri_cpu_s();
     pp->start_ns = pp->step_ns = daqiri_now_ns();
     pp->start    = pp->end = daqiri_ticks_now(&pp->ticks);
+    daqiri_interval_start(&pp->interval, pp->start_ns);
     ret          = (ret == 0) ? pingpong_rounds(pp) : ret;
+    daqiri_interval_end(&pp->interval, daqiri_now_ns(), 2 * pp->done,
+                        2 * pp->done * pp->opts.size);
     /* Not until the last one: a server has then waited for more. */
     pp->cpu_percent = 100 * (daqiri_cpu_s() - cpu_s) /
                       ((double)(daqiri_now_ns() - pp->start_ns) / 1e9);
@@ -630,6 +652,7 @@ static void pingpong_measured(pingpong_t *pp)
     if ((pp->done == 0) || (seconds <= 0)) {
         return;
     }
+    daqiri_report_set(pp->report, "intervals", daqiri_interval_report(&pp->interval));
     daqiri_report_text(pp->report, "datapath", "rdma");
     daqiri_report_int(pp->report, "messages", (long long)messages);
     daqiri_report_int(pp->report, "bytes", (long long)bytes);
@@ -654,6 +677,8 @@ json_t *daqiri_pingpong_run(const daqiri_pingpong_t *opts,
     pingpong_t pp = {.opts = *opts, .child = child, .fd = -1};
     const char *failed_in;
 
+    pp.interval.every    = opts->interval;
+    pp.interval.is_shown = (opts->format == DAQIRI_FORMAT_TABLE);
     pp.report    = daqiri_pingpong_report(opts);
     pp.is_client = (opts->connect_to != NULL) ||
                    ((opts->by_hand != NULL) &&

@@ -36,7 +36,7 @@ static void probe_tick(void *arg)
     uint64_t now_ns    = daqiri_now_ns();
 
     if (daqiri_progress_is_due(&wait->progress, now_ns)) {
-        daqiri_progress_show(&wait->progress, now_ns, "waiting for %s",
+        daqiri_progress_show(&wait->progress, now_ns, -1, "waiting for %s",
                              wait->what);
     }
 }

@@ -67,7 +67,7 @@ static const struct argp sweep_argp = {
     sweep_options, sweep_parse, NULL,
     "Measures and judges message rates, bandwidth and round trips by size.\v"
     "Unless told otherwise: --transports daqiri,rc_verbs,verbs,tcp --patterns "
-    "stream,pingpong --sizes 64,512,4K,64K,1M --duration 300ms.\n\n"
+    "stream,pingpong --sizes 64,512,4K,64K,1M --duration 300ms.\n"
     DAQIRI_CELLS_STATUS,
     daqiri_cells_children
 };

@@ -23,7 +23,8 @@ enum {
     TCP_PATTERN,
     TCP_SIZE,
     TCP_DURATION,
-    TCP_TIMEOUT
+    TCP_TIMEOUT,
+    TCP_INTERVAL
 };
 
 typedef struct tcp_opts {
@@ -33,6 +34,7 @@ typedef struct tcp_opts {
     size_t          size;
     double          duration;
     double          timeout;
+    double          interval;
 } tcp_opts_t;
 
 static const struct argp_option tcp_options[] = {
@@ -43,6 +45,7 @@ static const struct argp_option tcp_options[] = {
     {"duration", TCP_DURATION, "TIME", 0, "How long to send (10s)"},
     {"timeout", TCP_TIMEOUT, "TIME", 0,
      "To connect, and without any answer (5s)"},
+    {"interval", TCP_INTERVAL, "TIME", 0, "Print a line for each such time"},
     {NULL}
 };
 
@@ -70,6 +73,9 @@ static error_t tcp_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case TCP_TIMEOUT:
         opts->timeout = daqiri_args_duration(state, "timeout", arg);
+        return 0;
+    case TCP_INTERVAL:
+        opts->interval = daqiri_args_interval(state, arg);
         return 0;
     case ARGP_KEY_END:
         if (opts->addr == NULL) {
@@ -138,15 +144,19 @@ static void tcp_run(daqiri_tcp_t *test, const tcp_opts_t *opts, char *local,
     close(test->fd);
 }
 
-static int tcp_show(const daqiri_tcp_t *test, const json_t *report,
+static int tcp_show(const daqiri_tcp_t *test, json_t *report,
                     daqiri_format_t format, const char *speaker)
 {
-    int error = daqiri_report_print(report, format, &tcp_section, 1, stdout);
+    int error;
 
     if (test->failure.class_id != DAQIRI_CLASS_NONE) {
         fprintf(stderr, "%s: failed in stage %s (%s): %s\n", speaker,
                 test->failure.stage, daqiri_class_name(test->failure.class_id),
                 test->failure.text);
+        daqiri_failure_trim(report, format);
+    }
+    error = daqiri_report_print(report, format, &tcp_section, 1, stdout);
+    if (test->failure.class_id != DAQIRI_CLASS_NONE) {
         return DAQIRI_EXIT_FAILED;
     }
     if (error != 0) {
@@ -176,6 +186,8 @@ int daqiri_tcp(int argc, char **argv)
         fprintf(stderr, "%s: no memory\n", argv[0]);
         return DAQIRI_EXIT_FAILED;
     }
+    test->interval.every    = opts.interval;
+    test->interval.is_shown = (opts.format == DAQIRI_FORMAT_TABLE);
     daqiri_stop_catch();
     tcp_run(test, &opts, local, remote);
     report = daqiri_tcp_report(test, "tcp");

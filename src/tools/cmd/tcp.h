@@ -17,6 +17,7 @@
 
 #include "tools/base/failure.h"
 #include "tools/base/hist.h"
+#include "tools/base/interval.h"
 #include "tools/base/progress.h"
 #include "tools/peer/peer.h"
 #include "tools/peer/quota.h"
@@ -32,6 +33,7 @@ typedef struct daqiri_tcp {
     uint64_t size;         /* bytes of a message; the client's */
     double   duration;     /* s; the client's */
     double   timeout;      /* s without a byte */
+    daqiri_interval_t interval; /* its every and is_shown */
     const daqiri_quota_t *quota; /* of the server; NULL: no bounds */
     /* out */
     daqiri_failure_t failure;
@@ -53,7 +55,7 @@ typedef struct daqiri_tcp {
 int daqiri_tcp_run(daqiri_tcp_t *test);
 
 /* The report of a test, for "tcp" or "serve". */
-json_t *daqiri_tcp_report(const daqiri_tcp_t *test, const char *command);
+json_t *daqiri_tcp_report(daqiri_tcp_t *test, const char *command);
 
 /* "stream", "pingpong", "duplex": index 0 is the pattern 1. */
 extern const char *const daqiri_tcp_patterns[3];

@@ -29,6 +29,12 @@ static uint64_t tcp_patience(const daqiri_tcp_t *test)
     return daqiri_now_ns() + (uint64_t)(test->timeout * 1e9);
 }
 
+/* As many as both ends have sent. */
+static uint64_t tcp_messages(const daqiri_tcp_t *test)
+{
+    return (test->size > 0) ? (test->sent + test->received) / test->size : 0;
+}
+
 /* The client goes on until then, with one message at least, or until it is
  * asked to stop. */
 static int tcp_is_over(daqiri_tcp_t *test, uint64_t now_ns)
@@ -37,9 +43,15 @@ static int tcp_is_over(daqiri_tcp_t *test, uint64_t now_ns)
         test->is_interrupted = 1;
         return 1;
     }
+    if (daqiri_interval_is_due(&test->interval, now_ns)) {
+        daqiri_interval_note(&test->interval, now_ns, tcp_messages(test),
+                             test->sent + test->received);
+    }
     if (daqiri_progress_is_due(&test->progress, now_ns)) {
-        daqiri_progress_show(&test->progress, now_ns, "%.2f GB sent, %.2f GB "
-                             "received", (double)test->sent / 1e9,
+        daqiri_progress_show(&test->progress, now_ns, (now_ns < test->end_ns) ?
+                             1 - (double)(test->end_ns - now_ns) / 1e9 /
+                             test->duration : 1, "%.2f GB sent, %.2f GB received",
+                             (double)test->sent / 1e9,
                              (double)test->received / 1e9);
     }
     return (now_ns >= test->end_ns) && (test->sent > 0);
@@ -454,8 +466,11 @@ int daqiri_tcp_run(daqiri_tcp_t *test)
         start_ns         = daqiri_now_ns();
         cpu              = daqiri_cpu_s();
         test->end_ns     = start_ns + (uint64_t)(test->duration * 1e9);
+        daqiri_interval_start(&test->interval, start_ns);
         ret              = tcp_data(test);
         test->elapsed_ns = daqiri_now_ns() - start_ns;
+        daqiri_interval_end(&test->interval, start_ns + test->elapsed_ns,
+                            tcp_messages(test), test->sent + test->received);
     }
     if (ret == 0) {
         ret = tcp_finish(test);
@@ -478,7 +493,7 @@ int daqiri_tcp_run(daqiri_tcp_t *test)
     return ret;
 }
 
-json_t *daqiri_tcp_report(const daqiri_tcp_t *test, const char *command)
+json_t *daqiri_tcp_report(daqiri_tcp_t *test, const char *command)
 {
     json_t *report  = daqiri_report_new(command);
     double seconds  = (double)test->elapsed_ns / 1e9;
@@ -504,6 +519,7 @@ json_t *daqiri_tcp_report(const daqiri_tcp_t *test, const char *command)
                       test->is_client ?
                       json_integer((json_int_t)test->peer_received) :
                       json_null());
+    daqiri_report_set(report, "intervals", daqiri_interval_report(&test->interval));
     daqiri_report_int(report, "messages", (long long)messages);
     daqiri_report_int(report, "bytes", (long long)bytes);
     daqiri_report_real(report, "elapsed_s", seconds);

@@ -250,7 +250,7 @@ static int net_wait(int fd, short events, uint64_t deadline_ns,
         }
         if ((net_progress != NULL) &&
             daqiri_progress_is_due(net_progress, now_ns)) {
-            daqiri_progress_show(net_progress, now_ns, "%s", what);
+            daqiri_progress_show(net_progress, now_ns, -1, "%s", what);
         }
         if (poll(&event, 1, net_wait_ms(deadline_ns - now_ns)) > 0) {
             return 0;

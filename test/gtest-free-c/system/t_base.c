@@ -9,6 +9,7 @@
 #include "tools/base/failure.h"
 #include "tools/base/hist.h"
 #include "tools/base/parse.h"
+#include "tools/base/progress.h"
 #include "tools/base/report.h"
 #include "tools/base/stop.h"
 #include "tools/base/watch.h"
@@ -734,6 +735,30 @@ START_TEST(test_stop_told)
 }
 END_TEST
 
+/* What is done, and how long the rest takes if it goes on so. */
+START_TEST(test_progress_bar)
+{
+    static const struct {
+        double     done, seconds;
+        const char *text;
+    } cases[] = {
+        {-1, 5, ""},
+        {NAN, 5, ""},
+        {0, 5, "[--------------------]   0 %: "},
+        {0.25, 4, "[#####---------------]  25 %, 12 s left: "},
+        {1, 4, "[####################] 100 %, 0 s left: "},
+        {7, 4, "[####################] 100 %, 0 s left: "}
+    };
+    char text[DAQIRI_PROGRESS_BAR_MAX];
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        daqiri_progress_bar(cases[i].done, cases[i].seconds, text);
+        ck_assert_str_eq(text, cases[i].text);
+    }
+}
+END_TEST
+
 /* What a parent reads: objects with the key, among all that others may say. */
 START_TEST(test_answer_find)
 {
@@ -779,8 +804,8 @@ static Suite *suite_base(void)
                    test_report_full, "report", test_report_not_utf8, "watch",
                    test_watch, "watch", test_watch_long_result, "peer",
                    test_peer_round_trip, "peer", test_peer_header, "peer", test_peer_keys,
-                   "peer", test_peer_agree, "peer", test_peer_fuzz, "answer",
-                   test_answer_find, "answer", test_answer_none, "stop", test_stop_second, "stop",
+                   "peer", test_peer_agree, "peer", test_peer_fuzz, "progress",
+                   test_progress_bar, "answer", test_answer_find, "answer", test_answer_none, "stop", test_stop_second, "stop",
                    test_stop_told, NULL);
 }
 

@@ -267,6 +267,24 @@ stages='["pre-resource-control", "open-rdma-resources", "post-resource-control",
     [[ $(jq -r .failure_class server.out) == timeout || $(jq -r .failure_class server.out) == peer_gone ]]
 }
 
+@test "--interval: a line for each, an array in JSON; a failure has no figures" {
+    server
+    daqiri pingpong --device soft --addr "$addr" --duration 1s --interval 200ms
+    [ "$status" -eq 0 ]
+    [ "$(grep -c ' messages/s ' <<<"$output")" -ge 2 ]
+    server
+    client --duration 1s --interval 200ms
+    has '(.intervals | length >= 2) and ([.intervals[].messages] | add) == .messages'
+    server
+    client --iters 10
+    has '.intervals == null'
+    run timeout 60 "$T_DAQIRI" pingpong --device soft --addr 127.0.0.1:1
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ ${lines[0]} == 'daqiri pingpong: failed in stage '* ]]
+    run -1 grep -E '^(messages|time|both ways|processor)' <<<"$output"
+}
+
 @test "at a terminal: the stage that takes long, after 2 s; none elsewhere" {
     command -v script >/dev/null || skip 'script is not installed'
     need_python

@@ -218,6 +218,37 @@ flow_listens()
     grep -q 'daqiri sweep: interrupted: 1 of 2 runs were made' cut.err
 }
 
+@test "Ctrl-C: the table has the rows that were measured, and no others" {
+    local ended
+
+    start cut timeout 100 "$T_DAQIRI" sweep --device soft --duration 60s --repeats 1 \
+        --transports tcp --patterns stream --sizes 64,1M
+    wait_for 60 flow_listens
+    kill -INT "$pid"
+    ended "$pid"
+    pid=
+    cat cut.out cut.err
+    [ "$ended" -eq 1 ]
+    [ "$(grep -c '^tcp ' cut.out)" -eq 1 ]
+    grep -q -E '^tcp +stream +64 B ' cut.out
+    run -1 grep 'not measured' cut.out
+}
+
+@test "--verbose: each run, and what explains it" {
+    daqiri sweep "${calm[@]}" --transports tcp --patterns stream --sizes 64,1M --repeats 2 --verbose
+    [ "$status" -eq 0 ]
+    sed -n '/^Runs$/,$p' <<<"$output" >runs
+    [ "$(grep -c '^tcp ' runs)" -eq 4 ]
+    sed -n 2p runs | grep -E '^transport .* run .* Gb/s .* messages/s '
+    daqiri sweep "${calm[@]}" --transports tcp --patterns stream --sizes 64 --repeats 2
+    run -1 grep '^Runs$' <<<"$output"
+    # a peer that is not there: its sentence comes first, and is the error of the run
+    run timeout 60 "$T_DAQIRI" sweep "${calm[@]}" --addr 127.0.0.1:1 --transports tcp --patterns stream --sizes 64 --repeats 1 --verbose
+    echo "$output"
+    [[ ${lines[0]} == 'daqiri sweep: cannot connect to 127.0.0.1:1: '* ]]
+    [[ ${lines[-1]} == *'cannot connect to 127.0.0.1:1: Connection refused' ]]
+}
+
 # svg FILE, png FILE: it is one, complete.
 svg()
 {

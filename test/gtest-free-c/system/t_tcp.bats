@@ -112,13 +112,39 @@ flows()
     holds client.out '.ok == false and .stage == "datapath"'
 }
 
+@test "--interval: a line for each at once, an array in JSON, and all of them are the whole" {
+    serve --count 2
+    daqiri tcp --addr "$addr" --duration 1s --interval 200ms
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} =~ ^\ +0\.00\ to\ +0\.[0-9]+\ s\ +[0-9]+\ messages/s\ +[0-9.]+\ Gb/s$ ]]
+    [ "$(grep -c ' messages/s ' <<<"$output")" -ge 2 ]
+    [[ $(grep -v ' messages/s ' <<<"$output" | head -n 1) == server* ]]
+    daqiri tcp --addr "$addr" --duration 1s --interval 200ms --pattern pingpong --json
+    [ "$status" -eq 0 ]
+    valid tcp
+    has '(.intervals | length >= 2) and .intervals[0].start_s == 0 and
+         ([.intervals[].messages] | add) == .messages and
+         ([.intervals | [.[:-1], .[1:]] | transpose[] | .[0].end_s == .[1].start_s] | all)'
+    daqiri tcp --addr "$addr" --interval 99ms
+    refused 2 'daqiri tcp: --interval 99ms: it is 100ms at least'
+}
+
+@test "a failure: its sentence first, and no figures where nothing was measured" {
+    run timeout 60 "$T_DAQIRI" tcp --addr 127.0.0.1:1
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ ${lines[0]} == 'daqiri tcp: failed in stage connect'* ]]
+    grep -q '^failure ' <<<"$output"
+    run -1 grep -E '^(messages|time|both ways|bytes|processor)' <<<"$output"
+}
+
 @test "at a terminal: progress after 2 s, gone at the end; none elsewhere" {
     command -v script >/dev/null || skip 'script is not installed'
     serve --count 2
     run timeout 60 script -qec "'$T_DAQIRI' tcp --addr $addr --pattern pingpong --duration 3500ms" /dev/null
     echo "$output"
     [ "$status" -eq 0 ]
-    [[ $output == *' s: '*' GB sent, '*'data went over'* ]]
+    [[ $output == *' s: [#'*'-] '*' %, '*' s left: '*' GB sent, '*'data went over'* ]]
     [[ $output != *$'\r1 s: '* ]]
     daqiri tcp --addr "$addr" --pattern pingpong --duration 2500ms
     [ -z "$stderr" ]
