@@ -38,7 +38,7 @@ static void args_parse(const struct argp *argp, int argc, char **argv,
                        unsigned flags, void *opts)
 {
     argp_err_exit_status = DAQIRI_EXIT_USAGE;
-    if (argp_parse(argp, argc, argv, ARGP_LONG_ONLY | ARGP_NO_HELP | flags, NULL,
+    if (argp_parse(argp, argc, argv, ARGP_NO_HELP | flags, NULL,
                    opts) != 0) {
         exit(DAQIRI_EXIT_USAGE);
     }

@@ -3,7 +3,7 @@
 /*
  * Options of the subcommands that measure and look: glibc's argp reads them,
  * writes --help from the same table, and says what is wrong. An option is
- * written with two dashes, --json.
+ * written with two dashes, --json; one dash is for letters.
  *
  * A mistake ends the program at once with one sentence on stderr and
  * DAQIRI_EXIT_USAGE, so nothing may be owned yet that has to be given back.

@@ -797,16 +797,16 @@ END_TEST
 
 static Suite *suite_base(void)
 {
-    return t_suite("base", "duration", test_duration, "size_text",
-                   test_size_text, "hist", test_hist_edges, "hist",
-                   test_hist_random, "failure", test_failure, "report",
-                   test_report, "report", test_report_only, "report", test_report_csv, "report",
-                   test_report_full, "report", test_report_not_utf8, "watch",
-                   test_watch, "watch", test_watch_long_result, "peer",
-                   test_peer_round_trip, "peer", test_peer_header, "peer", test_peer_keys,
-                   "peer", test_peer_agree, "peer", test_peer_fuzz, "progress",
-                   test_progress_bar, "answer", test_answer_find, "answer", test_answer_none, "stop", test_stop_second, "stop",
-                   test_stop_told, NULL);
+    return t_suite("base", "duration", test_duration, "size_text", test_size_text,
+                   "hist", test_hist_edges, "hist", test_hist_random, "failure",
+                   test_failure, "report", test_report, "report", test_report_only,
+                   "report", test_report_csv, "report", test_report_full, "report",
+                   test_report_not_utf8, "watch", test_watch, "watch",
+                   test_watch_long_result, "peer", test_peer_round_trip, "peer",
+                   test_peer_header, "peer", test_peer_keys, "peer", test_peer_agree,
+                   "peer", test_peer_fuzz, "progress", test_progress_bar, "answer",
+                   test_answer_find, "answer", test_answer_none, "stop",
+                   test_stop_second, "stop", test_stop_told, NULL);
 }
 
 T_MAIN(suite_base)

@@ -193,7 +193,7 @@ refuses()
     refuses 'it is a number' --gbps 1x
     refuses 'it is a time' --time 0
     refuses 'exclude each other' --json --csv
-    refuses 'unrecognized option' -nonsense
+    refuses 'unrecognized option' --nonsense
     refuses 'Too many arguments' nonsense
 }
 

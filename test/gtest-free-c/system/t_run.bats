@@ -59,6 +59,8 @@ sets()
     refused 2 "daqiri: there is no option '--frobnicate'"
     daqiri run --frobnicate
     refused 2 "unrecognized option '--frobnicate'"
+    daqiri probe -no-ucx
+    refused 2 "daqiri probe: invalid option -- 'n'"
 }
 
 @test "option without its value: a sentence, status 2" {
@@ -149,7 +151,7 @@ sets()
 
 # --- the device
 
-@test "an option with one dash, as everywhere; letters with and without a blank" {
+@test "a long option has two dashes, and may be cut short; letters with and without a blank" {
     local words
 
     for words in '--device soft --tls rc_verbs' '-d soft -t rc_verbs' '-dsoft -trc_verbs' '--dev=soft --tls=rc_verbs'; do

@@ -424,7 +424,7 @@ stand_still()
 --plot x.gif|--plot x.gif: the name ends with .svg or .png
 --plot .svg|--plot .svg: the name ends with .svg or .png
 --json --csv|--json and --csv exclude each other
--nonsense|unrecognized option
+--nonsense|unrecognized option
 nonsense|Too many arguments
 END
     done
