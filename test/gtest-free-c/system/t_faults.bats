@@ -101,7 +101,7 @@ hold()
     faults check --rule
     refused 2 "option '--rules' requires an argument"
     faults check -x
-    refused 2 "unrecognized option '-x'"
+    refused 2 "invalid option -- 'x'"
     faults check -e
     refused 2 "option requires an argument -- 'e'"
     for pid in 0 12x all, ' 1' +5 99999999999; do
