@@ -16,9 +16,9 @@
  *             ledgers, credits, both completion queues, pending
  *   async     UCX's async thread: the handshake, QP creation and transitions
  *
- * They share the connection table and two mailboxes (cm/daqiri_cm.c) under one lock.
- * Neither thread holds the lock across a verb or a callback. The data path never takes
- * it.
+ * They share the connection table, and tell each other about conns (base/daqiri_mail.h),
+ * both under one lock. Neither thread holds the lock across a verb or a callback. The
+ * data path never takes it.
  *
  * A connection (conn) is what UCP sees. A queue pair (QP) is what the NIC has, and a conn
  * may go through several. All endpoints to one peer interface share one conn with the

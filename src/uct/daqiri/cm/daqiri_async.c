@@ -18,15 +18,13 @@
  */
 #include "cm/daqiri_async.h"
 
+#include "base/daqiri_mail.h"
 #include "base/daqiri_md.h"
-#include "cm/daqiri_cm.h"
 #include "cm/daqiri_hs.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_recover.h"
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_iface.h"
-
-#include <sys/eventfd.h>
 
 /* Which conns an event concerns. */
 typedef enum {
@@ -99,14 +97,6 @@ static const uct_daqiri_event_row_t uct_daqiri_events[] = {
 
 /* ---- Async ---- */
 
-void uct_daqiri_async_wake(uct_daqiri_iface_t *iface)
-{
-    if (__atomic_load_n(&iface->event.is_armed, __ATOMIC_SEQ_CST)) {
-        (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: it is readable already */
-    }
-}
-
-
 /* A conn that is found here stays valid: this thread releases it. */
 static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
                                int type)
@@ -122,7 +112,7 @@ static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
     if (row->act == UCT_DAQIRI_LOSE) {
         __atomic_store_n(&conn->async.qpn, qpn, __ATOMIC_RELAXED);
         __atomic_store_n(&conn->async.type, type, __ATOMIC_RELAXED);
-        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_ASYNC, NULL);
+        uct_daqiri_mail_post_event(&conn->mail, UCT_DAQIRI_EVT_ASYNC, NULL);
     } else if (row->act == UCT_DAQIRI_READY) {
         uct_daqiri_hs_on_command(conn, UCT_DAQIRI_CMD_READY);
     }
@@ -136,8 +126,8 @@ static void uct_daqiri_async_iface(uct_daqiri_iface_t *iface,
     iface->count->events++;
     if (row->act == UCT_DAQIRI_BREAK) {
         __atomic_store_n(&iface->broken, row->cause, __ATOMIC_RELEASE);
-        uct_daqiri_cm_post_due(iface);
-        uct_daqiri_async_wake(iface);
+        uct_daqiri_mail_post_due(iface);
+        uct_daqiri_mail_wake(iface);
         return;
     }
     if (row->act == UCT_DAQIRI_BACK) {

@@ -10,8 +10,6 @@
 /* Starts and ends handling events of the device for the interface. */
 ucs_status_t uct_daqiri_async_subscribe(uct_daqiri_iface_t *iface);
 void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface);
-/* Wakes a program that sleeps until there is something to progress. Async. */
-void uct_daqiri_async_wake(uct_daqiri_iface_t *iface);
 /* Reads pending events. Returns non-zero if the device reported no CQ, SRQ or device
  * error for the interface. After such an error progress fails all conns. Async. */
 int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface);

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two threads share the table of conns and two mailboxes.
- *
- *   progress --commands--> async      eventfd wakes the async thread
- *   async    --events----> progress   a flag that each progress call reads
- *
- * A mailbox holds conns, each with a set of bits: a repeated request counts once. The
- * lock guards the table, the lists, the bits, and the copies of news. No thread holds it
- * across a verb or a callback.
+ * Starts and stops the async side, and keeps the table of conns. Each callback of the
+ * async thread ends with uct_daqiri_mail_hand_over(), so uct_daqiri_cm_stop() sees all
+ * that the thread did. UCX orders the two as well, but in a way that no tool can see.
  */
 #include "cm/daqiri_cm.h"
 
 #include "base/daqiri_log.h"
+#include "base/daqiri_mail.h"
 #include "cm/daqiri_async.h"
 #include "cm/daqiri_hs.h"
 #include "cm/daqiri_ud.h"
@@ -22,31 +18,22 @@
 #include <sys/timerfd.h>
 
 
-/* Each callback of the async thread ends with this call, so uct_daqiri_cm_stop() sees all
- * that the thread did. UCX orders the two as well, but in a way that no tool can see. */
-void uct_daqiri_cm_hand_over(uct_daqiri_iface_t *iface)
-{
-    pthread_mutex_lock(&iface->cm.lock);
-    pthread_mutex_unlock(&iface->cm.lock);
-}
-
-
 /* Runs on the async thread. */
 static void uct_daqiri_cm_on_command(int fd, ucs_event_set_types_t events,
                                      void *arg)
 {
     uct_daqiri_iface_t *iface = arg;
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_mail_t *mail;
     uint32_t commands;
     eventfd_t count;
 
     (void)events;
     uct_daqiri_enter_async();
     (void)eventfd_read(fd, &count); /* EAGAIN: it has been read already */
-    while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
-        uct_daqiri_hs_on_command(conn, commands);
+    while ((mail = uct_daqiri_mail_next_command(iface, &commands)) != NULL) {
+        uct_daqiri_hs_on_command(mail->conn, commands);
     }
-    uct_daqiri_cm_hand_over(iface);
+    uct_daqiri_mail_hand_over(iface);
     uct_daqiri_leave_async();
 }
 
@@ -59,7 +46,7 @@ static void uct_daqiri_cm_on_datagram(int fd, ucs_event_set_types_t events,
     (void)events;
     uct_daqiri_enter_async();
     uct_daqiri_hs_on_datagram(arg);
-    uct_daqiri_cm_hand_over(arg);
+    uct_daqiri_mail_hand_over(arg);
     uct_daqiri_leave_async();
 }
 
@@ -75,7 +62,7 @@ static void uct_daqiri_cm_on_timer(int fd, ucs_event_set_types_t events,
     if (read(fd, &expirations, sizeof(expirations)) > 0) {
         uct_daqiri_hs_on_tick(arg);
     }
-    uct_daqiri_cm_hand_over(arg);
+    uct_daqiri_mail_hand_over(arg);
     uct_daqiri_leave_async();
 }
 
@@ -86,7 +73,7 @@ static ucs_status_t uct_daqiri_cm_listen(uct_daqiri_iface_t *iface)
         int                  fd;
         ucs_async_event_cb_t cb;
     } sources[] = {
-        {iface->cm.event_fd, uct_daqiri_cm_on_command},
+        {iface->mail.event_fd, uct_daqiri_cm_on_command},
         {iface->cm.timer_fd, uct_daqiri_cm_on_timer},
         {iface->cm.ud.channel->fd, uct_daqiri_cm_on_datagram},
     };
@@ -117,19 +104,21 @@ err:
 ucs_status_t uct_daqiri_cm_init(uct_daqiri_iface_t *iface)
 {
     ucs_status_t status;
+    int error;
 
-    ucs_list_head_init(&iface->cm.commands);
-    ucs_list_head_init(&iface->cm.events);
     ucs_list_head_init(&iface->cm.timed);
     kh_init_inplace(uct_daqiri_conns, &iface->cm.conns);
-    pthread_mutex_init(&iface->cm.lock, NULL);
+    iface->cm.timer_fd = -1;
 
-    iface->cm.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    iface->cm.timer_fd = timerfd_create(CLOCK_MONOTONIC,
-                                        TFD_NONBLOCK | TFD_CLOEXEC);
-    if ((iface->cm.event_fd < 0) || (iface->cm.timer_fd < 0)) {
+    error = uct_daqiri_mail_open(iface);
+    if (error == 0) {
+        iface->cm.timer_fd = timerfd_create(CLOCK_MONOTONIC,
+                                            TFD_NONBLOCK | TFD_CLOEXEC);
+        error              = (iface->cm.timer_fd < 0) ? errno : 0;
+    }
+    if (error != 0) {
         uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR, "handshake", "eventfd",
-                            errno);
+                            error);
         status = UCS_ERR_IO_ERROR;
         goto err;
     }
@@ -156,10 +145,10 @@ err:
 
 void uct_daqiri_cm_stop(uct_daqiri_iface_t *iface)
 {
-    ucs_async_remove_handler(iface->cm.event_fd, 1);
+    ucs_async_remove_handler(iface->mail.event_fd, 1);
     ucs_async_remove_handler(iface->cm.timer_fd, 1);
     ucs_async_remove_handler(iface->cm.ud.channel->fd, 1);
-    uct_daqiri_cm_hand_over(iface);
+    uct_daqiri_mail_hand_over(iface);
 }
 
 
@@ -169,11 +158,8 @@ void uct_daqiri_cm_cleanup(uct_daqiri_iface_t *iface)
     if (iface->cm.timer_fd >= 0) {
         close(iface->cm.timer_fd);
     }
-    if (iface->cm.event_fd >= 0) {
-        close(iface->cm.event_fd);
-    }
     kh_destroy_inplace(uct_daqiri_conns, &iface->cm.conns);
-    pthread_mutex_destroy(&iface->cm.lock);
+    uct_daqiri_mail_cleanup(iface);
 }
 
 
@@ -192,9 +178,9 @@ uct_daqiri_conn_t *uct_daqiri_cm_find(uct_daqiri_iface_t *iface, uint64_t uuid)
 {
     uct_daqiri_conn_t *conn;
 
-    pthread_mutex_lock(&iface->cm.lock);
+    pthread_mutex_lock(&iface->mail.lock);
     conn = uct_daqiri_cm_lookup(iface, uuid);
-    pthread_mutex_unlock(&iface->cm.lock);
+    pthread_mutex_unlock(&iface->mail.lock);
     return conn;
 }
 
@@ -230,12 +216,12 @@ ucs_status_t uct_daqiri_cm_get(uct_daqiri_iface_t *iface,
 {
     uct_daqiri_conn_t *conn;
 
-    pthread_mutex_lock(&iface->cm.lock);
+    pthread_mutex_lock(&iface->mail.lock);
     conn = uct_daqiri_cm_lookup(iface, addr->uuid);
     if (conn == NULL) {
         conn = uct_daqiri_cm_put(iface, port, addr);
     }
-    pthread_mutex_unlock(&iface->cm.lock);
+    pthread_mutex_unlock(&iface->mail.lock);
     *conn_p = conn;
     return (conn == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
 }
@@ -250,7 +236,7 @@ ucs_status_t uct_daqiri_cm_get_addressed(uct_daqiri_iface_t *iface,
     uct_daqiri_conn_t *forged = NULL;
     uct_daqiri_conn_t *conn;
 
-    pthread_mutex_lock(&iface->cm.lock);
+    pthread_mutex_lock(&iface->mail.lock);
     conn = uct_daqiri_cm_lookup(iface, addr->uuid);
     if ((conn != NULL) && !conn->is_addressed &&
         !uct_daqiri_conn_is_at(conn, port, addr)) {
@@ -265,7 +251,7 @@ ucs_status_t uct_daqiri_cm_get_addressed(uct_daqiri_iface_t *iface,
     } else {
         conn->is_addressed = 1;
     }
-    pthread_mutex_unlock(&iface->cm.lock);
+    pthread_mutex_unlock(&iface->mail.lock);
     *conn_p   = conn;
     *forged_p = forged;
     return (conn == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
@@ -277,98 +263,11 @@ void uct_daqiri_cm_remove(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
     khiter_t iter;
 
-    pthread_mutex_lock(&iface->cm.lock);
+    pthread_mutex_lock(&iface->mail.lock);
     iter = kh_get(uct_daqiri_conns, &iface->cm.conns, conn->peer_iface.uuid);
     if ((iter != kh_end(&iface->cm.conns)) &&
         (kh_value(&iface->cm.conns, iter) == conn)) {
         kh_del(uct_daqiri_conns, &iface->cm.conns, iter);
     }
-    pthread_mutex_unlock(&iface->cm.lock);
-}
-
-
-void uct_daqiri_cm_post_command(uct_daqiri_conn_t *conn, uint32_t command)
-{
-    uct_daqiri_iface_t *iface = conn->iface;
-
-    pthread_mutex_lock(&iface->cm.lock);
-    if (conn->commands == 0) {
-        ucs_list_add_tail(&iface->cm.commands, &conn->cmd_link);
-    }
-    conn->commands |= command;
-    pthread_mutex_unlock(&iface->cm.lock);
-
-    (void)eventfd_write(iface->cm.event_fd, 1); /* EAGAIN: it is readable already */
-}
-
-
-void uct_daqiri_cm_post_event(uct_daqiri_conn_t *conn, uint32_t event,
-                              const uct_daqiri_news_t *news)
-{
-    uct_daqiri_iface_t *iface = conn->iface;
-
-    pthread_mutex_lock(&iface->cm.lock);
-    if (conn->events == 0) {
-        ucs_list_add_tail(&iface->cm.events, &conn->evt_link);
-    }
-    if (event & UCT_DAQIRI_EVT_QP) {
-        /* these were about the QP before */
-        conn->events &= ~(UCT_DAQIRI_EVT_UP | UCT_DAQIRI_EVT_LOST |
-                          UCT_DAQIRI_EVT_NO_QP);
-    }
-    conn->events |= event;
-    if (news != NULL) {
-        conn->posted_news = *news;
-    }
-    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_EVENTS);
-    pthread_mutex_unlock(&iface->cm.lock);
-
-    uct_daqiri_async_wake(iface);
-}
-
-
-/* Sets the bit under the lock, because uct_daqiri_cm_next_event() clears it there. */
-void uct_daqiri_cm_post_due(uct_daqiri_iface_t *iface)
-{
-    pthread_mutex_lock(&iface->cm.lock);
-    __atomic_store_n(&iface->watchdog.is_due, 1, __ATOMIC_RELAXED);
-    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_EVENTS);
-    pthread_mutex_unlock(&iface->cm.lock);
-}
-
-
-uct_daqiri_conn_t *uct_daqiri_cm_next_command(uct_daqiri_iface_t *iface,
-                                              uint32_t *commands_p)
-{
-    uct_daqiri_conn_t *conn = NULL;
-
-    pthread_mutex_lock(&iface->cm.lock);
-    if (!ucs_list_is_empty(&iface->cm.commands)) {
-        conn           = ucs_list_extract_head(&iface->cm.commands,
-                                               uct_daqiri_conn_t, cmd_link);
-        *commands_p    = conn->commands;
-        conn->commands = 0;
-    }
-    pthread_mutex_unlock(&iface->cm.lock);
-    return conn;
-}
-
-
-uct_daqiri_conn_t *uct_daqiri_cm_next_event(uct_daqiri_iface_t *iface,
-                                            uint32_t *events_p)
-{
-    uct_daqiri_conn_t *conn = NULL;
-
-    pthread_mutex_lock(&iface->cm.lock);
-    if (ucs_list_is_empty(&iface->cm.events)) {
-        uct_daqiri_iface_clear_work(iface, UCT_DAQIRI_WORK_EVENTS);
-    } else {
-        conn         = ucs_list_extract_head(&iface->cm.events,
-                                             uct_daqiri_conn_t, evt_link);
-        *events_p    = conn->events;
-        conn->events = 0;
-        conn->news   = conn->posted_news;
-    }
-    pthread_mutex_unlock(&iface->cm.lock);
-    return conn;
+    pthread_mutex_unlock(&iface->mail.lock);
 }

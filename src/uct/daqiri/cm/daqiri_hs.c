@@ -9,6 +9,7 @@
 
 #include "base/daqiri_hw.h"
 #include "base/daqiri_log.h"
+#include "base/daqiri_mail.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
@@ -426,7 +427,7 @@ static void uct_daqiri_hs_post_event(uct_daqiri_conn_t *conn, uint32_t event)
         .refused  = (conn->hs->refusals > 0) ? conn->hs->refused : 0,
     };
 
-    uct_daqiri_cm_post_event(conn, event, &news);
+    uct_daqiri_mail_post_event(&conn->mail, event, &news);
 }
 
 
@@ -633,7 +634,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         uct_daqiri_hs_prove(conn);
         uct_daqiri_hs_timer_stop(conn);
         uct_daqiri_link_close(conn);
-        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_RELEASED, NULL);
+        uct_daqiri_mail_post_event(&conn->mail, UCT_DAQIRI_EVT_RELEASED, NULL);
         return;
     }
     if (commands & UCT_DAQIRI_CMD_OPEN) {
@@ -650,7 +651,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
         DQ_ASSERT((conn->hs->machine.state == DQ_CONN_LOST) ||
                   (conn->hs->machine.state == DQ_CONN_DEAD));
         uct_daqiri_link_destroy_qp(conn);
-        uct_daqiri_cm_post_event(conn, UCT_DAQIRI_EVT_CLOSED, NULL);
+        uct_daqiri_mail_post_event(&conn->mail, UCT_DAQIRI_EVT_CLOSED, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_DRAINED) {
         uct_daqiri_hs_resume(conn);

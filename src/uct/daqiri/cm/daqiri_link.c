@@ -10,7 +10,6 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
-#include "cm/daqiri_cm.h"
 #include "cm/daqiri_hs.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_rx.h"

@@ -15,6 +15,7 @@
 #include "conn/daqiri_conn.h"
 
 #include "base/daqiri_log.h"
+#include "base/daqiri_mail.h"
 #include "base/daqiri_pool.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
@@ -67,6 +68,7 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
         conn->ops[i] = uct_daqiri_op_none;
     }
     conn->iface      = iface;
+    uct_daqiri_mail_init(&conn->mail, iface, conn);
     conn->peer_port  = *port;
     (void)dq_gid_text(port->gid, conn->peer_gid_text,
                       sizeof(conn->peer_gid_text));
@@ -170,7 +172,7 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
  * all. */
 static void uct_daqiri_conn_take_recvs(uct_daqiri_conn_t *conn)
 {
-    const uct_daqiri_new_recvs_t *recvs = &conn->news.recvs;
+    const uct_daqiri_new_recvs_t *recvs = &conn->mail.news.recvs;
     uct_daqiri_iface_t *iface           = conn->iface;
     uint32_t posted                     = recvs->posted;
     uint32_t i;
@@ -193,7 +195,7 @@ static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
 {
     dq_rx_t *ledger   = &conn->iface->rx.ledger;
     uint32_t standing = ledger->posted + ledger->owed;
-    uint32_t wanted   = ledger->reserved + conn->news.promised;
+    uint32_t wanted   = ledger->reserved + conn->mail.news.promised;
 
     if (standing < wanted) {
         uct_daqiri_rx_post_free(conn->iface,
@@ -239,7 +241,7 @@ static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
     }
     uct_daqiri_conn_take_recvs(conn);
     __atomic_add_fetch(&conn->iface->rx.spare,
-                       conn->news.recvs.count + conn->news.recvs.reused,
+                       conn->mail.news.recvs.count + conn->mail.news.recvs.reused,
                        __ATOMIC_ACQ_REL);
 }
 
@@ -247,7 +249,7 @@ static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
 /* If the conn has failed meanwhile, its new QP is drained with it. */
 void uct_daqiri_conn_begin_qp(uct_daqiri_conn_t *conn, int is_used)
 {
-    uct_daqiri_qp_begin(&conn->qp, conn->news.qp, is_used);
+    uct_daqiri_qp_begin(&conn->qp, conn->mail.news.qp, is_used);
     if (dq_life_is_over(conn->state)) {
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
     }
@@ -274,8 +276,8 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
     uct_daqiri_stats_add_conn(conn);
     uct_daqiri_conn_take_recvs(conn);
     uct_daqiri_conn_back_window(conn);
-    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->news.promised,
-                    conn->news.window)) {
+    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->mail.news.promised,
+                    conn->mail.news.window)) {
         uct_daqiri_conn_log_few(iface);
     }
 }
@@ -283,7 +285,7 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
 {
-    const dq_frame_t *peer = &conn->news.peer;
+    const dq_frame_t *peer = &conn->mail.news.peer;
     dq_facts_t facts;
 
     if (conn->qp.state != DQ_QP_CONNECTING) {
@@ -316,23 +318,23 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
     if (dq_life_is_over(conn->state)) {
         return; /* progress knows, and the QP may be destroyed by now */
     }
-    uct_daqiri_tx_facts(conn, conn->news.cause, &death);
-    if ((conn->news.cause == DQ_CAUSE_NO_ANSWER) &&
+    uct_daqiri_tx_facts(conn, conn->mail.news.cause, &death);
+    if ((conn->mail.news.cause == DQ_CAUSE_NO_ANSWER) &&
         (conn->state == DQ_LIFE_RECOVERING)) {
         uct_daqiri_recover_expired(conn, &death);
-    } else if (conn->news.cause == DQ_CAUSE_NO_ANSWER) {
+    } else if (conn->mail.news.cause == DQ_CAUSE_NO_ANSWER) {
         death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);
-        death.error     = conn->news.ah_error;
+        death.error     = conn->mail.news.ah_error;
     }
-    if ((conn->news.cause == DQ_CAUSE_VERB) && (conn->news.refused != 0)) {
+    if ((conn->mail.news.cause == DQ_CAUSE_VERB) && (conn->mail.news.refused != 0)) {
         death.verb  = "ibv_post_send";
-        death.error = conn->news.refused;
+        death.error = conn->mail.news.refused;
     }
-    if ((conn->news.cause == DQ_CAUSE_NO_ANSWER) &&
+    if ((conn->mail.news.cause == DQ_CAUSE_NO_ANSWER) &&
         (uct_daqiri_port_find_gid(conn->iface) == UCS_ERR_UNREACHABLE)) {
         death.cause = DQ_CAUSE_GID_LOST; /* no peer could have reached us */
     }
-    if (!conn->news.has_peer) {
+    if (!conn->mail.news.has_peer) {
         death.peer_host = NULL;
     }
     uct_daqiri_conn_fail(conn, &death);
@@ -341,11 +343,13 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
 {
+    uct_daqiri_mail_t *mail;
     uct_daqiri_conn_t *conn;
     uint32_t events;
 
     uct_daqiri_async_take_events(iface); /* may hold the cause of other events */
-    while ((conn = uct_daqiri_cm_next_event(iface, &events)) != NULL) {
+    while ((mail = uct_daqiri_mail_next_event(iface, &events)) != NULL) {
+        conn = mail->conn;
         if (events & UCT_DAQIRI_EVT_CLOSED) {
             uct_daqiri_recover_on_closed(conn);
         }
@@ -409,7 +413,7 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
     uct_daqiri_retry_stop(conn);
     uct_daqiri_preconnect_drop(conn);
     uct_daqiri_conn_start_drain(conn);
-    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_FAIL);
+    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_FAIL);
 }
 
 
@@ -514,7 +518,7 @@ static void uct_daqiri_conn_release(uct_daqiri_conn_t *conn)
     }
     uct_daqiri_conn_detach_qp(conn);
     uct_daqiri_cm_remove(conn);
-    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_RELEASE);
+    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_RELEASE);
 }
 
 

@@ -7,7 +7,7 @@
 #ifndef UCT_DAQIRI_CONN_H
 #define UCT_DAQIRI_CONN_H
 
-#include "cm/daqiri_cm.h"
+#include "base/daqiri_mail.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_qp.h"
 #include "dq/dq_life.h"
@@ -114,13 +114,11 @@ struct uct_daqiri_conn {
     int                is_preconnect_posted; /* they are posted, none is held; the lock */
     int                is_preconnect_known; /* progress knows of that; progress */
 
-    uct_daqiri_news_t  news;       /* the last news taken from the async side */
-
     /* The peer. Set once, before the other thread sees the conn. */
     dq_port_addr_t     peer_port;
     char               peer_gid_text[DQ_GID_TEXT_MAX];
     dq_iface_addr_t    peer_iface;
-    int                is_addressed; /* the address came from UCP; cm lock */
+    int                is_addressed; /* the address came from UCP; mail.lock */
 
     /* Contents of the next REQ or REP. Progress writes it before CMD_DRAINED. */
     uct_daqiri_resume_t resume;
@@ -135,10 +133,7 @@ struct uct_daqiri_conn {
 
     uct_daqiri_hw_t    *hw;        /* set when the conn is up; async; see has_hw */
 
-    /* The mailboxes and the table. cm lock. */
-    ucs_list_link_t    cmd_link, evt_link;
-    uint32_t           commands, events;
-    uct_daqiri_news_t  posted_news; /* news of the last event posted          */
+    uct_daqiri_mail_t  mail;       /* between the two threads                 */
 };
 
 /* uct_daqiri_iface_conn() with a cache of one, because completions come in runs. Only the
@@ -176,7 +171,7 @@ static inline void uct_daqiri_conn_detach_qp(uct_daqiri_conn_t *conn)
 uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                                           const dq_port_addr_t *port,
                                           const dq_iface_addr_t *addr);
-/* Frees the conn. No QP, completion or mailbox may lead to it. */
+/* Frees the conn. No QP, completion or mail may lead to it. */
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
 /* Whether the conn leads to the peer with this address, cookie included. Any thread. */
 int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,

@@ -25,9 +25,9 @@
 #include "conn/daqiri_recover.h"
 
 #include "base/daqiri_log.h"
+#include "base/daqiri_mail.h"
 #include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
-#include "cm/daqiri_cm.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_preconnect.h"
 #include "conn/daqiri_replay.h"
@@ -160,7 +160,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     conn->watchdog.losses++;
     uct_daqiri_recover_log_failure(conn, facts);
     uct_daqiri_conn_start_drain(conn);
-    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_LOSE);
+    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_LOSE);
 }
 
 
@@ -218,7 +218,7 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 static void uct_daqiri_recover_destroy(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_conn_detach_qp(conn);
-    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_CLOSE);
+    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_CLOSE);
 }
 
 
@@ -230,7 +230,7 @@ static void uct_daqiri_recover_report(uct_daqiri_conn_t *conn)
     conn->resume.done      = conn->sq.retired;
     conn->resume.promised  = uct_daqiri_recover_promise(conn);
     conn->sq.credits       = 0;
-    uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_DRAINED);
+    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_DRAINED);
 }
 
 
@@ -274,7 +274,7 @@ void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
 {
-    const dq_frame_t *peer = &conn->news.peer;
+    const dq_frame_t *peer = &conn->mail.news.peer;
     dq_recovered_t back    = {
         .peer_host = peer->host,
         .peer_pid  = peer->pid,

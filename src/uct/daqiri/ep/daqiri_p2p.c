@@ -11,7 +11,7 @@
  */
 #include "ep/daqiri_p2p.h"
 
-#include "cm/daqiri_cm.h"
+#include "base/daqiri_mail.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_tx.h"
 #include "ep/daqiri_ep.h"
@@ -27,6 +27,7 @@ ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
     if (stub == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
+    uct_daqiri_mail_init(&stub->mail, iface, stub);
     stub->iface   = iface;
     stub->is_stub = 1;
     pthread_mutex_init(&stub->preconnect_lock, NULL);
@@ -99,6 +100,6 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     uct_daqiri_pending_move(stub, ep->conn);
     ep->conn->next_flags |= stub->next_flags;
     uct_daqiri_p2p_free(stub);
-    uct_daqiri_cm_post_command(ep->conn, UCT_DAQIRI_CMD_OPEN);
+    uct_daqiri_mail_post_command(&ep->conn->mail, UCT_DAQIRI_CMD_OPEN);
     return UCS_OK;
 }

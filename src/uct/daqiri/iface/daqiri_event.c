@@ -4,7 +4,7 @@
  * program arms it before it sleeps, so that it misses nothing that happens in between.
  *
  *   channel    completions of either CQ           ibv_req_notify_cq
- *   wake_fd    messages of the async side         uct_daqiri_async_wake
+ *   wake_fd    messages of the async side         uct_daqiri_mail_wake
  *
  * Some devices (rxe) report only completions that come after they were armed. So both CQs
  * are polled once more after arming. Completions that this finds are kept for the next

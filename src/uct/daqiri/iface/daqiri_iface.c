@@ -550,15 +550,16 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
 
 static void uct_daqiri_iface_free_conns(uct_daqiri_iface_t *iface)
 {
+    uct_daqiri_mail_t *mail;
     uct_daqiri_conn_t *conn;
     uint32_t commands;
     unsigned i;
 
-    /* Conns that are being released are in the mailbox only. */
-    while ((conn = uct_daqiri_cm_next_command(iface, &commands)) != NULL) {
+    /* Conns that are being released are in the mail only. */
+    while ((mail = uct_daqiri_mail_next_command(iface, &commands)) != NULL) {
         if (commands & UCT_DAQIRI_CMD_RELEASE) {
-            uct_daqiri_link_close(conn);
-            uct_daqiri_conn_free(conn);
+            uct_daqiri_link_close(mail->conn);
+            uct_daqiri_conn_free(mail->conn);
         }
     }
     kh_foreach_value(&iface->cm.conns, conn, {

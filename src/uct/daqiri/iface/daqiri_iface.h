@@ -10,6 +10,7 @@
 #include "base/daqiri_config.h"
 #include "base/daqiri_hw.h"
 #include "base/daqiri_log.h"
+#include "base/daqiri_mail.h"
 #include "base/daqiri_md.h"
 #include "base/daqiri_pool.h"
 #include "base/daqiri_port.h"
@@ -47,7 +48,7 @@ typedef struct {
 /* Work that most progress calls do not have, each kind a bit of iface->work. A bit may be
  * set without need. */
 enum {
-    UCT_DAQIRI_WORK_EVENTS = 1 << 0, /* the async side has posted: the cm's lock is worth
+    UCT_DAQIRI_WORK_EVENTS = 1 << 0, /* the async side has posted: mail.lock is worth
                                         taking */
     UCT_DAQIRI_WORK_LISTS  = 1 << 1  /* RECVs were refused, or grants_due, draining,
                                         retry or pending has conns */
@@ -122,7 +123,7 @@ struct uct_daqiri_iface {
         uint32_t          is_back;     /* the port came back since the last check;
                                           atomic */
         int               timer_fd;
-        uint32_t          is_due;      /* cm lock to set; atomic             */
+        uint32_t          is_due;      /* mail.lock to set; atomic           */
         uint32_t          is_needed;   /* counts sleepers, too; atomic       */
     } watchdog;
     ucs_list_link_t       conns;       /* conns that have had a QP           */
@@ -130,9 +131,12 @@ struct uct_daqiri_iface {
 
     struct {
         pthread_mutex_t   lock;
-        ucs_list_link_t   commands, events;
-        khash_t(uct_daqiri_conns) conns;
+        ucs_list_link_t   commands, events; /* conns that have some          */
         int               event_fd;    /* wakes the async thread             */
+    } mail;                            /* daqiri_mail.h                      */
+
+    struct {
+        khash_t(uct_daqiri_conns) conns; /* mail.lock                        */
         int               timer_fd;
         ucs_list_link_t   timed;       /* async                              */
         int               is_ticking;  /* async                              */
@@ -241,6 +245,11 @@ uct_daqiri_iface_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
                    ? NULL
                    : __atomic_load_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)],
                                      __ATOMIC_ACQUIRE);
+}
+
+static inline int uct_daqiri_mail_has_events(const uct_daqiri_iface_t *iface)
+{
+    return (uct_daqiri_iface_has_work(iface) & UCT_DAQIRI_WORK_EVENTS) != 0;
 }
 
 UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,

@@ -6,7 +6,7 @@
  * The fast path of a message or a completion is inlined into the call: a program in a
  * ping-pong waits for all of it (docs/bench.md).
  */
-#include "cm/daqiri_cm.h"
+#include "base/daqiri_mail.h"
 #include "conn/daqiri_batch.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_done.h"
@@ -173,7 +173,7 @@ static UCS_F_NOINLINE void uct_daqiri_progress_tell_data(uct_daqiri_conn_t *conn
 {
     if (!conn->qp.has_told_data) {
         conn->qp.has_told_data = 1;
-        uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_READY);
+        uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_READY);
     }
 }
 
@@ -227,7 +227,7 @@ uct_daqiri_progress_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
 
     /* A message may come on RECVs that the ledger does not know yet, because its conn is
      * new. So the events of the async thread come first. */
-    if (ucs_unlikely(uct_daqiri_cm_has_events(iface))) {
+    if (ucs_unlikely(uct_daqiri_mail_has_events(iface))) {
         uct_daqiri_conn_absorb(iface);
     }
 
@@ -252,7 +252,7 @@ uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
 {
     unsigned count = 0, completed;
 
-    if (uct_daqiri_cm_has_events(iface)) {
+    if (uct_daqiri_mail_has_events(iface)) {
         uct_daqiri_conn_absorb(iface);
     }
     if (uct_daqiri_watchdog_is_due(iface)) {

@@ -553,9 +553,9 @@ static void uct_daqiri_stats_sample_conn(uct_daqiri_conn_t *conn)
         return;
     }
     if (conn->qp.is_used) {
-        peer.pid      = conn->news.peer.pid;
-        peer.peer_qpn = conn->news.peer.qpn;
-        ucs_strncpy_zero(peer.host, conn->news.peer.host, sizeof(peer.host));
+        peer.pid      = conn->mail.news.peer.pid;
+        peer.peer_qpn = conn->mail.news.peer.qpn;
+        ucs_strncpy_zero(peer.host, conn->mail.news.peer.host, sizeof(peer.host));
     }
     dq_stats_write_peer(place, &peer);
 }

@@ -16,7 +16,6 @@
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
-#include "cm/daqiri_cm.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_recover.h"
 #include "conn/daqiri_tx.h"
@@ -45,12 +44,12 @@ static void uct_daqiri_watchdog_on_timer(int fd, ucs_event_set_types_t events,
     (void)events;
     uct_daqiri_enter_async();
     if (read(fd, &expirations, sizeof(expirations)) > 0) {
-        uct_daqiri_cm_post_due(iface);
+        uct_daqiri_mail_post_due(iface);
         if (__atomic_load_n(&iface->watchdog.is_needed, __ATOMIC_ACQUIRE)) {
-            uct_daqiri_async_wake(iface);
+            uct_daqiri_mail_wake(iface);
         }
     }
-    uct_daqiri_cm_hand_over(iface); /* to the thread that closes the descriptor */
+    uct_daqiri_mail_hand_over(iface); /* to the thread that closes the descriptor */
     uct_daqiri_leave_async();
 }
 
@@ -89,7 +88,7 @@ ucs_status_t uct_daqiri_watchdog_open(uct_daqiri_iface_t *iface)
 void uct_daqiri_watchdog_close(uct_daqiri_iface_t *iface)
 {
     ucs_async_remove_handler(iface->watchdog.timer_fd, 1);
-    uct_daqiri_cm_hand_over(iface);
+    uct_daqiri_mail_hand_over(iface);
     close(iface->watchdog.timer_fd);
 }
 
@@ -209,7 +208,7 @@ static void uct_daqiri_watchdog_process(uct_daqiri_conn_t *conn,
         uct_daqiri_watchdog_probe(conn, &iface->count->probes);
     }
     if (what & DQ_LIVENESS_PROBE_PROCESS) {
-        uct_daqiri_cm_post_command(conn, UCT_DAQIRI_CMD_PROBE);
+        uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_PROBE);
     }
 }
 
