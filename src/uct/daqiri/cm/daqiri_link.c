@@ -10,9 +10,9 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
+#include "base/daqiri_recv.h"
 #include "cm/daqiri_hs.h"
 #include "conn/daqiri_conn.h"
-#include "conn/daqiri_rx.h"
 #include "iface/daqiri_iface.h"
 
 enum {
@@ -46,11 +46,11 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
     uint32_t first, done, n, i;
     ucs_status_t status;
 
-    if (uct_daqiri_rx_take_spare(iface, count)) {
+    if (uct_daqiri_recv_take_spare(iface, count)) {
         conn->hs->recvs.reused = count;
         return UCS_OK;
     }
-    status = uct_daqiri_rx_make(iface, count, &first);
+    status = uct_daqiri_recv_make(iface, count, &first);
     if (status == UCS_ERR_NO_RESOURCE) {
         return UCS_OK; /* the memory limit: the window has no RECVs of its own */
     }
@@ -63,7 +63,7 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
         for (i = 0; i < n; i++) {
             index[i] = first + done + i;
         }
-        posted += uct_daqiri_rx_post(iface, index, n);
+        posted += uct_daqiri_recv_post(iface, index, n);
     }
     conn->hs->recvs.first  = first;
     conn->hs->recvs.count  = count;

@@ -185,7 +185,7 @@ static void uct_daqiri_conn_take_recvs(uct_daqiri_conn_t *conn)
     for (i = posted; i < recvs->count; i++) {
         uct_daqiri_pool_put(&iface->rx.pool, recvs->first + i);
     }
-    uct_daqiri_rx_refused(iface);
+    uct_daqiri_recv_refused(iface);
 }
 
 
@@ -198,8 +198,8 @@ static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
     uint32_t wanted   = ledger->reserved + conn->mail.news.promised;
 
     if (standing < wanted) {
-        uct_daqiri_rx_post_free(conn->iface,
-                                ucs_min(wanted - standing, ledger->free));
+        uct_daqiri_recv_post_free(conn->iface,
+                                  ucs_min(wanted - standing, ledger->free));
     }
 }
 

@@ -209,7 +209,7 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 {
     dq_rx_t *ledger = &conn->iface->rx.ledger;
 
-    uct_daqiri_rx_refill(conn->iface);
+    uct_daqiri_recv_refill(conn->iface);
     dq_rx_grant(ledger, &conn->window, dq_rx_grantable(ledger, &conn->window));
     return conn->window.size - conn->window.owed;
 }

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receive line: refill, parse, deliver, grant. The only ibv_post_srq_recv is here.
- *
- * A buffer as the device and UCP see it. The pool hands out `point`:
- *
- *              UCP's headroom (rx_headroom)         point
- *         |<-------------------------------------->|
- *   [index][release]. . . . . . . . . . . [ header ][ data ... ]
- *                  ^desc                  ^the RECV starts here
- *
- * UCP may keep the buffer. Then it writes into the headroom, and only there. UCP chooses
- * the headroom, which may be zero. Then [release] lies where the header was, and is
- * written again before each upcall.
+ * The windows of conns, and the credits that they grant.
  */
 #include "conn/daqiri_rx.h"
 
@@ -23,210 +12,7 @@
 #include "iface/daqiri_iface.h"
 
 
-static void *uct_daqiri_rx_desc(uct_daqiri_iface_t *iface, void *point)
-{
-    return UCS_PTR_BYTE_OFFSET(point, -(ptrdiff_t)iface->config.headroom);
-}
-
-
-static void *uct_daqiri_rx_desc_index(void *desc)
-{
-    return UCS_PTR_BYTE_OFFSET(desc, -(ptrdiff_t)UCT_DAQIRI_RX_DESC_LEN);
-}
-
-
-static void uct_daqiri_rx_make_recv(uct_daqiri_iface_t *iface, uint32_t index)
-{
-    const uct_daqiri_buf_t *buf = &iface->rx.pool.bufs[index];
-    uct_daqiri_recv_t *recv     = &iface->rx.recvs[index];
-
-    recv->sge = (struct ibv_sge){
-        .addr   = (uintptr_t)buf->buf - sizeof(dq_msg_hdr_t),
-        .length = iface->config.seg_size,
-        .lkey   = buf->lkey,
-    };
-    recv->wr  = (struct ibv_recv_wr){
-        .wr_id   = index,
-        .sg_list = &recv->sge,
-        .num_sge = 1,
-    };
-}
-
-
-ucs_status_t uct_daqiri_rx_make(uct_daqiri_iface_t *iface, uint32_t count,
-                                uint32_t *first_p)
-{
-    ucs_status_t status;
-    uint64_t index;
-    void *point, *desc;
-
-    status = uct_daqiri_pool_grow(&iface->rx.pool, count, first_p);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    for (index = *first_p; index < *first_p + count; index++) {
-        point = iface->rx.pool.bufs[index].buf;
-        desc  = uct_daqiri_rx_desc(iface, point);
-        memcpy(uct_daqiri_rx_desc_index(desc), &index, sizeof(index));
-        uct_daqiri_rx_mark(iface, point);
-        uct_daqiri_rx_make_recv(iface, index);
-    }
-    return UCS_OK;
-}
-
-
-/* The device has taken the RECVs before the one that it reports. */
-static uint32_t uct_daqiri_rx_count_taken(const uct_daqiri_iface_t *iface,
-                                          const uint32_t *index,
-                                          uint32_t count,
-                                          const struct ibv_recv_wr *bad_wr)
-{
-    uint32_t i;
-
-    for (i = 0; i < count; i++) {
-        if (&iface->rx.recvs[index[i]].wr == bad_wr) {
-            return i;
-        }
-    }
-    return 0;
-}
-
-
-uint32_t uct_daqiri_rx_post(uct_daqiri_iface_t *iface, const uint32_t *index,
-                            uint32_t count)
-{
-    struct ibv_recv_wr *first, *bad_wr = NULL;
-    struct ibv_recv_wr **link = &first;
-    uint32_t i;
-    int ret;
-
-    for (i = 0; i < count; i++) {
-        *link = &iface->rx.recvs[index[i]].wr;
-        link  = &(*link)->next;
-    }
-    *link = NULL;
-
-    ret = ibv_post_srq_recv(iface->rx.srq, first, &bad_wr);
-    if (ucs_likely(ret == 0)) {
-        return count;
-    }
-    uct_daqiri_log_verb(UCS_LOG_LEVEL_DEBUG, UCT_DAQIRI_NAME,
-                        "ibv_post_srq_recv", ret);
-    return uct_daqiri_rx_count_taken(iface, index, count, bad_wr);
-}
-
-
-void uct_daqiri_rx_refused(uct_daqiri_iface_t *iface)
-{
-    iface->count->recvs_refused++;
-    iface->rx.is_refused = 1;
-    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
-    if (!iface->rx.is_refusal_logged) {
-        iface->rx.is_refusal_logged = 1;
-        ucs_warn("daqiri: %s refuses RECVs that fit its shared receive queue: "
-                 "they are offered again, and senders may have to wait",
-                 iface->config.port_name);
-    }
-}
-
-
-ucs_status_t uct_daqiri_rx_add(uct_daqiri_iface_t *iface, uint32_t count)
-{
-    ucs_status_t status;
-    uint32_t first, i;
-
-    status = uct_daqiri_rx_make(iface, count, &first);
-    if (status != UCS_OK) {
-        return status;
-    }
-    dq_rx_grow(&iface->rx.ledger, count);
-    for (i = 0; i < count; i++) {
-        uct_daqiri_pool_put(&iface->rx.pool, first + i);
-    }
-    return UCS_OK;
-}
-
-
-/* Handlers keep buffers. Makes others, as far as the limit allows. */
-static void uct_daqiri_rx_grow(uct_daqiri_iface_t *iface)
-{
-    uint32_t count = ucs_max(dq_rx_short(&iface->rx.ledger),
-                             (uint32_t)UCT_DAQIRI_POLL_MAX);
-
-    count = ucs_min(count, dq_rx_room(&iface->rx.ledger));
-    if (count > 0) {
-        (void)uct_daqiri_rx_add(iface, count);
-    }
-}
-
-
-void uct_daqiri_rx_post_free(uct_daqiri_iface_t *iface, uint32_t count)
-{
-    uct_daqiri_pool_t *pool = &iface->rx.pool;
-    uint32_t *top;
-    uint32_t n, taken;
-
-    while (count > 0) {
-        n     = ucs_min(count, UCT_DAQIRI_POLL_MAX);
-        top   = &pool->free_stack[pool->free_count - n];
-        taken = uct_daqiri_rx_post(iface, top, n);
-        pool->free_count -= taken;
-        dq_rx_posted(&iface->rx.ledger, taken);
-        if (ucs_unlikely(taken < n)) {
-            memmove(top, top + taken, (n - taken) * sizeof(*top));
-            uct_daqiri_rx_refused(iface);
-            return;
-        }
-        count -= n;
-    }
-}
-
-
-void uct_daqiri_rx_refill(uct_daqiri_iface_t *iface)
-{
-    if (ucs_unlikely(dq_rx_short(&iface->rx.ledger) > 0)) {
-        uct_daqiri_rx_grow(iface);
-    }
-    uct_daqiri_rx_post_free(iface, dq_rx_due(&iface->rx.ledger));
-}
-
-
-void uct_daqiri_rx_catch_up(uct_daqiri_iface_t *iface)
-{
-    uct_daqiri_rx_post_free(iface, dq_rx_due_idle(&iface->rx.ledger));
-}
-
-
-void uct_daqiri_rx_release_desc(uct_recv_desc_t *self, void *desc)
-{
-    uct_daqiri_iface_t *iface = ucs_container_of(self, uct_daqiri_iface_t,
-                                                 rx.release);
-    uint64_t index;
-
-    memcpy(&index, uct_daqiri_rx_desc_index(desc), sizeof(index));
-    dq_rx_release_held(&iface->rx.ledger);
-    uct_daqiri_pool_put(&iface->rx.pool, index);
-    uct_daqiri_rx_refill(iface);
-}
-
-
 /* ---- Windows ---- */
-
-int uct_daqiri_rx_take_spare(uct_daqiri_iface_t *iface, uint32_t count)
-{
-    uint32_t spare = __atomic_load_n(&iface->rx.spare, __ATOMIC_ACQUIRE);
-
-    while (spare >= count) {
-        if (__atomic_compare_exchange_n(&iface->rx.spare, &spare,
-                                        spare - count, 0, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 
 void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
 {
@@ -234,8 +20,8 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
     uint32_t count            = dq_rx_wider_by(&conn->window);
     ucs_status_t status       = UCS_OK;
 
-    if (!uct_daqiri_rx_take_spare(iface, count)) {
-        status = uct_daqiri_rx_add(iface, count);
+    if (!uct_daqiri_recv_take_spare(iface, count)) {
+        status = uct_daqiri_recv_add(iface, count);
     }
     if (status == UCS_ERR_NO_RESOURCE) {
         return; /* at the memory limit, until a conn closes */
@@ -249,7 +35,7 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
         return; /* handlers keep too many buffers */
     }
     iface->count->windows_widened++;
-    uct_daqiri_rx_refill(iface);
+    uct_daqiri_recv_refill(iface);
 }
 
 

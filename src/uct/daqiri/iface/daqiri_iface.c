@@ -360,9 +360,9 @@ static ucs_status_t uct_daqiri_iface_post_slack(uct_daqiri_iface_t *iface)
 {
     ucs_status_t status;
 
-    status = uct_daqiri_rx_add(iface, iface->rx.ledger.slack);
+    status = uct_daqiri_recv_add(iface, iface->rx.ledger.slack);
     if (status == UCS_OK) {
-        uct_daqiri_rx_refill(iface);
+        uct_daqiri_recv_refill(iface);
     }
     return status;
 }
@@ -633,7 +633,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     ucs_list_head_init(&self->rx.grants_due);
     ucs_list_head_init(&self->conns);
     ucs_list_head_init(&self->draining);
-    self->rx.release.cb  = uct_daqiri_rx_release_desc;
+    self->rx.release.cb  = uct_daqiri_recv_release_desc;
     self->event.epoll_fd = -1;
     self->event.wake_fd  = -1;
     uct_daqiri_iface_configure(self, config, params);

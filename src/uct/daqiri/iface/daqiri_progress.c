@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One progress call: receive, complete, and the work that follows from both. The receive
- * line is in daqiri_rx.c, and the send line in daqiri_tx.c.
+ * line is in daqiri_rx.h, and the send line in daqiri_tx.c.
  *
  * The fast path of a message or a completion is inlined into the call: a program in a
  * ping-pong waits for all of it (docs/bench.md).
@@ -32,7 +32,7 @@ uct_daqiri_progress_on_error(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
         .vendor_err = wc->vendor_err,
     };
 
-    uct_daqiri_rx_release(iface, wc->wr_id);
+    uct_daqiri_recv_release(iface, wc->wr_id);
     if (wc->status == IBV_WC_WR_FLUSH_ERR) {
         iface->count->rx_flushed++;
         return;
@@ -72,11 +72,11 @@ uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
     iface->count->am_rx_bytes += length;
     status = uct_daqiri_progress_invoke(iface, am_id, data, length, flags);
     if (ucs_likely(status == UCS_OK)) {
-        uct_daqiri_rx_release(iface, index);
+        uct_daqiri_recv_release(iface, index);
     } else {
         DQ_ASSERT((status == UCS_INPROGRESS) && (flags != 0));
         if (iface->config.headroom < sizeof(dq_msg_hdr_t)) {
-            uct_daqiri_rx_mark(iface, data); /* the header lay there */
+            uct_daqiri_recv_mark(iface, data); /* the header lay there */
         }
         dq_rx_hold(&iface->rx.ledger);
     }
@@ -87,7 +87,7 @@ static void uct_daqiri_progress_drop(uct_daqiri_iface_t *iface, uint32_t index,
                                      uint64_t *counter)
 {
     (*counter)++;
-    uct_daqiri_rx_release(iface, index);
+    uct_daqiri_recv_release(iface, index);
 }
 
 
@@ -233,7 +233,7 @@ uct_daqiri_progress_take(uct_daqiri_iface_t *iface, const struct ibv_wc *wc,
 
     dq_rx_taken(&iface->rx.ledger, count);
     if (dq_rx_is_low(&iface->rx.ledger)) {
-        uct_daqiri_rx_refill(iface);
+        uct_daqiri_recv_refill(iface);
     }
     for (i = 0; i < count; i++) {
         uct_daqiri_progress_on_wc(iface, &wc[i]);
@@ -260,7 +260,7 @@ uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
     }
     if (ucs_unlikely(iface->rx.is_refused)) {
         iface->rx.is_refused = 0;
-        uct_daqiri_rx_refill(iface);
+        uct_daqiri_recv_refill(iface);
     }
     count += uct_daqiri_rx_grant(iface);
     if (!ucs_list_is_empty(&iface->tx.retry)) {
@@ -318,7 +318,7 @@ UCT_DAQIRI_POLLED unsigned uct_daqiri_iface_progress(uct_iface_h tl_iface)
     if (received > 0) {
         uct_daqiri_progress_take(iface, wc, received);
     } else if (ucs_unlikely(dq_rx_is_behind(&iface->rx.ledger))) {
-        uct_daqiri_rx_catch_up(iface);
+        uct_daqiri_recv_catch_up(iface);
     }
     if (uct_daqiri_tx_is_due(iface)) {
         count += uct_daqiri_done_poll(iface, wc);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The receive buffers of an interface, which all its conns share: made, posted, kept by
+ * UCP, and given back.
+ *
+ * Threads: progress, unless a function says any thread.
+ */
+#ifndef UCT_DAQIRI_RECV_H
+#define UCT_DAQIRI_RECV_H
+
+#include "iface/daqiri_iface.h"
+
+/* Makes @a count buffers that UCP may keep. Errors as uct_daqiri_pool_grow(). Any
+ * thread. */
+ucs_status_t uct_daqiri_recv_make(uct_daqiri_iface_t *iface, uint32_t count,
+                                  uint32_t *first_p);
+/* The same, and enters them in the ledger as free. Progress. */
+ucs_status_t uct_daqiri_recv_add(uct_daqiri_iface_t *iface, uint32_t count);
+/* Posts these buffers of the receive pool; UCT_DAQIRI_POLL_MAX at most. Returns how many,
+ * from the first on, the device has taken. Any thread. */
+uint32_t uct_daqiri_recv_post(uct_daqiri_iface_t *iface, const uint32_t *index,
+                              uint32_t count);
+/* The device has refused some. Counts that, logs the first time, and has progress post
+ * them again. */
+void uct_daqiri_recv_refused(uct_daqiri_iface_t *iface);
+/* Posts the free buffers that are due, and makes more where handlers keep too many. */
+void uct_daqiri_recv_refill(uct_daqiri_iface_t *iface);
+/* The same while nothing arrives, but makes no buffers. */
+void uct_daqiri_recv_catch_up(uct_daqiri_iface_t *iface);
+/* Posts @a count of the free buffers; there must be so many. Refused buffers stay free,
+ * and progress posts them again. */
+void uct_daqiri_recv_post_free(uct_daqiri_iface_t *iface, uint32_t count);
+/* Takes @a count of the buffers that closed conns have left. Zero, and none taken, if
+ * there are fewer. Any thread. */
+int uct_daqiri_recv_take_spare(uct_daqiri_iface_t *iface, uint32_t count);
+/* UCP gives back a buffer that it has kept. */
+void uct_daqiri_recv_release_desc(uct_recv_desc_t *self, void *desc);
+
+/* Returns the buffer to the pool and the ledger. */
+static inline void uct_daqiri_recv_release(uct_daqiri_iface_t *iface,
+                                           uint32_t index)
+{
+    dq_rx_release(&iface->rx.ledger);
+    uct_daqiri_pool_put(&iface->rx.pool, index);
+}
+
+/* Writes in front of @a data how UCP gives the buffer back. The headroom may have any
+ * length, hence memcpy. */
+static inline void uct_daqiri_recv_mark(uct_daqiri_iface_t *iface, void *data)
+{
+    uct_recv_desc_t *release = &iface->rx.release;
+    ptrdiff_t before         = iface->config.headroom + sizeof(release);
+
+    memcpy(UCS_PTR_BYTE_OFFSET(data, -before), &release, sizeof(release));
+}
+
+#endif
