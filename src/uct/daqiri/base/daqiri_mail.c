@@ -66,12 +66,12 @@ void uct_daqiri_mail_post_command(uct_daqiri_mail_t *mail, uint32_t command)
 }
 
 
-void uct_daqiri_mail_post_event(uct_daqiri_mail_t *mail, uint32_t event,
-                                const uct_daqiri_news_t *news)
+/* The caller holds the lock. */
+static void uct_daqiri_mail_add_event(uct_daqiri_mail_t *mail, uint32_t event)
 {
     uct_daqiri_iface_t *iface = mail->iface;
 
-    pthread_mutex_lock(&iface->mail.lock);
+    uct_daqiri_assert_held(&iface->mail.lock);
     if (mail->events == 0) {
         ucs_list_add_tail(&iface->mail.events, &mail->evt_link);
     }
@@ -81,10 +81,34 @@ void uct_daqiri_mail_post_event(uct_daqiri_mail_t *mail, uint32_t event,
                           UCT_DAQIRI_EVT_NO_QP);
     }
     mail->events |= event;
+    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_EVENTS);
+}
+
+
+void uct_daqiri_mail_post_event(uct_daqiri_mail_t *mail, uint32_t event,
+                                const uct_daqiri_news_t *news)
+{
+    uct_daqiri_iface_t *iface = mail->iface;
+
+    pthread_mutex_lock(&iface->mail.lock);
+    uct_daqiri_mail_add_event(mail, event);
     if (news != NULL) {
         mail->posted = *news;
     }
-    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_EVENTS);
+    pthread_mutex_unlock(&iface->mail.lock);
+
+    uct_daqiri_mail_wake(iface);
+}
+
+
+void uct_daqiri_mail_post_qp_event(uct_daqiri_mail_t *mail,
+                                   const uct_daqiri_qp_event_t *qp_event)
+{
+    uct_daqiri_iface_t *iface = mail->iface;
+
+    pthread_mutex_lock(&iface->mail.lock);
+    uct_daqiri_mail_add_event(mail, UCT_DAQIRI_EVT_ASYNC);
+    mail->posted_qp_event = *qp_event;
     pthread_mutex_unlock(&iface->mail.lock);
 
     uct_daqiri_mail_wake(iface);
@@ -127,11 +151,12 @@ uct_daqiri_mail_t *uct_daqiri_mail_next_event(uct_daqiri_iface_t *iface,
     if (ucs_list_is_empty(&iface->mail.events)) {
         uct_daqiri_iface_clear_work(iface, UCT_DAQIRI_WORK_EVENTS);
     } else {
-        mail         = ucs_list_extract_head(&iface->mail.events,
-                                             uct_daqiri_mail_t, evt_link);
-        *events_p    = mail->events;
-        mail->events = 0;
-        mail->news   = mail->posted;
+        mail           = ucs_list_extract_head(&iface->mail.events,
+                                               uct_daqiri_mail_t, evt_link);
+        *events_p      = mail->events;
+        mail->events   = 0;
+        mail->news     = mail->posted;
+        mail->qp_event = mail->posted_qp_event;
     }
     pthread_mutex_unlock(&iface->mail.lock);
     return mail;

@@ -37,7 +37,7 @@ enum {
     UCT_DAQIRI_EVT_DEAD     = UCS_BIT(10),
     UCT_DAQIRI_EVT_RELEASED = UCS_BIT(11),
     UCT_DAQIRI_EVT_LOST     = UCS_BIT(12), /* the peer has lost its QP         */
-    UCT_DAQIRI_EVT_ASYNC    = UCS_BIT(13), /* our QP failed: conn->async     */
+    UCT_DAQIRI_EVT_ASYNC    = UCS_BIT(13), /* our QP failed: qp_event        */
     UCT_DAQIRI_EVT_NO_QP    = UCS_BIT(14),  /* another QP could not be made  */
     UCT_DAQIRI_EVT_CLOSED   = UCS_BIT(15), /* the lost QP is destroyed        */
 
@@ -70,6 +70,13 @@ typedef struct {
                                          device refused, or 0                */
 } uct_daqiri_news_t;
 
+/* An event of the device about a QP that has failed by it. */
+typedef struct {
+    uint32_t   qpn;
+    dq_cause_t cause;
+    const char *name;      /* of the event                                   */
+} uct_daqiri_qp_event_t;
+
 /* What the next REQ or REP tells the peer of a lost QP; see dq_frame_t. */
 typedef struct {
     uint32_t delivered, acked, done, promised;
@@ -80,10 +87,12 @@ typedef struct {
     uct_daqiri_iface_t *iface;        /* set once, as is conn                */
     uct_daqiri_conn_t  *conn;         /* only passed on                      */
     uct_daqiri_news_t  news;          /* of the last event taken; progress   */
+    uct_daqiri_qp_event_t qp_event;   /* the last one; progress              */
     /* iface->mail.lock */
     ucs_list_link_t    cmd_link, evt_link;
     uint32_t           commands, events;
     uct_daqiri_news_t  posted;        /* news of the last event posted       */
+    uct_daqiri_qp_event_t posted_qp_event;
 } uct_daqiri_mail_t;
 
 /* Makes the lists of an interface, empty. Returns the errno of a failure, or 0.
@@ -98,6 +107,9 @@ void uct_daqiri_mail_post_command(uct_daqiri_mail_t *mail, uint32_t command);
  * nothing is new since the last event. Async. */
 void uct_daqiri_mail_post_event(uct_daqiri_mail_t *mail, uint32_t event,
                                 const uct_daqiri_news_t *news);
+/* Posts UCT_DAQIRI_EVT_ASYNC. Async. */
+void uct_daqiri_mail_post_qp_event(uct_daqiri_mail_t *mail,
+                                   const uct_daqiri_qp_event_t *qp_event);
 /* Takes the next conn's commands or events, and what goes with them. NULL if there are
  * none. */
 uct_daqiri_mail_t *uct_daqiri_mail_next_command(uct_daqiri_iface_t *iface,

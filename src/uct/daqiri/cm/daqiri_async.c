@@ -14,7 +14,7 @@
  * pending events before it tells a peer how much was received.
  *
  * Threads: functions under "Async" run on the async side. The thread that opens and
- * closes interfaces subscribes and unsubscribes. The rest runs on the progress side.
+ * closes interfaces subscribes and unsubscribes.
  */
 #include "cm/daqiri_async.h"
 
@@ -22,8 +22,6 @@
 #include "base/daqiri_md.h"
 #include "cm/daqiri_hs.h"
 #include "conn/daqiri_conn.h"
-#include "conn/daqiri_recover.h"
-#include "conn/daqiri_tx.h"
 #include "iface/daqiri_iface.h"
 
 /* Which conns an event concerns. */
@@ -98,11 +96,11 @@ static const uct_daqiri_event_row_t uct_daqiri_events[] = {
 /* ---- Async ---- */
 
 /* A conn that is found here stays valid: this thread releases it. */
-static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
-                               int type)
+static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface,
+                               const uct_daqiri_event_row_t *row, uint32_t qpn)
 {
-    const uct_daqiri_event_row_t *row = &uct_daqiri_events[type];
-    uct_daqiri_conn_t *conn           = uct_daqiri_iface_conn(iface, qpn);
+    const uct_daqiri_qp_event_t qp_event = {qpn, row->cause, row->name};
+    uct_daqiri_conn_t *conn              = uct_daqiri_iface_conn(iface, qpn);
 
     uct_daqiri_assert_async(iface);
     if (conn == NULL) {
@@ -110,9 +108,7 @@ static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface, uint32_t qpn,
     }
     iface->count->events++;
     if (row->act == UCT_DAQIRI_LOSE) {
-        __atomic_store_n(&conn->async.qpn, qpn, __ATOMIC_RELAXED);
-        __atomic_store_n(&conn->async.type, type, __ATOMIC_RELAXED);
-        uct_daqiri_mail_post_event(&conn->mail, UCT_DAQIRI_EVT_ASYNC, NULL);
+        uct_daqiri_mail_post_qp_event(&conn->mail, &qp_event);
     } else if (row->act == UCT_DAQIRI_READY) {
         uct_daqiri_hs_on_command(conn, UCT_DAQIRI_CMD_READY);
     }
@@ -184,7 +180,7 @@ static void uct_daqiri_async_take(uct_daqiri_md_t *md,
               ibv_get_device_name(md->context->device), row->name, qpn);
     ucs_list_for_each(iface, &md->ifaces, md_link) {
         if (row->scope == UCT_DAQIRI_OF_QP) {
-            if (uct_daqiri_async_qp(iface, qpn, event->event_type)) {
+            if (uct_daqiri_async_qp(iface, row, qpn)) {
                 break;
             }
         } else if (uct_daqiri_async_is_of(iface, row, event)) {
@@ -226,46 +222,6 @@ int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface)
     uct_daqiri_assert_async(iface);
     uct_daqiri_async_read(uct_daqiri_iface_md(iface));
     return __atomic_load_n(&iface->broken, __ATOMIC_RELAXED) == DQ_CAUSE_NONE;
-}
-
-
-/* ---- Progress ---- */
-
-/* The device said that the QP has failed. Its completions may tell why. */
-void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn)
-{
-    int type     = __atomic_load_n(&conn->async.type, __ATOMIC_RELAXED);
-    uint32_t qpn = __atomic_load_n(&conn->async.qpn, __ATOMIC_RELAXED);
-    dq_facts_t facts;
-
-    uct_daqiri_assert_progress(conn->iface);
-    if ((conn->qp.state != DQ_QP_READY) ||
-        (uct_daqiri_qp_num(&conn->qp) != qpn)) {
-        return; /* of the one before; or the handshake has it, until it is up */
-    }
-    uct_daqiri_tx_poll(conn->iface);
-    uct_daqiri_tx_facts(conn, uct_daqiri_events[type].cause, &facts);
-    facts.detail = uct_daqiri_events[type].name;
-    uct_daqiri_recover(conn, &facts);
-}
-
-
-/* Fails all conns if the interface is broken. */
-void uct_daqiri_async_take_events(uct_daqiri_iface_t *iface)
-{
-    dq_cause_t cause = (dq_cause_t)__atomic_load_n(&iface->broken,
-                                                   __ATOMIC_ACQUIRE);
-    uct_daqiri_conn_t *conn;
-    dq_facts_t facts;
-
-    uct_daqiri_assert_progress(iface);
-    if (cause == DQ_CAUSE_NONE) {
-        return;
-    }
-    ucs_list_for_each(conn, &iface->conns, iface_link) {
-        uct_daqiri_tx_facts(conn, cause, &facts);
-        uct_daqiri_conn_fail(conn, &facts);
-    }
 }
 
 

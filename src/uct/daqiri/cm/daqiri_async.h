@@ -13,9 +13,5 @@ void uct_daqiri_async_unsubscribe(uct_daqiri_iface_t *iface);
 /* Reads pending events. Returns non-zero if the device reported no CQ, SRQ or device
  * error for the interface. After such an error progress fails all conns. Async. */
 int uct_daqiri_async_is_sound(uct_daqiri_iface_t *iface);
-/* Handles what the async side recorded of a conn's QP, or of the whole interface.
- * Progress. */
-void uct_daqiri_async_on_lose(uct_daqiri_conn_t *conn);
-void uct_daqiri_async_take_events(uct_daqiri_iface_t *iface);
 
 #endif

@@ -19,7 +19,6 @@
 #include "base/daqiri_pool.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
-#include "cm/daqiri_async.h"
 #include "cm/daqiri_cm.h"
 #include "cm/daqiri_hs.h"
 #include "conn/daqiri_batch.h"
@@ -347,7 +346,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn;
     uint32_t events;
 
-    uct_daqiri_async_take_events(iface); /* may hold the cause of other events */
+    uct_daqiri_conn_fail_if_broken(iface); /* may hold the cause of other events */
     while ((mail = uct_daqiri_mail_next_event(iface, &events)) != NULL) {
         conn = mail->conn;
         if (events & UCT_DAQIRI_EVT_CLOSED) {
@@ -366,7 +365,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
             uct_daqiri_recover_on_no_qp(conn);
         }
         if (events & (UCT_DAQIRI_EVT_ASYNC | UCT_DAQIRI_EVT_UP)) {
-            uct_daqiri_async_on_lose(conn);
+            uct_daqiri_recover_on_qp_event(conn);
         }
         if (events & UCT_DAQIRI_EVT_DEAD) {
             uct_daqiri_conn_on_dead(conn);
@@ -414,6 +413,24 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
     uct_daqiri_preconnect_drop(conn);
     uct_daqiri_conn_start_drain(conn);
     uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_FAIL);
+}
+
+
+void uct_daqiri_conn_fail_if_broken(uct_daqiri_iface_t *iface)
+{
+    dq_cause_t cause = (dq_cause_t)__atomic_load_n(&iface->broken,
+                                                   __ATOMIC_ACQUIRE);
+    uct_daqiri_conn_t *conn;
+    dq_facts_t facts;
+
+    uct_daqiri_assert_progress(iface);
+    if (cause == DQ_CAUSE_NONE) {
+        return;
+    }
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_tx_facts(conn, cause, &facts);
+        uct_daqiri_conn_fail(conn, &facts);
+    }
 }
 
 

@@ -90,10 +90,6 @@ struct uct_daqiri_conn {
                                       REQ or REP */
         dq_facts_t facts;          /* why the QP was lost                    */
     } lost;
-    struct {
-        uint32_t       qpn;
-        int            type;       /* enum ibv_event_type of the last QP event */
-    } async;                       /* atomic; async writes, progress reads   */
     int                is_listed;  /* on iface->conns, and known to stats    */
     int                has_hw;     /* it has been up, so hw may be read; progress */
     struct {
@@ -198,6 +194,8 @@ static inline int uct_daqiri_conn_peer_left(const uct_daqiri_conn_t *conn)
 /* Closes the gate for ever and starts to drain. Later calls do nothing: the first cause
  * counts. Copies @a death. */
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death);
+/* Fails all conns if a device event has said that the interface is broken. */
+void uct_daqiri_conn_fail_if_broken(uct_daqiri_iface_t *iface);
 /* Puts the conn on iface->draining, unless it is there. */
 void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn);
 /* Takes the QP that the async thread has made. For @a is_used see

@@ -27,7 +27,6 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_mail.h"
 #include "base/daqiri_rc.h"
-#include "cm/daqiri_async.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_preconnect.h"
 #include "conn/daqiri_replay.h"
@@ -142,7 +141,7 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 {
-    uct_daqiri_async_take_events(conn->iface);
+    uct_daqiri_conn_fail_if_broken(conn->iface);
     if (!dq_qp_is_alive(conn->qp.state)) {
         return; /* only the first cause counts */
     }
@@ -186,6 +185,25 @@ void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
         uct_daqiri_tx_facts(conn, DQ_CAUSE_PEER_LOST, &facts);
         uct_daqiri_recover(conn, &facts);
     }
+}
+
+
+/* The event may come too late, about the QP before. It may come too early: then the
+ * handshake has the QP, and this is called again when the conn is up. */
+void uct_daqiri_recover_on_qp_event(uct_daqiri_conn_t *conn)
+{
+    const uct_daqiri_qp_event_t *qp_event = &conn->mail.qp_event;
+    dq_facts_t facts;
+
+    uct_daqiri_assert_progress(conn->iface);
+    if ((conn->qp.state != DQ_QP_READY) ||
+        (uct_daqiri_qp_num(&conn->qp) != qp_event->qpn)) {
+        return;
+    }
+    uct_daqiri_tx_poll(conn->iface);
+    uct_daqiri_tx_facts(conn, qp_event->cause, &facts);
+    facts.detail = qp_event->name;
+    uct_daqiri_recover(conn, &facts);
 }
 
 

@@ -15,7 +15,6 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
-#include "cm/daqiri_async.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_recover.h"
 #include "conn/daqiri_tx.h"
@@ -284,6 +283,6 @@ void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface)
         uct_daqiri_watchdog_conn(conn, &bounds, elapsed);
         uct_daqiri_watchdog_process(conn, elapsed);
     }
-    uct_daqiri_async_take_events(iface);
+    uct_daqiri_conn_fail_if_broken(iface);
     uct_daqiri_stats_sample(iface);
 }
