@@ -30,11 +30,9 @@
 #include "conn/daqiri_retry.h"
 #include "conn/daqiri_rx.h"
 #include "conn/daqiri_tx.h"
-#include "ep/daqiri_ep.h"
 #include "ep/daqiri_pending.h"
 #include "iface/daqiri_iface.h"
 #include "iface/daqiri_stats.h"
-#include "iface/daqiri_watchdog.h"
 
 enum {
     UCT_DAQIRI_DRAIN_SEC       = 1, /* flushes come within microseconds      */
@@ -375,7 +373,7 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
             uct_daqiri_conn_free(conn);
         }
     }
-    if (uct_daqiri_watchdog_is_due(iface)) {
+    if (uct_daqiri_mail_is_due(iface)) {
         uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
     }
 }

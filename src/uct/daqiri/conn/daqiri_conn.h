@@ -132,6 +132,14 @@ struct uct_daqiri_conn {
     uct_daqiri_mail_t  mail;       /* between the two threads                 */
 };
 
+/* The endpoint (ep/), as far as its conn knows it. */
+struct uct_daqiri_ep {
+    uct_base_ep_t     super;
+    uct_daqiri_conn_t *conn;
+    ucs_list_link_t   conn_link;
+    int               is_reported; /* UCP has been told that its conn failed */
+};
+
 /* uct_daqiri_iface_conn() with a cache of one, because completions come in runs. Only the
  * current QP of a conn is cached: the device may reuse the number of any other. NULL if
  * the QP is unknown. Progress. */

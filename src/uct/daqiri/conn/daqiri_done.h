@@ -9,9 +9,9 @@
 #ifndef UCT_DAQIRI_DONE_H
 #define UCT_DAQIRI_DONE_H
 
+#include "base/daqiri_cq.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_tx.h"
-#include "iface/daqiri_event.h"
 
 /* Empties the slot of a request. The caller pays what the request owed. */
 static UCS_F_ALWAYS_INLINE uct_daqiri_op_t
@@ -77,8 +77,8 @@ uct_daqiri_done_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_done_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
-    int count = uct_daqiri_event_poll(&iface->tx.prefetched, iface->tx.cq,
-                                      iface->poll_batch, wc);
+    int count = uct_daqiri_cq_poll(&iface->tx.prefetched, iface->tx.cq,
+                                   iface->poll_batch, wc);
     int i;
 
     if (count == 0) {

@@ -9,7 +9,6 @@
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_qp.h"
 #include "conn/daqiri_tx.h"
-#include "ep/daqiri_ep.h"
 #include "iface/daqiri_iface.h"
 
 /* One held request, with its SGEs. Inline data follows. */

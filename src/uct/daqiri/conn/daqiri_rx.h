@@ -9,9 +9,9 @@
 #ifndef UCT_DAQIRI_RX_H
 #define UCT_DAQIRI_RX_H
 
+#include "base/daqiri_cq.h"
 #include "base/daqiri_recv.h"
 #include "conn/daqiri_conn.h"
-#include "iface/daqiri_event.h"
 
 /* Sends the credit grants that no message carried in time. Returns how many. */
 unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface);
@@ -39,8 +39,8 @@ static inline uint32_t uct_daqiri_rx_piggyback(const uct_daqiri_conn_t *conn)
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_rx_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
-    return uct_daqiri_event_poll(&iface->rx.prefetched, iface->rx.cq,
-                                 iface->poll_batch, wc);
+    return uct_daqiri_cq_poll(&iface->rx.prefetched, iface->rx.cq,
+                              iface->poll_batch, wc);
 }
 
 /* The peer grants what we have used. A grant before the conn is up, or of more than the

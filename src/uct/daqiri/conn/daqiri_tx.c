@@ -17,7 +17,6 @@
 #include "conn/daqiri_replay.h"
 #include "conn/daqiri_retry.h"
 #include "dq/dq_time.h"
-#include "ep/daqiri_ep.h"
 #include "iface/daqiri_iface.h"
 
 /* How long an endpoint that goes waits for the NIC, before and after its QP is given up.

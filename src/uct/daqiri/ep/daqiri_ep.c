@@ -17,7 +17,6 @@
 #include "ep/daqiri_p2p.h"
 #include "ep/daqiri_pending.h"
 #include "iface/daqiri_iface.h"
-#include "iface/daqiri_stats.h"
 
 
 /* ---- Refusals ---- */

@@ -11,13 +11,6 @@
 #include "base/daqiri_mem.h"
 #include "conn/daqiri_tx.h"
 
-struct uct_daqiri_ep {
-    uct_base_ep_t     super;
-    uct_daqiri_conn_t *conn;
-    ucs_list_link_t   conn_link;
-    int               is_reported; /* UCP has been told that its conn failed */
-};
-
 UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_ep_t, uct_ep_t, const uct_ep_params_t*);
 UCS_CLASS_DECLARE_DELETE_FUNC(uct_daqiri_ep_t, uct_ep_t);
 

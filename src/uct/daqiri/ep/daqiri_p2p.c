@@ -11,13 +11,13 @@
  */
 #include "ep/daqiri_p2p.h"
 
+#include "base/daqiri_addr.h"
 #include "base/daqiri_mail.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_tx.h"
 #include "ep/daqiri_ep.h"
 #include "ep/daqiri_pending.h"
 #include "iface/daqiri_iface.h"
-#include "iface/daqiri_query.h"
 
 
 ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
@@ -53,8 +53,8 @@ ucs_status_t uct_daqiri_ep_get_address(uct_ep_h tl_ep, uct_ep_addr_t *addr)
 {
     uct_daqiri_ep_t *ep = ucs_derived_of(tl_ep, uct_daqiri_ep_t);
 
-    return uct_daqiri_iface_get_address(&ep->conn->iface->super.super,
-                                        (uct_iface_addr_t*)addr);
+    uct_daqiri_addr_get(ep->conn->iface, addr);
+    return UCS_OK;
 }
 
 
@@ -86,7 +86,7 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     if (!stub->is_stub) {
         return uct_daqiri_p2p_retry(stub, &peer);
     }
-    if (!uct_daqiri_iface_is_alike(stub->iface, ep_addr)) {
+    if (!uct_daqiri_addr_is_alike(stub->iface, ep_addr)) {
         return UCS_ERR_UNREACHABLE;
     }
     status = uct_daqiri_conn_get(stub->iface, &port, &peer, &ep->conn);

@@ -114,7 +114,7 @@ static unsigned uct_daqiri_event_take(uct_daqiri_iface_t *iface)
 static int uct_daqiri_event_prefetch(uct_daqiri_prefetched_t *prefetched,
                                      struct ibv_cq *cq)
 {
-    prefetched->count = uct_daqiri_event_poll_cq(cq, UCT_DAQIRI_PREFETCH_MAX,
+    prefetched->count = uct_daqiri_cq_take(cq, UCT_DAQIRI_PREFETCH_MAX,
                                                  prefetched->wc);
     return prefetched->count > 0;
 }

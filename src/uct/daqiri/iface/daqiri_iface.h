@@ -8,6 +8,7 @@
 #define UCT_DAQIRI_IFACE_H
 
 #include "base/daqiri_config.h"
+#include "base/daqiri_cq.h"
 #include "base/daqiri_hw.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_mail.h"
@@ -19,7 +20,6 @@
 #include "dq/dq_rx.h"
 #include "dq/dq_sq.h"
 #include "dq/dq_watchdog.h"
-#include "iface/daqiri_event.h"
 #include "iface/daqiri_stats.h"
 
 #include <ucs/datastruct/khash.h>
@@ -250,6 +250,11 @@ uct_daqiri_iface_conn(uct_daqiri_iface_t *iface, uint32_t qpn)
 static inline int uct_daqiri_mail_has_events(const uct_daqiri_iface_t *iface)
 {
     return (uct_daqiri_iface_has_work(iface) & UCT_DAQIRI_WORK_EVENTS) != 0;
+}
+
+static inline int uct_daqiri_mail_is_due(const uct_daqiri_iface_t *iface)
+{
+    return __atomic_load_n(&iface->watchdog.is_due, __ATOMIC_RELAXED) != 0;
 }
 
 UCS_CLASS_DECLARE_NEW_FUNC(uct_daqiri_iface_t, uct_iface_t, uct_md_h,

@@ -255,7 +255,7 @@ uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
     if (uct_daqiri_mail_has_events(iface)) {
         uct_daqiri_conn_absorb(iface);
     }
-    if (uct_daqiri_watchdog_is_due(iface)) {
+    if (uct_daqiri_mail_is_due(iface)) {
         uct_daqiri_watchdog_run(iface);
     }
     if (ucs_unlikely(iface->rx.is_refused)) {

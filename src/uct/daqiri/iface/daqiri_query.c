@@ -4,7 +4,7 @@
  */
 #include "iface/daqiri_query.h"
 
-#include "base/daqiri_log.h"
+#include "base/daqiri_addr.h"
 #include "base/daqiri_port.h"
 #include "conn/daqiri_conn.h"
 #include "ep/daqiri_ep.h"
@@ -129,59 +129,8 @@ ucs_status_t uct_daqiri_iface_get_device_address(uct_iface_h tl_iface,
 ucs_status_t uct_daqiri_iface_get_address(uct_iface_h tl_iface,
                                           uct_iface_addr_t *addr)
 {
-    uct_daqiri_iface_t *iface  = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
-    const dq_iface_info_t info = dq_iface_info_make(&iface->config.addr,
-                                                    iface->config.seg_size);
-
-    memcpy(addr, &info, sizeof(info));
+    uct_daqiri_addr_get(ucs_derived_of(tl_iface, uct_daqiri_iface_t), addr);
     return UCS_OK;
-}
-
-
-/* A message must fit the RECV that the peer has posted. The best size depends on the
- * device (SEG_SIZE=auto), so a difference need not be a mistake. */
-static int uct_daqiri_iface_is_seg_alike(uct_daqiri_iface_t *iface,
-                                         const dq_iface_info_t *info)
-{
-    uint32_t seg_size = dq_iface_info_seg_size(info);
-
-    if (seg_size == iface->config.seg_size) {
-        return 1;
-    }
-    if (!iface->is_seg_logged) {
-        iface->is_seg_logged = 1;
-        ucs_warn("daqiri: %s does not connect to a peer whose segments have %u "
-                 "bytes, for here they have %zu: set UCX_DAQIRI_SEG_SIZE to "
-                 "the same on both sides", iface->config.port_name, seg_size,
-                 iface->config.seg_size);
-    }
-    return 0;
-}
-
-
-static int uct_daqiri_iface_is_version_alike(uct_daqiri_iface_t *iface,
-                                             const dq_iface_info_t *info)
-{
-    unsigned version = dq_iface_info_version(info);
-
-    if (version == DQ_WIRE_VERSION) {
-        return 1;
-    }
-    if (!iface->is_version_logged) {
-        iface->is_version_logged = 1;
-        uct_daqiri_log_version(iface->config.port_name, version, "");
-    }
-    return 0;
-}
-
-
-int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr)
-{
-    dq_iface_info_t info;
-
-    memcpy(&info, addr, sizeof(info)); /* it may lie at any address */
-    return uct_daqiri_iface_is_version_alike(iface, &info) &&
-           uct_daqiri_iface_is_seg_alike(iface, &info);
 }
 
 
@@ -212,7 +161,7 @@ const char *uct_daqiri_iface_unreachable(const uct_iface_h tl_iface,
     if (!uct_daqiri_port_reaches(iface, (const dq_port_addr_t*)dev_addr)) {
         return "no network of this port leads to the peer's";
     }
-    if ((iface_addr != NULL) && !uct_daqiri_iface_is_alike(iface, iface_addr)) {
+    if ((iface_addr != NULL) && !uct_daqiri_addr_is_alike(iface, iface_addr)) {
         return "the peer has another SEG_SIZE, or another version of daqiri";
     }
     return NULL;

@@ -22,9 +22,6 @@ int uct_daqiri_iface_is_reachable(const uct_iface_h tl_iface,
 const char *uct_daqiri_iface_unreachable(const uct_iface_h tl_iface,
                                          const uct_device_addr_t *dev_addr,
                                          const uct_iface_addr_t *iface_addr);
-/* Whether this address, of an interface or an endpoint, has the same size of segments and
- * the same version of the wire. Logs once why not. */
-int uct_daqiri_iface_is_alike(uct_daqiri_iface_t *iface, const void *addr);
 /* Seconds of processor time that a READ or a WRITE takes beyond its post. */
 double uct_daqiri_iface_rdma_overhead(const uct_iface_h tl_iface);
 /* Whether the peer is on the same port as the interface. */

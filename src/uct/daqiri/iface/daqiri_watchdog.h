@@ -16,9 +16,4 @@ ucs_status_t uct_daqiri_watchdog_open(uct_daqiri_iface_t *iface);
 void uct_daqiri_watchdog_close(uct_daqiri_iface_t *iface);
 void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface);
 
-static inline int uct_daqiri_watchdog_is_due(uct_daqiri_iface_t *iface)
-{
-    return __atomic_load_n(&iface->watchdog.is_due, __ATOMIC_RELAXED) != 0;
-}
-
 #endif
