@@ -3,11 +3,11 @@
  * Names that every room of the plugin uses: its objects, and its limits. Each module
  * has a header of its own, which says what it is for.
  *
- *   base/   component, memory domain, memory, options, port, buffers, log
+ *   base/   component, memory domain, memory, options, port, buffers, log; peers, mail
  *   iface/  the interface: birth, query, progress, sleep, watchdog, counters
  *   ep/     the endpoint: the operations of UCT
  *   conn/   the connection: its life, its queue pair, send line, receive line, recovery
- *   cm/     connecting: the table of connections, the handshake, its carrier, events
+ *   cm/     connecting: the async side, the handshake, its carrier, events
  *   compat/ UCX as the plugin sees it
  *
  * Two threads work on an interface, and every field belongs to one of them:
@@ -16,9 +16,9 @@
  *             ledgers, credits, both completion queues, pending
  *   async     UCX's async thread: the handshake, QP creation and transitions
  *
- * They share the connection table, and tell each other about conns (base/daqiri_mail.h),
- * both under one lock. Neither thread holds the lock across a verb or a callback. The
- * data path never takes it.
+ * They share the table of peers (base/daqiri_peer.h), and tell each other about conns
+ * (base/daqiri_mail.h), both under one lock. Neither thread holds the lock across a verb
+ * or a callback. The data path never takes it.
  *
  * A connection (conn) is what UCP sees. A queue pair (QP) is what the NIC has, and a conn
  * may go through several. All endpoints to one peer interface share one conn with the
@@ -80,6 +80,7 @@ enum {
 typedef struct uct_daqiri_iface uct_daqiri_iface_t;
 typedef struct uct_daqiri_conn  uct_daqiri_conn_t;
 typedef struct uct_daqiri_ep    uct_daqiri_ep_t;
+typedef struct uct_daqiri_peer  uct_daqiri_peer_t; /* daqiri_peer.h */
 typedef struct uct_daqiri_hs    uct_daqiri_hs_t; /* daqiri_hs.h */
 typedef struct uct_daqiri_batch uct_daqiri_batch_t; /* daqiri_batch.h */
 typedef struct uct_daqiri_replay  uct_daqiri_replay_t; /* daqiri_replay.h */

@@ -4,6 +4,7 @@
  */
 #include "base/daqiri_mail.h"
 
+#include "base/daqiri_peer.h"
 #include "iface/daqiri_iface.h"
 
 #include <sys/eventfd.h>
@@ -28,14 +29,6 @@ void uct_daqiri_mail_cleanup(uct_daqiri_iface_t *iface)
 }
 
 
-void uct_daqiri_mail_init(uct_daqiri_mail_t *mail, uct_daqiri_iface_t *iface,
-                          uct_daqiri_conn_t *conn)
-{
-    mail->iface = iface;
-    mail->conn  = conn;
-}
-
-
 void uct_daqiri_mail_hand_over(uct_daqiri_iface_t *iface)
 {
     pthread_mutex_lock(&iface->mail.lock);
@@ -51,15 +44,15 @@ void uct_daqiri_mail_wake(uct_daqiri_iface_t *iface)
 }
 
 
-void uct_daqiri_mail_post_command(uct_daqiri_mail_t *mail, uint32_t command)
+void uct_daqiri_mail_post_command(uct_daqiri_peer_t *peer, uint32_t command)
 {
-    uct_daqiri_iface_t *iface = mail->iface;
+    uct_daqiri_iface_t *iface = peer->iface;
 
     pthread_mutex_lock(&iface->mail.lock);
-    if (mail->commands == 0) {
-        ucs_list_add_tail(&iface->mail.commands, &mail->cmd_link);
+    if (peer->mail.commands == 0) {
+        ucs_list_add_tail(&iface->mail.commands, &peer->mail.cmd_link);
     }
-    mail->commands |= command;
+    peer->mail.commands |= command;
     pthread_mutex_unlock(&iface->mail.lock);
 
     (void)eventfd_write(iface->mail.event_fd, 1); /* EAGAIN: it is readable already */
@@ -67,33 +60,33 @@ void uct_daqiri_mail_post_command(uct_daqiri_mail_t *mail, uint32_t command)
 
 
 /* The caller holds the lock. */
-static void uct_daqiri_mail_add_event(uct_daqiri_mail_t *mail, uint32_t event)
+static void uct_daqiri_mail_add_event(uct_daqiri_peer_t *peer, uint32_t event)
 {
-    uct_daqiri_iface_t *iface = mail->iface;
+    uct_daqiri_iface_t *iface = peer->iface;
 
     uct_daqiri_assert_held(&iface->mail.lock);
-    if (mail->events == 0) {
-        ucs_list_add_tail(&iface->mail.events, &mail->evt_link);
+    if (peer->mail.events == 0) {
+        ucs_list_add_tail(&iface->mail.events, &peer->mail.evt_link);
     }
     if (event & UCT_DAQIRI_EVT_QP) {
         /* these were about the QP before */
-        mail->events &= ~(UCT_DAQIRI_EVT_UP | UCT_DAQIRI_EVT_LOST |
+        peer->mail.events &= ~(UCT_DAQIRI_EVT_UP | UCT_DAQIRI_EVT_LOST |
                           UCT_DAQIRI_EVT_NO_QP);
     }
-    mail->events |= event;
+    peer->mail.events |= event;
     uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_EVENTS);
 }
 
 
-void uct_daqiri_mail_post_event(uct_daqiri_mail_t *mail, uint32_t event,
+void uct_daqiri_mail_post_event(uct_daqiri_peer_t *peer, uint32_t event,
                                 const uct_daqiri_news_t *news)
 {
-    uct_daqiri_iface_t *iface = mail->iface;
+    uct_daqiri_iface_t *iface = peer->iface;
 
     pthread_mutex_lock(&iface->mail.lock);
-    uct_daqiri_mail_add_event(mail, event);
+    uct_daqiri_mail_add_event(peer, event);
     if (news != NULL) {
-        mail->posted = *news;
+        peer->mail.posted = *news;
     }
     pthread_mutex_unlock(&iface->mail.lock);
 
@@ -101,14 +94,14 @@ void uct_daqiri_mail_post_event(uct_daqiri_mail_t *mail, uint32_t event,
 }
 
 
-void uct_daqiri_mail_post_qp_event(uct_daqiri_mail_t *mail,
+void uct_daqiri_mail_post_qp_event(uct_daqiri_peer_t *peer,
                                    const uct_daqiri_qp_event_t *qp_event)
 {
-    uct_daqiri_iface_t *iface = mail->iface;
+    uct_daqiri_iface_t *iface = peer->iface;
 
     pthread_mutex_lock(&iface->mail.lock);
-    uct_daqiri_mail_add_event(mail, UCT_DAQIRI_EVT_ASYNC);
-    mail->posted_qp_event = *qp_event;
+    uct_daqiri_mail_add_event(peer, UCT_DAQIRI_EVT_ASYNC);
+    peer->mail.posted_qp_event = *qp_event;
     pthread_mutex_unlock(&iface->mail.lock);
 
     uct_daqiri_mail_wake(iface);
@@ -125,39 +118,39 @@ void uct_daqiri_mail_post_due(uct_daqiri_iface_t *iface)
 }
 
 
-uct_daqiri_mail_t *uct_daqiri_mail_next_command(uct_daqiri_iface_t *iface,
+uct_daqiri_peer_t *uct_daqiri_mail_next_command(uct_daqiri_iface_t *iface,
                                                 uint32_t *commands_p)
 {
-    uct_daqiri_mail_t *mail = NULL;
+    uct_daqiri_peer_t *peer = NULL;
 
     pthread_mutex_lock(&iface->mail.lock);
     if (!ucs_list_is_empty(&iface->mail.commands)) {
-        mail           = ucs_list_extract_head(&iface->mail.commands,
-                                               uct_daqiri_mail_t, cmd_link);
-        *commands_p    = mail->commands;
-        mail->commands = 0;
+        peer = ucs_list_extract_head(&iface->mail.commands, uct_daqiri_peer_t,
+                                     mail.cmd_link);
+        *commands_p         = peer->mail.commands;
+        peer->mail.commands = 0;
     }
     pthread_mutex_unlock(&iface->mail.lock);
-    return mail;
+    return peer;
 }
 
 
-uct_daqiri_mail_t *uct_daqiri_mail_next_event(uct_daqiri_iface_t *iface,
+uct_daqiri_peer_t *uct_daqiri_mail_next_event(uct_daqiri_iface_t *iface,
                                               uint32_t *events_p)
 {
-    uct_daqiri_mail_t *mail = NULL;
+    uct_daqiri_peer_t *peer = NULL;
 
     pthread_mutex_lock(&iface->mail.lock);
     if (ucs_list_is_empty(&iface->mail.events)) {
         uct_daqiri_iface_clear_work(iface, UCT_DAQIRI_WORK_EVENTS);
     } else {
-        mail           = ucs_list_extract_head(&iface->mail.events,
-                                               uct_daqiri_mail_t, evt_link);
-        *events_p      = mail->events;
-        mail->events   = 0;
-        mail->news     = mail->posted;
-        mail->qp_event = mail->posted_qp_event;
+        peer = ucs_list_extract_head(&iface->mail.events, uct_daqiri_peer_t,
+                                     mail.evt_link);
+        *events_p           = peer->mail.events;
+        peer->mail.events   = 0;
+        peer->mail.news     = peer->mail.posted;
+        peer->mail.qp_event = peer->mail.posted_qp_event;
     }
     pthread_mutex_unlock(&iface->mail.lock);
-    return mail;
+    return peer;
 }

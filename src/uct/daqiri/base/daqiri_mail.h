@@ -23,12 +23,12 @@
 enum {
     /* progress -> async */
     UCT_DAQIRI_CMD_OPEN  = UCS_BIT(0), /* an endpoint here uses the conn     */
-    UCT_DAQIRI_CMD_FAIL  = UCS_BIT(1), /* the conn failed: conn->death       */
+    UCT_DAQIRI_CMD_FAIL  = UCS_BIT(1), /* the conn failed: peer->death       */
     UCT_DAQIRI_CMD_READY = UCS_BIT(2), /* data came: counts as an RTU, unless
                                           the conn is unproven               */
     UCT_DAQIRI_CMD_RELEASE  = UCS_BIT(3), /* release the async side's half   */
     UCT_DAQIRI_CMD_LOSE     = UCS_BIT(4), /* the QP failed, a new one may work */
-    UCT_DAQIRI_CMD_DRAINED = UCS_BIT(5), /* the lost QP is drained: conn->resume */
+    UCT_DAQIRI_CMD_DRAINED = UCS_BIT(5), /* the lost QP is drained: peer->resume */
     UCT_DAQIRI_CMD_PROBE = UCS_BIT(6), /* ask if the peer's process runs     */
     UCT_DAQIRI_CMD_CLOSE = UCS_BIT(7), /* destroy the lost QP                */
     /* async -> progress */
@@ -84,8 +84,6 @@ typedef struct {
 
 /* The mail of one conn. */
 typedef struct {
-    uct_daqiri_iface_t *iface;        /* set once, as is conn                */
-    uct_daqiri_conn_t  *conn;         /* only passed on                      */
     uct_daqiri_news_t  news;          /* of the last event taken; progress   */
     uct_daqiri_qp_event_t qp_event;   /* the last one; progress              */
     /* iface->mail.lock */
@@ -99,22 +97,20 @@ typedef struct {
  * uct_daqiri_mail_cleanup() frees what was made, after a failure, too. */
 int uct_daqiri_mail_open(uct_daqiri_iface_t *iface);
 void uct_daqiri_mail_cleanup(uct_daqiri_iface_t *iface);
-void uct_daqiri_mail_init(uct_daqiri_mail_t *mail, uct_daqiri_iface_t *iface,
-                          uct_daqiri_conn_t *conn);
 /* Posts a command, and wakes the async thread. Progress. */
-void uct_daqiri_mail_post_command(uct_daqiri_mail_t *mail, uint32_t command);
+void uct_daqiri_mail_post_command(uct_daqiri_peer_t *peer, uint32_t command);
 /* Posts an event, and wakes a program that sleeps. @a news is copied. It may be NULL if
  * nothing is new since the last event. Async. */
-void uct_daqiri_mail_post_event(uct_daqiri_mail_t *mail, uint32_t event,
+void uct_daqiri_mail_post_event(uct_daqiri_peer_t *peer, uint32_t event,
                                 const uct_daqiri_news_t *news);
 /* Posts UCT_DAQIRI_EVT_ASYNC. Async. */
-void uct_daqiri_mail_post_qp_event(uct_daqiri_mail_t *mail,
+void uct_daqiri_mail_post_qp_event(uct_daqiri_peer_t *peer,
                                    const uct_daqiri_qp_event_t *qp_event);
-/* Takes the next conn's commands or events, and what goes with them. NULL if there are
- * none. */
-uct_daqiri_mail_t *uct_daqiri_mail_next_command(uct_daqiri_iface_t *iface,
+/* Takes the next conn's commands or events, and what goes with them. Returns the peer of
+ * the conn, or NULL if there are none. */
+uct_daqiri_peer_t *uct_daqiri_mail_next_command(uct_daqiri_iface_t *iface,
                                                 uint32_t *commands_p);
-uct_daqiri_mail_t *uct_daqiri_mail_next_event(uct_daqiri_iface_t *iface,
+uct_daqiri_peer_t *uct_daqiri_mail_next_event(uct_daqiri_iface_t *iface,
                                               uint32_t *events_p);
 /* Tells progress that the watchdog is due. */
 void uct_daqiri_mail_post_due(uct_daqiri_iface_t *iface);

@@ -18,10 +18,11 @@
  */
 #include "cm/daqiri_async.h"
 
+#include "base/daqiri_hooks.h"
 #include "base/daqiri_mail.h"
 #include "base/daqiri_md.h"
+#include "base/daqiri_peer.h"
 #include "cm/daqiri_hs.h"
-#include "conn/daqiri_conn.h"
 #include "iface/daqiri_iface.h"
 
 /* Which conns an event concerns. */
@@ -101,16 +102,18 @@ static int uct_daqiri_async_qp(uct_daqiri_iface_t *iface,
 {
     const uct_daqiri_qp_event_t qp_event = {qpn, row->cause, row->name};
     uct_daqiri_conn_t *conn              = uct_daqiri_iface_conn(iface, qpn);
+    uct_daqiri_peer_t *peer;
 
     uct_daqiri_assert_async(iface);
     if (conn == NULL) {
         return 0;
     }
+    peer = iface->hooks->conn_peer(conn);
     iface->count->events++;
     if (row->act == UCT_DAQIRI_LOSE) {
-        uct_daqiri_mail_post_qp_event(&conn->mail, &qp_event);
+        uct_daqiri_mail_post_qp_event(peer, &qp_event);
     } else if (row->act == UCT_DAQIRI_READY) {
-        uct_daqiri_hs_on_command(conn, UCT_DAQIRI_CMD_READY);
+        uct_daqiri_hs_on_command(peer, UCT_DAQIRI_CMD_READY);
     }
     return 1;
 }

@@ -9,15 +9,14 @@
 
 #include "base/daqiri_hw.h"
 #include "base/daqiri_log.h"
+#include "base/daqiri_hooks.h"
 #include "base/daqiri_mail.h"
+#include "base/daqiri_peer.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
 #include "cm/daqiri_async.h"
-#include "cm/daqiri_cm.h"
 #include "cm/daqiri_link.h"
 #include "cm/daqiri_ud.h"
-#include "conn/daqiri_conn.h"
-#include "conn/daqiri_preconnect.h"
 #include "iface/daqiri_iface.h"
 
 #include <sys/timerfd.h>
@@ -36,14 +35,14 @@ enum {
 };
 
 
-uct_daqiri_hs_t *uct_daqiri_hs_create(uct_daqiri_conn_t *conn)
+uct_daqiri_hs_t *uct_daqiri_hs_create(uct_daqiri_peer_t *peer)
 {
     uct_daqiri_hs_t *hs = ucs_calloc(1, sizeof(*hs), "daqiri_hs");
 
     if (hs != NULL) {
-        hs->conn = conn;
-        dq_conn_init(&hs->machine, conn->iface->config.addr.uuid,
-                     conn->peer_iface.uuid);
+        hs->owner = peer;
+        dq_conn_init(&hs->machine, peer->iface->config.addr.uuid,
+                     peer->addr.uuid);
     }
     return hs;
 }
@@ -90,33 +89,33 @@ static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
 }
 
 
-static void uct_daqiri_hs_timer_arm(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_timer_arm(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_iface_t *iface = peer->iface;
     ucs_time_t now            = ucs_get_time();
 
-    if (conn->hs->is_timed) {
-        conn->hs->interval = ucs_min(conn->hs->interval * 2,
+    if (peer->hs->is_timed) {
+        peer->hs->interval = ucs_min(peer->hs->interval * 2,
                                     ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX));
     } else {
-        ucs_list_add_tail(&iface->cm.timed, &conn->hs->timer_link);
+        ucs_list_add_tail(&iface->cm.timed, &peer->hs->timer_link);
         uct_daqiri_hs_tick_set(iface);
-        conn->hs->is_timed = 1;
-        conn->hs->started  = now;
-        conn->hs->interval = iface->config.conn_retry;
+        peer->hs->is_timed = 1;
+        peer->hs->started  = now;
+        peer->hs->interval = iface->config.conn_retry;
     }
-    conn->hs->next_try = now + conn->hs->interval;
+    peer->hs->next_try = now + peer->hs->interval;
 }
 
 
-static void uct_daqiri_hs_timer_stop(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_timer_stop(uct_daqiri_peer_t *peer)
 {
-    if (!conn->hs->is_timed) {
+    if (!peer->hs->is_timed) {
         return;
     }
-    ucs_list_del(&conn->hs->timer_link);
-    conn->hs->is_timed = 0;
-    uct_daqiri_hs_tick_set(conn->iface);
+    ucs_list_del(&peer->hs->timer_link);
+    peer->hs->is_timed = 0;
+    uct_daqiri_hs_tick_set(peer->iface);
 }
 
 
@@ -140,47 +139,47 @@ static dq_frame_t uct_daqiri_hs_frame_to(const uct_daqiri_iface_t *iface,
 }
 
 
-static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_conn_t *conn,
+static dq_frame_t uct_daqiri_hs_frame(uct_daqiri_peer_t *peer,
                                       dq_frame_kind_t kind)
 {
-    dq_frame_t frame = uct_daqiri_hs_frame_to(conn->iface, kind,
-                                              conn->peer_iface.cookie);
+    dq_frame_t frame = uct_daqiri_hs_frame_to(peer->iface, kind,
+                                              peer->addr.cookie);
 
-    frame.epoch      = conn->hs->machine.epoch;
-    frame.first      = conn->hs->machine.first;
-    frame.mark       = conn->hs->machine.mark;
-    frame.peer_epoch = conn->hs->machine.peer_epoch;
-    frame.peer_mark  = conn->hs->machine.peer_mark;
-    frame.psn        = conn->hs->psn;
-    frame.credits    = conn->hs->window;
-    frame.delivered  = conn->hs->resume.delivered;
-    frame.acked      = conn->hs->resume.acked;
-    frame.done       = conn->hs->resume.done;
-    frame.promised   = conn->hs->resume.promised;
+    frame.epoch      = peer->hs->machine.epoch;
+    frame.first      = peer->hs->machine.first;
+    frame.mark       = peer->hs->machine.mark;
+    frame.peer_epoch = peer->hs->machine.peer_epoch;
+    frame.peer_mark  = peer->hs->machine.peer_mark;
+    frame.psn        = peer->hs->psn;
+    frame.credits    = peer->hs->window;
+    frame.delivered  = peer->hs->resume.delivered;
+    frame.acked      = peer->hs->resume.acked;
+    frame.done       = peer->hs->resume.done;
+    frame.promised   = peer->hs->resume.promised;
     if (kind == DQ_FRAME_REQ) {
         /* a REQ is no answer: it names the attempt that was lost, if any */
-        frame.peer_epoch = conn->hs->machine.peer_last;
+        frame.peer_epoch = peer->hs->machine.peer_last;
     }
     if (frame.epoch == 0) {
-        frame.epoch = uct_daqiri_hs_epoch(conn->iface);
+        frame.epoch = uct_daqiri_hs_epoch(peer->iface);
     }
-    if (conn->hs->qp != NULL) {
-        frame.qpn = conn->hs->qp->qp_num;
+    if (peer->hs->qp != NULL) {
+        frame.qpn = peer->hs->qp->qp_num;
     }
     return frame;
 }
 
 
 /* Counts refusals in a row, because a single one may be an accident. */
-static void uct_daqiri_hs_note_refusal(uct_daqiri_conn_t *conn,
+static void uct_daqiri_hs_note_refusal(uct_daqiri_peer_t *peer,
                                        ucs_status_t status, int error)
 {
     if (status == UCS_OK) {
-        conn->hs->refusals = 0;
+        peer->hs->refusals = 0;
     } else if (status == UCS_ERR_IO_ERROR) {
-        conn->hs->refused = error;
-        if (conn->hs->refusals++ == 0) {
-            conn->hs->refused_at = ucs_get_time();
+        peer->hs->refused = error;
+        if (peer->hs->refusals++ == 0) {
+            peer->hs->refused_at = ucs_get_time();
         }
     }
 }
@@ -188,83 +187,83 @@ static void uct_daqiri_hs_note_refusal(uct_daqiri_conn_t *conn,
 
 /* Whether the device will hardly take a frame of this conn again: it refuses them though
  * no queue is full. The peer cannot answer a frame that was never sent. */
-static int uct_daqiri_hs_is_refused(const uct_daqiri_conn_t *conn,
+static int uct_daqiri_hs_is_refused(const uct_daqiri_peer_t *peer,
                                     ucs_time_t now)
 {
-    return (conn->hs->refusals >= UCT_DAQIRI_HS_REFUSALS) &&
-           (now - conn->hs->refused_at >=
+    return (peer->hs->refusals >= UCT_DAQIRI_HS_REFUSALS) &&
+           (now - peer->hs->refused_at >=
             ucs_time_from_msec(UCT_DAQIRI_HS_REFUSED_MS));
 }
 
 
 /* Whether a frame can reach the peer. It cannot if the peer is this interface itself, or
  * cannot be addressed now; the handshake then asks again. */
-static int uct_daqiri_hs_is_addressed(uct_daqiri_conn_t *conn)
+static int uct_daqiri_hs_is_addressed(uct_daqiri_peer_t *peer)
 {
-    return !conn->is_self && (uct_daqiri_link_address(conn) == UCS_OK);
+    return !peer->is_self && (uct_daqiri_link_address(peer) == UCS_OK);
 }
 
 
 /* Sends a frame to a peer that has an address handle. */
-static ucs_status_t uct_daqiri_hs_post(uct_daqiri_conn_t *conn,
+static ucs_status_t uct_daqiri_hs_post(uct_daqiri_peer_t *peer,
                                        const dq_frame_t *frame)
 {
-    ucs_status_t status = uct_daqiri_ud_send(conn->iface, conn->hs->ah,
-                                             conn->peer_iface.ud_qpn, frame);
+    ucs_status_t status = uct_daqiri_ud_send(peer->iface, peer->hs->ah,
+                                             peer->addr.ud_qpn, frame);
 
-    uct_daqiri_hs_note_refusal(conn, status, errno);
+    uct_daqiri_hs_note_refusal(peer, status, errno);
     return status;
 }
 
 
-static ucs_status_t uct_daqiri_hs_try_send(uct_daqiri_conn_t *conn,
+static ucs_status_t uct_daqiri_hs_try_send(uct_daqiri_peer_t *peer,
                                            dq_frame_kind_t kind)
 {
     dq_frame_t frame;
 
-    if (!uct_daqiri_hs_is_addressed(conn)) {
+    if (!uct_daqiri_hs_is_addressed(peer)) {
         return UCS_ERR_UNREACHABLE;
     }
-    frame = uct_daqiri_hs_frame(conn, kind);
-    return uct_daqiri_hs_post(conn, &frame);
+    frame = uct_daqiri_hs_frame(peer, kind);
+    return uct_daqiri_hs_post(peer, &frame);
 }
 
 
-static void uct_daqiri_hs_send(uct_daqiri_conn_t *conn, dq_frame_kind_t kind)
+static void uct_daqiri_hs_send(uct_daqiri_peer_t *peer, dq_frame_kind_t kind)
 {
-    (void)uct_daqiri_hs_try_send(conn, kind);
+    (void)uct_daqiri_hs_try_send(peer, kind);
 }
 
 
 /* Tells the peer that the connection has ended here, because of @a cause. */
-static void uct_daqiri_hs_send_gone(uct_daqiri_conn_t *conn, dq_cause_t cause)
+static void uct_daqiri_hs_send_gone(uct_daqiri_peer_t *peer, dq_cause_t cause)
 {
     dq_frame_t frame;
 
-    if (!uct_daqiri_hs_is_addressed(conn)) {
+    if (!uct_daqiri_hs_is_addressed(peer)) {
         return;
     }
-    frame        = uct_daqiri_hs_frame(conn, DQ_FRAME_GONE);
+    frame        = uct_daqiri_hs_frame(peer, DQ_FRAME_GONE);
     frame.reason = dq_triage_is_parting(cause) ? DQ_CAUSE_NONE : cause;
-    dq_conn_name_ended(&conn->hs->machine, &frame);
-    (void)uct_daqiri_hs_post(conn, &frame);
+    dq_conn_name_ended(&peer->hs->machine, &frame);
+    (void)uct_daqiri_hs_post(peer, &frame);
 }
 
 
 /* Answers the attempt of @a request by a REFUSE, a HEARD, or the GONE of an interface
  * that closes. Our machine may have dropped that attempt, or never taken it up. */
-static void uct_daqiri_hs_answer(uct_daqiri_conn_t *conn, dq_frame_kind_t kind,
+static void uct_daqiri_hs_answer(uct_daqiri_peer_t *peer, dq_frame_kind_t kind,
                                  const dq_frame_t *request)
 {
     dq_frame_t frame;
 
-    if (!uct_daqiri_hs_is_addressed(conn)) {
+    if (!uct_daqiri_hs_is_addressed(peer)) {
         return;
     }
-    frame            = uct_daqiri_hs_frame(conn, kind);
+    frame            = uct_daqiri_hs_frame(peer, kind);
     frame.peer_epoch = request->epoch;
     frame.peer_mark  = request->mark;
-    (void)uct_daqiri_hs_post(conn, &frame);
+    (void)uct_daqiri_hs_post(peer, &frame);
 }
 
 
@@ -317,18 +316,18 @@ static void uct_daqiri_hs_answer_unknown(uct_daqiri_iface_t *iface,
 
 
 /* Includes conns that have failed here: their peers may not know it yet. */
-void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn)
+void uct_daqiri_hs_send_all_gone(uct_daqiri_peer_t *peer)
 {
-    if ((conn->hs->machine.state == DQ_CONN_IDLE) || (conn->hs->ah == NULL) ||
-        conn->is_self || conn->hs->is_heard) {
+    if ((peer->hs->machine.state == DQ_CONN_IDLE) || (peer->hs->ah == NULL) ||
+        peer->is_self || peer->hs->is_heard) {
         return;
     }
-    if (conn->hs->has_peer && !conn->hs->is_told &&
-        !conn->iface->cm.ud.is_failed) {
-        conn->hs->is_told = 1;
-        conn->iface->cm.silent++;
+    if (peer->hs->has_peer && !peer->hs->is_told &&
+        !peer->iface->cm.ud.is_failed) {
+        peer->hs->is_told = 1;
+        peer->iface->cm.silent++;
     }
-    uct_daqiri_hs_send_gone(conn, conn->death.cause);
+    uct_daqiri_hs_send_gone(peer, peer->death);
 }
 
 
@@ -336,10 +335,10 @@ void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn)
 
 /* Anybody can send a REQ in any name. The RTU must have the mark of our REP, which shows
  * that the REP has arrived at the address of the REQ. */
-static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_prove(uct_daqiri_peer_t *peer)
 {
-    conn->iface->cm.unproven -= conn->hs->is_unproven;
-    conn->hs->is_unproven      = 0;
+    peer->iface->cm.unproven -= peer->hs->is_unproven;
+    peer->hs->is_unproven      = 0;
 }
 
 
@@ -351,11 +350,11 @@ static void uct_daqiri_hs_prove(uct_daqiri_conn_t *conn)
  * asks at once. A REQ with that mark shows that its sender hears us. So senders of forged
  * REQs do not take the places of peers.
  */
-static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
+static uct_daqiri_peer_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
                                                 const dq_frame_t *request)
 {
     int is_unproven = request->peer_mark != iface->config.ticket;
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_peer_t *peer;
     struct ibv_ah *ah;
     uint8_t gid_index;
 
@@ -368,35 +367,35 @@ static uct_daqiri_conn_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
     if (ah == NULL) {
         return NULL;
     }
-    if (uct_daqiri_cm_get(iface, &request->port, &request->src, &conn) !=
+    if (uct_daqiri_peer_get(iface, &request->port, &request->src, &peer) !=
         UCS_OK) {
         ibv_destroy_ah(ah);
         return NULL;
     }
-    uct_daqiri_link_give_ah(conn, ah, gid_index);
+    uct_daqiri_link_give_ah(peer, ah, gid_index);
     /* An endpoint may have created it just now: its CMD_OPEN is still to come. */
-    conn->hs->is_unproven = is_unproven;
+    peer->hs->is_unproven = is_unproven;
     iface->cm.unproven  += is_unproven;
-    return conn;
+    return peer;
 }
 
 
 /* ---- The machine ---- */
 
 /* A conn to this interface itself needs no answer, and so no carrier. */
-static int uct_daqiri_hs_has_carrier_failed(const uct_daqiri_conn_t *conn)
+static int uct_daqiri_hs_has_carrier_failed(const uct_daqiri_peer_t *peer)
 {
-    return conn->iface->cm.ud.is_failed && !conn->is_self;
+    return peer->iface->cm.ud.is_failed && !peer->is_self;
 }
 
 
-static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
+static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_peer_t *peer,
                                       dq_conn_event_t event,
                                       const dq_frame_t *frame)
 {
     switch (event) {
     case DQ_EV_VERB_FAIL:
-        return uct_daqiri_hs_has_carrier_failed(conn) ? DQ_CAUSE_CARRIER : DQ_CAUSE_VERB;
+        return uct_daqiri_hs_has_carrier_failed(peer) ? DQ_CAUSE_CARRIER : DQ_CAUSE_VERB;
     case DQ_EV_EXPIRE:
         return DQ_CAUSE_NO_ANSWER;
     case DQ_EV_REFUSE:
@@ -413,118 +412,118 @@ static dq_cause_t uct_daqiri_hs_cause(const uct_daqiri_conn_t *conn,
 
 
 /* Tells progress of an event, with all that progress may have to know. */
-static void uct_daqiri_hs_post_event(uct_daqiri_conn_t *conn, uint32_t event)
+static void uct_daqiri_hs_post_event(uct_daqiri_peer_t *peer, uint32_t event)
 {
     const uct_daqiri_news_t news = {
-        .qp       = conn->hs->qp,
-        .recvs    = conn->hs->recvs,
-        .window   = conn->hs->window,
-        .promised = conn->hs->promised,
-        .peer     = conn->hs->peer,
-        .has_peer = conn->hs->has_peer,
-        .cause    = conn->hs->cause,
-        .ah_error = conn->hs->ah_error,
-        .refused  = (conn->hs->refusals > 0) ? conn->hs->refused : 0,
+        .qp       = peer->hs->qp,
+        .recvs    = peer->hs->recvs,
+        .window   = peer->hs->window,
+        .promised = peer->hs->promised,
+        .peer     = peer->hs->peer,
+        .has_peer = peer->hs->has_peer,
+        .cause    = peer->hs->cause,
+        .ah_error = peer->hs->ah_error,
+        .refused  = (peer->hs->refusals > 0) ? peer->hs->refused : 0,
     };
 
-    uct_daqiri_mail_post_event(&conn->mail, event, &news);
+    uct_daqiri_mail_post_event(peer, event, &news);
 }
 
 
-static ucs_status_t uct_daqiri_hs_make_qp(uct_daqiri_conn_t *conn)
+static ucs_status_t uct_daqiri_hs_make_qp(uct_daqiri_peer_t *peer)
 {
     ucs_status_t status;
 
-    conn->hs->has_no_qp = 0;
-    status             = uct_daqiri_link_open(conn);
+    peer->hs->has_no_qp = 0;
+    status             = uct_daqiri_link_open(peer);
     if (status == UCS_OK) {
-        uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_QP);
+        uct_daqiri_hs_post_event(peer, UCT_DAQIRI_EVT_QP);
     }
     return status;
 }
 
 
 /* Performs one action. Only the creation and the connection of a QP can fail. */
-static ucs_status_t uct_daqiri_hs_act(uct_daqiri_conn_t *conn, uint32_t action,
+static ucs_status_t uct_daqiri_hs_act(uct_daqiri_peer_t *peer, uint32_t action,
                                       const dq_frame_t *frame)
 {
     switch (action) {
     case DQ_ACT_QP_CLOSE:
-        uct_daqiri_link_close_qp(conn);
+        uct_daqiri_link_close_qp(peer);
         break;
     case DQ_ACT_QP_CREATE:
-        return uct_daqiri_hs_make_qp(conn);
+        return uct_daqiri_hs_make_qp(peer);
     case DQ_ACT_QP_CONNECT:
-        conn->hs->peer     = *frame;
-        conn->hs->has_peer = 1;
-        return uct_daqiri_rc_connect(conn->iface, conn->hs->qp, conn->hs->psn,
+        peer->hs->peer     = *frame;
+        peer->hs->has_peer = 1;
+        return uct_daqiri_rc_connect(peer->iface, peer->hs->qp, peer->hs->psn,
                                      frame);
     case DQ_ACT_SEND_REQ:
-        uct_daqiri_hs_send(conn, DQ_FRAME_REQ);
+        uct_daqiri_hs_send(peer, DQ_FRAME_REQ);
         break;
     case DQ_ACT_SEND_REP:
-        uct_daqiri_hs_send(conn, DQ_FRAME_REP);
+        uct_daqiri_hs_send(peer, DQ_FRAME_REP);
         break;
     case DQ_ACT_SEND_RTU:
-        uct_daqiri_hs_send(conn, DQ_FRAME_RTU);
+        uct_daqiri_hs_send(peer, DQ_FRAME_RTU);
         break;
     case DQ_ACT_REFUSE:
-        uct_daqiri_hs_answer(conn, DQ_FRAME_REFUSE, frame);
+        uct_daqiri_hs_answer(peer, DQ_FRAME_REFUSE, frame);
         break;
     case DQ_ACT_TIMER_ARM:
-        uct_daqiri_hs_timer_arm(conn);
+        uct_daqiri_hs_timer_arm(peer);
         break;
     case DQ_ACT_TIMER_STOP:
-        uct_daqiri_hs_timer_stop(conn);
+        uct_daqiri_hs_timer_stop(peer);
         break;
     case DQ_ACT_POST_UP:
-        uct_daqiri_hs_prove(conn);
-        if (conn->hw == NULL) {
-            conn->hw = uct_daqiri_port_share_hw(conn->iface);
+        uct_daqiri_hs_prove(peer);
+        if (peer->hw == NULL) {
+            peer->hw = uct_daqiri_port_share_hw(peer->iface);
         }
         /* the event first: the peer may answer held requests before this returns */
-        uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_UP);
-        uct_daqiri_preconnect_post(conn, conn->hs->qp);
+        uct_daqiri_hs_post_event(peer, UCT_DAQIRI_EVT_UP);
+        peer->iface->hooks->preconnect_post(peer->conn, peer->hs->qp);
         break;
     case DQ_ACT_POST_LOST:
-        uct_daqiri_hs_post_event(conn, conn->hs->has_no_qp ? UCT_DAQIRI_EVT_NO_QP
+        uct_daqiri_hs_post_event(peer, peer->hs->has_no_qp ? UCT_DAQIRI_EVT_NO_QP
                                                         : UCT_DAQIRI_EVT_LOST);
         break;
     case DQ_ACT_POST_DEAD:
-        uct_daqiri_hs_post_event(conn, UCT_DAQIRI_EVT_DEAD);
+        uct_daqiri_hs_post_event(peer, UCT_DAQIRI_EVT_DEAD);
         break;
     case DQ_ACT_COUNT_DUP:
-        conn->iface->count->frames_dup++;
+        peer->iface->count->frames_dup++;
         break;
     }
     return UCS_OK;
 }
 
 
-static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
+static void uct_daqiri_hs_step(uct_daqiri_peer_t *peer, dq_conn_event_t event,
                                const dq_frame_t *frame)
 {
-    dq_conn_state_t before = conn->hs->machine.state;
+    dq_conn_state_t before = peer->hs->machine.state;
     uint32_t actions, action;
     ucs_status_t status;
 
     if (before != DQ_CONN_DEAD) {
-        conn->hs->cause = uct_daqiri_hs_cause(conn, event, frame);
+        peer->hs->cause = uct_daqiri_hs_cause(peer, event, frame);
     }
-    actions = dq_conn_step(&conn->hs->machine, event, frame,
-                           uct_daqiri_hs_epoch(conn->iface));
-    ucs_debug("conn %p: %s -> %s (%s)", conn, dq_conn_state_name(before),
-              dq_conn_state_name(conn->hs->machine.state),
+    actions = dq_conn_step(&peer->hs->machine, event, frame,
+                           uct_daqiri_hs_epoch(peer->iface));
+    ucs_debug("conn %p: %s -> %s (%s)", peer->conn, dq_conn_state_name(before),
+              dq_conn_state_name(peer->hs->machine.state),
               dq_conn_event_name(event));
 
     for (action = 1; action < DQ_ACT_LAST_BIT; action <<= 1) {
         if (!(actions & action)) {
             continue;
         }
-        status = uct_daqiri_hs_act(conn, action, frame);
+        status = uct_daqiri_hs_act(peer, action, frame);
         if (status != UCS_OK) {
-            conn->hs->has_no_qp = status == UCS_ERR_NO_RESOURCE;
-            uct_daqiri_hs_step(conn, conn->hs->has_no_qp ? DQ_EV_NO_QP
+            peer->hs->has_no_qp = status == UCS_ERR_NO_RESOURCE;
+            uct_daqiri_hs_step(peer, peer->hs->has_no_qp ? DQ_EV_NO_QP
                                                         : DQ_EV_VERB_FAIL,
                                NULL);
             return;
@@ -534,79 +533,79 @@ static void uct_daqiri_hs_step(uct_daqiri_conn_t *conn, dq_conn_event_t event,
 
 
 /* Connects this interface to itself: the QP is its own peer, and no frame is sent. */
-static void uct_daqiri_hs_open_self(uct_daqiri_conn_t *conn,
+static void uct_daqiri_hs_open_self(uct_daqiri_peer_t *peer,
                                     dq_conn_event_t event)
 {
     dq_frame_t frame;
 
-    uct_daqiri_hs_step(conn, event, NULL);
-    if (conn->hs->machine.state == DQ_CONN_REQ_SENT) {
-        frame = uct_daqiri_hs_frame(conn, DQ_FRAME_REP);
-        uct_daqiri_hs_step(conn, DQ_EV_REP, &frame);
+    uct_daqiri_hs_step(peer, event, NULL);
+    if (peer->hs->machine.state == DQ_CONN_REQ_SENT) {
+        frame = uct_daqiri_hs_frame(peer, DQ_FRAME_REP);
+        uct_daqiri_hs_step(peer, DQ_EV_REP, &frame);
     }
 }
 
 
 /* Tells the peer that the conn ends here. Once is enough: a peer that misses it finds out
  * by its own time limits when it sends something. */
-static void uct_daqiri_hs_notify_end(uct_daqiri_conn_t *conn, dq_cause_t cause)
+static void uct_daqiri_hs_notify_end(uct_daqiri_peer_t *peer, dq_cause_t cause)
 {
-    if ((conn->hs->machine.state != DQ_CONN_IDLE) &&
-        (conn->hs->machine.state != DQ_CONN_DEAD) && (conn->hs->ah != NULL)) {
-        uct_daqiri_hs_send_gone(conn, cause);
+    if ((peer->hs->machine.state != DQ_CONN_IDLE) &&
+        (peer->hs->machine.state != DQ_CONN_DEAD) && (peer->hs->ah != NULL)) {
+        uct_daqiri_hs_send_gone(peer, cause);
     }
 }
 
 
-static void uct_daqiri_hs_give_up(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_give_up(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_hs_notify_end(conn, DQ_CAUSE_CARRIER);
-    uct_daqiri_hs_step(conn, DQ_EV_VERB_FAIL, NULL);
+    uct_daqiri_hs_notify_end(peer, DQ_CAUSE_CARRIER);
+    uct_daqiri_hs_step(peer, DQ_EV_VERB_FAIL, NULL);
 }
 
 
 /* Whether the event begins an attempt, which asks the peer. */
-static int uct_daqiri_hs_is_attempt(const uct_daqiri_conn_t *conn,
+static int uct_daqiri_hs_is_attempt(const uct_daqiri_peer_t *peer,
                                     dq_conn_event_t event)
 {
-    return dq_conn_cell(conn->hs->machine.state, event).actions &
+    return dq_conn_cell(peer->hs->machine.state, event).actions &
            DQ_ACT_QP_CREATE;
 }
 
 
-static void uct_daqiri_hs_open(uct_daqiri_conn_t *conn, dq_conn_event_t event)
+static void uct_daqiri_hs_open(uct_daqiri_peer_t *peer, dq_conn_event_t event)
 {
-    if (conn->is_self) {
-        uct_daqiri_hs_open_self(conn, event);
-    } else if (uct_daqiri_hs_has_carrier_failed(conn) &&
-               uct_daqiri_hs_is_attempt(conn, event)) {
-        uct_daqiri_hs_give_up(conn);
+    if (peer->is_self) {
+        uct_daqiri_hs_open_self(peer, event);
+    } else if (uct_daqiri_hs_has_carrier_failed(peer) &&
+               uct_daqiri_hs_is_attempt(peer, event)) {
+        uct_daqiri_hs_give_up(peer);
     } else {
-        uct_daqiri_hs_step(conn, event, NULL);
+        uct_daqiri_hs_step(peer, event, NULL);
     }
 }
 
 
 /* A CQ that is broken has lost completions: the counts are wrong, and no QP of that CQ
  * works. The event of the CQ may not have been read yet, so this reads the events. */
-static void uct_daqiri_hs_resume(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_resume(uct_daqiri_peer_t *peer)
 {
-    if (uct_daqiri_async_is_sound(conn->iface)) {
-        conn->hs->resume = conn->resume;
-        uct_daqiri_hs_open(conn, DQ_EV_DRAINED);
+    if (uct_daqiri_async_is_sound(peer->iface)) {
+        peer->hs->resume = peer->resume;
+        uct_daqiri_hs_open(peer, DQ_EV_DRAINED);
     }
 }
 
 
 /* Repeats our REP. A peer that is up answers with an RTU, on its async thread, whatever
  * its program does. So a probe needs no frame of its own. */
-static void uct_daqiri_hs_probe_peer(uct_daqiri_conn_t *conn)
+static void uct_daqiri_hs_probe_peer(uct_daqiri_peer_t *peer)
 {
-    if ((conn->hs->machine.state == DQ_CONN_UP) &&
-        !uct_daqiri_hs_has_carrier_failed(conn) &&
-        (uct_daqiri_hs_try_send(conn, DQ_FRAME_REP) == UCS_OK)) {
-        conn->iface->count->liveness_probes++;
-        __atomic_fetch_add(&conn->liveness.probes, 1, __ATOMIC_RELAXED);
+    if ((peer->hs->machine.state == DQ_CONN_UP) &&
+        !uct_daqiri_hs_has_carrier_failed(peer) &&
+        (uct_daqiri_hs_try_send(peer, DQ_FRAME_REP) == UCS_OK)) {
+        peer->iface->count->liveness_probes++;
+        __atomic_fetch_add(&peer->liveness.probes, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -617,51 +616,51 @@ static void uct_daqiri_hs_probe_peer(uct_daqiri_conn_t *conn)
  * devices count up, and the PSN, which the forged REQ has named. So data does not count
  * on an unproven conn. The REP is repeated until the RTU comes.
  */
-static int uct_daqiri_hs_heeds_data(const uct_daqiri_conn_t *conn)
+static int uct_daqiri_hs_heeds_data(const uct_daqiri_peer_t *peer)
 {
-    return (conn->hs->machine.state == DQ_CONN_REP_SENT) &&
-           !conn->hs->is_unproven;
+    return (peer->hs->machine.state == DQ_CONN_REP_SENT) &&
+           !peer->hs->is_unproven;
 }
 
 
-void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands)
+void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
 {
     if (commands & UCT_DAQIRI_CMD_RELEASE) {
         if (commands & UCT_DAQIRI_CMD_FAIL) {
             /* both came while this thread was busy: the peer has not been told */
-            uct_daqiri_hs_notify_end(conn, conn->death.cause);
+            uct_daqiri_hs_notify_end(peer, peer->death);
         }
-        uct_daqiri_hs_prove(conn);
-        uct_daqiri_hs_timer_stop(conn);
-        uct_daqiri_link_close(conn);
-        uct_daqiri_mail_post_event(&conn->mail, UCT_DAQIRI_EVT_RELEASED, NULL);
+        uct_daqiri_hs_prove(peer);
+        uct_daqiri_hs_timer_stop(peer);
+        uct_daqiri_link_close(peer);
+        uct_daqiri_mail_post_event(peer, UCT_DAQIRI_EVT_RELEASED, NULL);
         return;
     }
     if (commands & UCT_DAQIRI_CMD_OPEN) {
-        uct_daqiri_hs_prove(conn); /* an endpoint uses it */
-        uct_daqiri_hs_open(conn, DQ_EV_OPEN);
+        uct_daqiri_hs_prove(peer); /* an endpoint uses it */
+        uct_daqiri_hs_open(peer, DQ_EV_OPEN);
     }
-    if ((commands & UCT_DAQIRI_CMD_READY) && uct_daqiri_hs_heeds_data(conn)) {
-        uct_daqiri_hs_step(conn, DQ_EV_RTU, NULL);
+    if ((commands & UCT_DAQIRI_CMD_READY) && uct_daqiri_hs_heeds_data(peer)) {
+        uct_daqiri_hs_step(peer, DQ_EV_RTU, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_LOSE) {
-        uct_daqiri_hs_step(conn, DQ_EV_LOSE, NULL);
+        uct_daqiri_hs_step(peer, DQ_EV_LOSE, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_CLOSE) {
-        DQ_ASSERT((conn->hs->machine.state == DQ_CONN_LOST) ||
-                  (conn->hs->machine.state == DQ_CONN_DEAD));
-        uct_daqiri_link_destroy_qp(conn);
-        uct_daqiri_mail_post_event(&conn->mail, UCT_DAQIRI_EVT_CLOSED, NULL);
+        DQ_ASSERT((peer->hs->machine.state == DQ_CONN_LOST) ||
+                  (peer->hs->machine.state == DQ_CONN_DEAD));
+        uct_daqiri_link_destroy_qp(peer);
+        uct_daqiri_mail_post_event(peer, UCT_DAQIRI_EVT_CLOSED, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_DRAINED) {
-        uct_daqiri_hs_resume(conn);
+        uct_daqiri_hs_resume(peer);
     }
     if (commands & UCT_DAQIRI_CMD_FAIL) {
-        uct_daqiri_hs_notify_end(conn, conn->death.cause); /* final by now */
-        uct_daqiri_hs_step(conn, DQ_EV_QP_ERROR, NULL);
+        uct_daqiri_hs_notify_end(peer, peer->death); /* final by now */
+        uct_daqiri_hs_step(peer, DQ_EV_QP_ERROR, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_PROBE) {
-        uct_daqiri_hs_probe_peer(conn);
+        uct_daqiri_hs_probe_peer(peer);
     }
 }
 
@@ -701,34 +700,34 @@ static int uct_daqiri_hs_parse(uct_daqiri_iface_t *iface, const void *payload,
 
 
 /* Returns the conn of the sender. NULL if the sender is unknown, or is not that peer. */
-static uct_daqiri_conn_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
+static uct_daqiri_peer_t *uct_daqiri_hs_sender(uct_daqiri_iface_t *iface,
                                                const dq_frame_t *frame,
-                                               uct_daqiri_conn_t *conn)
+                                               uct_daqiri_peer_t *peer)
 {
-    if ((conn == NULL) || conn->is_self) {
+    if ((peer == NULL) || peer->is_self) {
         iface->count->frames_dup++;
         return NULL;
     }
-    if (!uct_daqiri_conn_is_at(conn, &frame->port, &frame->src)) {
+    if (!uct_daqiri_peer_is_at(peer, &frame->port, &frame->src)) {
         /* the frame has not the peer's addresses: its sender is not the peer */
         iface->count->frames_dropped[DQ_WIRE_BAD_COOKIE]++;
         return NULL;
     }
-    if (dq_conn_is_forged(&conn->hs->machine, frame)) {
+    if (dq_conn_is_forged(&peer->hs->machine, frame)) {
         iface->count->frames_dropped[DQ_WIRE_BAD_MARK]++;
         return NULL;
     }
-    __atomic_fetch_add(&conn->liveness.heard, 1, __ATOMIC_RELAXED);
-    return conn;
+    __atomic_fetch_add(&peer->liveness.heard, 1, __ATOMIC_RELAXED);
+    return peer;
 }
 
 
 /* Whether the frame shows that the peer knows the end (HEARD), or has itself ended the
  * connection (GONE). The peer is then not told any more. */
-static int uct_daqiri_hs_is_farewell(const uct_daqiri_conn_t *conn,
+static int uct_daqiri_hs_is_farewell(const uct_daqiri_peer_t *peer,
                                      const dq_frame_t *frame)
 {
-    const dq_conn_t *machine = &conn->hs->machine;
+    const dq_conn_t *machine = &peer->hs->machine;
 
     return ((frame->kind == DQ_FRAME_GONE) &&
             dq_conn_is_ended_by(machine, frame)) ||
@@ -739,28 +738,28 @@ static int uct_daqiri_hs_is_farewell(const uct_daqiri_conn_t *conn,
 
 /* Answers every GONE, even one about an earlier connection: its sender may still wait for
  * the answer. */
-static void uct_daqiri_hs_on_farewell(uct_daqiri_conn_t *conn,
+static void uct_daqiri_hs_on_farewell(uct_daqiri_peer_t *peer,
                                       const dq_frame_t *frame)
 {
     if (frame->kind == DQ_FRAME_GONE) {
-        uct_daqiri_hs_answer(conn, DQ_FRAME_HEARD, frame);
+        uct_daqiri_hs_answer(peer, DQ_FRAME_HEARD, frame);
     }
-    if (!conn->hs->is_heard && uct_daqiri_hs_is_farewell(conn, frame)) {
-        conn->hs->is_heard       = 1;
-        conn->iface->cm.silent -= conn->hs->is_told;
+    if (!peer->hs->is_heard && uct_daqiri_hs_is_farewell(peer, frame)) {
+        peer->hs->is_heard       = 1;
+        peer->iface->cm.silent -= peer->hs->is_told;
     }
 }
 
 
 static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
-                                  uct_daqiri_conn_t *found,
+                                  uct_daqiri_peer_t *found,
                                   const dq_frame_t *frame)
 {
-    uct_daqiri_conn_t *conn = uct_daqiri_hs_sender(iface, frame, found);
+    uct_daqiri_peer_t *peer = uct_daqiri_hs_sender(iface, frame, found);
 
-    if (conn != NULL) {
-        uct_daqiri_hs_on_farewell(conn, frame);
-        uct_daqiri_hs_step(conn, dq_conn_classify(&conn->hs->machine, frame),
+    if (peer != NULL) {
+        uct_daqiri_hs_on_farewell(peer, frame);
+        uct_daqiri_hs_step(peer, dq_conn_classify(&peer->hs->machine, frame),
                            frame);
     }
 }
@@ -769,10 +768,10 @@ static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
 /* Whether an unknown peer, which is not this interface itself, waits for an answer. An
  * unknown peer sends a REP if the connection that asked for it has ended here. */
 static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
-                                       const uct_daqiri_conn_t *conn,
+                                       const uct_daqiri_peer_t *peer,
                                        const dq_frame_t *frame)
 {
-    return (conn == NULL) &&
+    return (peer == NULL) &&
            ((frame->kind == DQ_FRAME_REQ) || (frame->kind == DQ_FRAME_REP)) &&
            (frame->src.uuid != iface->config.addr.uuid);
 }
@@ -781,7 +780,7 @@ static int uct_daqiri_hs_is_first_word(const uct_daqiri_iface_t *iface,
 static void uct_daqiri_hs_accept_unknown(uct_daqiri_iface_t *iface,
                                          const dq_frame_t *frame)
 {
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_peer_t *peer;
 
     if (frame->peer_epoch != 0) {
         /* it wants to resume a connection that is not known here, or no longer */
@@ -789,9 +788,9 @@ static void uct_daqiri_hs_accept_unknown(uct_daqiri_iface_t *iface,
         uct_daqiri_hs_answer_unknown(iface, DQ_FRAME_REFUSE, frame);
         return;
     }
-    conn = uct_daqiri_hs_take_up(iface, frame);
-    if (conn != NULL) {
-        uct_daqiri_hs_on_peer(iface, conn, frame);
+    peer = uct_daqiri_hs_take_up(iface, frame);
+    if (peer != NULL) {
+        uct_daqiri_hs_on_peer(iface, peer, frame);
     }
 }
 
@@ -810,17 +809,17 @@ static void uct_daqiri_hs_on_unknown(uct_daqiri_iface_t *iface,
 void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
                             size_t length)
 {
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_peer_t *peer;
     dq_frame_t frame;
 
     if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
         return;
     }
-    conn = uct_daqiri_cm_find(iface, frame.src.uuid);
-    if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
+    peer = uct_daqiri_peer_find(iface, frame.src.uuid);
+    if (uct_daqiri_hs_is_first_word(iface, peer, &frame)) {
         uct_daqiri_hs_on_unknown(iface, &frame);
     } else {
-        uct_daqiri_hs_on_peer(iface, conn, &frame);
+        uct_daqiri_hs_on_peer(iface, peer, &frame);
     }
 }
 
@@ -829,26 +828,26 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
 void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
                                  const void *payload, size_t length)
 {
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_peer_t *peer;
     dq_frame_t frame;
 
     if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
         return;
     }
-    conn = uct_daqiri_cm_find(iface, frame.src.uuid);
-    if (uct_daqiri_hs_is_first_word(iface, conn, &frame)) {
+    peer = uct_daqiri_peer_find(iface, frame.src.uuid);
+    if (uct_daqiri_hs_is_first_word(iface, peer, &frame)) {
         uct_daqiri_hs_answer_unknown(iface, (frame.peer_epoch == 0)
                                                      ? DQ_FRAME_GONE
                                                      : DQ_FRAME_REFUSE, &frame);
         return;
     }
-    conn = uct_daqiri_hs_sender(iface, &frame, conn);
-    if (conn == NULL) {
+    peer = uct_daqiri_hs_sender(iface, &frame, peer);
+    if (peer == NULL) {
         return;
     }
-    uct_daqiri_hs_on_farewell(conn, &frame);
+    uct_daqiri_hs_on_farewell(peer, &frame);
     if (frame.kind == DQ_FRAME_REQ) {
-        uct_daqiri_hs_answer(conn, DQ_FRAME_GONE, &frame);
+        uct_daqiri_hs_answer(peer, DQ_FRAME_GONE, &frame);
     }
 }
 
@@ -885,20 +884,20 @@ void uct_daqiri_hs_fail_carrier(uct_daqiri_iface_t *iface)
 }
 
 
-static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_conn_t *conn,
+static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_peer_t *peer,
                                          ucs_time_t now)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    const dq_conn_t *machine  = &conn->hs->machine;
+    uct_daqiri_iface_t *iface = peer->iface;
+    const dq_conn_t *machine  = &peer->hs->machine;
     int is_first              = (machine->peer_last == 0) ||
                                 (machine->epoch == machine->first);
     ucs_time_t limit          = is_first ? iface->config.conn_timeout
                                          : iface->config.recovery_timeout;
 
-    if (uct_daqiri_hs_has_carrier_failed(conn) || uct_daqiri_hs_is_refused(conn, now)) {
+    if (uct_daqiri_hs_has_carrier_failed(peer) || uct_daqiri_hs_is_refused(peer, now)) {
         return DQ_EV_VERB_FAIL;
     }
-    if (now - conn->hs->started > limit) {
+    if (now - peer->hs->started > limit) {
         return DQ_EV_EXPIRE;
     }
     /* An address that is gone may come back. A device hardly does. */
@@ -935,11 +934,11 @@ void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
         if (now < hs->next_try) {
             continue;
         }
-        event = uct_daqiri_hs_due(hs->conn, now);
+        event = uct_daqiri_hs_due(hs->owner, now);
         if (event == DQ_EV_VERB_FAIL) {
-            uct_daqiri_hs_give_up(hs->conn);
+            uct_daqiri_hs_give_up(hs->owner);
         } else {
-            uct_daqiri_hs_step(hs->conn, event, NULL);
+            uct_daqiri_hs_step(hs->owner, event, NULL);
         }
     }
 }

@@ -7,13 +7,13 @@
 #ifndef UCT_DAQIRI_HS_H
 #define UCT_DAQIRI_HS_H
 
-#include "cm/daqiri_cm.h"
+#include "base/daqiri_peer.h"
 #include "dq/dq_conn.h"
 
 /* The async side's half of a conn. Progress reads nothing of it: an event carries what
  * progress has to know, by value (uct_daqiri_news_t). */
 struct uct_daqiri_hs {
-    uct_daqiri_conn_t     *conn;
+    uct_daqiri_peer_t     *owner;    /* whose handshake it is               */
     dq_conn_t             machine;
     struct ibv_qp         *qp;
     uint32_t              qpn;       /* in the QPN table: that of the QP, or of
@@ -43,11 +43,11 @@ struct uct_daqiri_hs {
 };
 
 /* Creates the async side's half of a new conn. NULL if there is no memory. Any thread. */
-uct_daqiri_hs_t *uct_daqiri_hs_create(uct_daqiri_conn_t *conn);
+uct_daqiri_hs_t *uct_daqiri_hs_create(uct_daqiri_peer_t *peer);
 /* Frees that half. The async side must have released the conn before. Any thread. */
 void uct_daqiri_hs_free(uct_daqiri_hs_t *hs);
 /* Performs the commands of progress (UCT_DAQIRI_CMD_*). */
-void uct_daqiri_hs_on_command(uct_daqiri_conn_t *conn, uint32_t commands);
+void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands);
 /* Handles one datagram, without its GRH. Drops and counts one that is malformed. */
 void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
                             size_t length);
@@ -63,7 +63,7 @@ void uct_daqiri_hs_fail_carrier(uct_daqiri_iface_t *iface);
 /* Tells the peer that the interface closes, unless the peer is known to know it. While
  * the interface closes, cm.silent counts the peers that were told and have not answered,
  * of those that have answered before. */
-void uct_daqiri_hs_send_all_gone(uct_daqiri_conn_t *conn);
+void uct_daqiri_hs_send_all_gone(uct_daqiri_peer_t *peer);
 /* Replaces uct_daqiri_hs_on_frame() while the interface closes. Answers the frames that
  * need an answer, notes the answers to ours, and tells peers that ask for a connection
  * that there will be none. */

@@ -8,11 +8,11 @@
 
 #include "base/daqiri_draw.h"
 #include "base/daqiri_log.h"
+#include "base/daqiri_peer.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
 #include "base/daqiri_recv.h"
 #include "cm/daqiri_hs.h"
-#include "conn/daqiri_conn.h"
 #include "iface/daqiri_iface.h"
 
 enum {
@@ -37,17 +37,17 @@ static uint32_t uct_daqiri_link_window(uct_daqiri_iface_t *iface)
 }
 
 
-static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
+static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_iface_t *iface = peer->iface;
     uint32_t index[UCT_DAQIRI_POLL_MAX];
-    uint32_t count  = conn->hs->promised;
+    uint32_t count  = peer->hs->promised;
     uint32_t posted = 0;
     uint32_t first, done, n, i;
     ucs_status_t status;
 
     if (uct_daqiri_recv_take_spare(iface, count)) {
-        conn->hs->recvs.reused = count;
+        peer->hs->recvs.reused = count;
         return UCS_OK;
     }
     status = uct_daqiri_recv_make(iface, count, &first);
@@ -65,19 +65,19 @@ static ucs_status_t uct_daqiri_link_back_window(uct_daqiri_conn_t *conn)
         }
         posted += uct_daqiri_recv_post(iface, index, n);
     }
-    conn->hs->recvs.first  = first;
-    conn->hs->recvs.count  = count;
-    conn->hs->recvs.posted = posted; /* progress has the rest */
+    peer->hs->recvs.first  = first;
+    peer->hs->recvs.count  = count;
+    peer->hs->recvs.posted = posted; /* progress has the rest */
     return UCS_OK;
 }
 
 
 /* ---- QP ---- */
 
-static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_conn_t *conn)
+static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    uint32_t qpn              = conn->hs->qp->qp_num;
+    uct_daqiri_iface_t *iface = peer->iface;
+    uint32_t qpn              = peer->hs->qp->qp_num;
     uct_daqiri_conn_t ***root = &iface->qpns[qpn >> UCT_DAQIRI_QPN_LOW];
     uct_daqiri_conn_t **leaf  = *root;
 
@@ -88,36 +88,36 @@ static ucs_status_t uct_daqiri_link_add_qpn(uct_daqiri_conn_t *conn)
         }
         __atomic_store_n(root, leaf, __ATOMIC_RELEASE);
     }
-    conn->hs->qpn = qpn;
-    __atomic_store_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)], conn,
+    peer->hs->qpn = qpn;
+    __atomic_store_n(&leaf[qpn & (UCT_DAQIRI_QPN_LEAF - 1)], peer->conn,
                      __ATOMIC_RELEASE);
     return UCS_OK;
 }
 
 
 /* Keeps the entry if the device has given the number to another conn's QP since. */
-static void uct_daqiri_link_remove_qpn(uct_daqiri_conn_t *conn)
+static void uct_daqiri_link_remove_qpn(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    uct_daqiri_conn_t **leaf  = iface->qpns[conn->hs->qpn >> UCT_DAQIRI_QPN_LOW];
+    uct_daqiri_iface_t *iface = peer->iface;
+    uct_daqiri_conn_t **leaf  = iface->qpns[peer->hs->qpn >> UCT_DAQIRI_QPN_LOW];
     uct_daqiri_conn_t **entry;
 
-    if (conn->hs->qpn == 0) {
+    if (peer->hs->qpn == 0) {
         return;
     }
-    entry        = &leaf[conn->hs->qpn & (UCT_DAQIRI_QPN_LEAF - 1)];
-    conn->hs->qpn = 0;
-    if (__atomic_load_n(entry, __ATOMIC_RELAXED) == conn) {
+    entry        = &leaf[peer->hs->qpn & (UCT_DAQIRI_QPN_LEAF - 1)];
+    peer->hs->qpn = 0;
+    if (__atomic_load_n(entry, __ATOMIC_RELAXED) == peer->conn) {
         __atomic_store_n(entry, NULL, __ATOMIC_RELEASE);
     }
 }
 
 
-static void uct_daqiri_link_destroy_ah(uct_daqiri_conn_t *conn)
+static void uct_daqiri_link_destroy_ah(uct_daqiri_peer_t *peer)
 {
-    if (conn->hs->ah != NULL) {
-        ibv_destroy_ah(conn->hs->ah);
-        conn->hs->ah = NULL;
+    if (peer->hs->ah != NULL) {
+        ibv_destroy_ah(peer->hs->ah);
+        peer->hs->ah = NULL;
     }
 }
 
@@ -149,27 +149,27 @@ static int uct_daqiri_link_ah_may_come(uct_daqiri_iface_t *iface,
 }
 
 
-static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_conn_t *conn)
+static ucs_status_t uct_daqiri_link_create_ah(uct_daqiri_peer_t *peer)
 {
-    conn->hs->ah = uct_daqiri_link_make_ah(conn->iface, &conn->peer_port,
-                                          &conn->hs->ah_gid_index);
-    if (conn->hs->ah != NULL) {
-        conn->hs->ah_error = 0;
+    peer->hs->ah = uct_daqiri_link_make_ah(peer->iface, &peer->port,
+                                           &peer->hs->ah_gid_index);
+    if (peer->hs->ah != NULL) {
+        peer->hs->ah_error = 0;
         return UCS_OK;
     }
 
-    conn->hs->ah_error = errno;
-    return uct_daqiri_link_ah_may_come(conn->iface, conn->hs->ah_gid_index,
-                                       conn->hs->ah_error)
+    peer->hs->ah_error = errno;
+    return uct_daqiri_link_ah_may_come(peer->iface, peer->hs->ah_gid_index,
+                                       peer->hs->ah_error)
                    ? UCS_ERR_UNREACHABLE : UCS_ERR_IO_ERROR;
 }
 
 
 /* An address handle does not work any more if the GID has left and come back at another
  * index. It is replaced when no send is under way, because a send may still use it. */
-ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
+ucs_status_t uct_daqiri_link_address(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
+    uct_daqiri_iface_t *iface = peer->iface;
     ucs_status_t status;
 
     uct_daqiri_assert_async(iface);
@@ -177,14 +177,14 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn)
     if (status != UCS_OK) {
         return status; /* no answer could reach us */
     }
-    if (conn->is_self) {
+    if (peer->is_self) {
         return UCS_OK;
     }
-    if ((conn->hs->ah_gid_index != uct_daqiri_iface_gid_index(iface)) &&
+    if ((peer->hs->ah_gid_index != uct_daqiri_iface_gid_index(iface)) &&
         (iface->cm.ud.send_busy == 0)) {
-        uct_daqiri_link_destroy_ah(conn);
+        uct_daqiri_link_destroy_ah(peer);
     }
-    return (conn->hs->ah != NULL) ? UCS_OK : uct_daqiri_link_create_ah(conn);
+    return (peer->hs->ah != NULL) ? UCS_OK : uct_daqiri_link_create_ah(peer);
 }
 
 
@@ -205,67 +205,67 @@ struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
 }
 
 
-void uct_daqiri_link_give_ah(uct_daqiri_conn_t *conn, struct ibv_ah *ah,
+void uct_daqiri_link_give_ah(uct_daqiri_peer_t *peer, struct ibv_ah *ah,
                              uint8_t gid_index)
 {
-    uct_daqiri_link_destroy_ah(conn);
-    conn->hs->ah           = ah;
-    conn->hs->ah_gid_index = gid_index;
+    uct_daqiri_link_destroy_ah(peer);
+    peer->hs->ah           = ah;
+    peer->hs->ah_gid_index = gid_index;
 }
 
 
 /* Draws the mark of this attempt, which only the peer may know. 0 means no mark. */
-static ucs_status_t uct_daqiri_link_draw(uct_daqiri_conn_t *conn)
+static ucs_status_t uct_daqiri_link_draw(uct_daqiri_peer_t *peer)
 {
     struct {
         uint64_t mark, psn;
     } drawn;
     ucs_status_t status;
 
-    status = uct_daqiri_draw(&conn->iface->log_limit.draw, &drawn, sizeof(drawn));
+    status = uct_daqiri_draw(&peer->iface->log_limit.draw, &drawn, sizeof(drawn));
     if (status != UCS_OK) {
         return status;
     }
-    conn->hs->machine.mark = (drawn.mark != 0) ? drawn.mark : 1;
-    conn->hs->psn          = drawn.psn & UCS_MASK(24);
+    peer->hs->machine.mark = (drawn.mark != 0) ? drawn.mark : 1;
+    peer->hs->psn          = drawn.psn & UCS_MASK(24);
     return UCS_OK;
 }
 
 
-ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
+ucs_status_t uct_daqiri_link_open(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-    int is_another            = conn->hs->window != 0;
+    uct_daqiri_iface_t *iface = peer->iface;
+    int is_another            = peer->hs->window != 0;
     ucs_status_t status;
 
     uct_daqiri_assert_async(iface);
-    uct_daqiri_assert(conn->hs->qp == NULL);
-    status = uct_daqiri_link_address(conn);
+    uct_daqiri_assert(peer->hs->qp == NULL);
+    status = uct_daqiri_link_address(peer);
     if ((status != UCS_OK) && (status != UCS_ERR_UNREACHABLE)) {
         return status;
     }
-    status = uct_daqiri_link_draw(conn);
+    status = uct_daqiri_link_draw(peer);
     if (status != UCS_OK) {
         return status;
     }
 
     status = uct_daqiri_rc_create(iface, is_another ? UCS_LOG_LEVEL_DEBUG
                                                     : UCS_LOG_LEVEL_ERROR,
-                                  &conn->hs->qp, NULL);
+                                  &peer->hs->qp, NULL);
     if (status != UCS_OK) {
         return is_another ? status : UCS_ERR_IO_ERROR;
     }
-    status = uct_daqiri_link_add_qpn(conn);
+    status = uct_daqiri_link_add_qpn(peer);
     if (status != UCS_OK) {
         return status;
     }
     if (!is_another) {
-        conn->hs->window           = uct_daqiri_link_window(iface);
-        conn->hs->promised         = ucs_min(iface->config.rx_window_start,
-                                            conn->hs->window);
-        conn->hs->resume.promised  = conn->hs->promised;
-        iface->cm.reserved       += conn->hs->window;
-        status                    = uct_daqiri_link_back_window(conn);
+        peer->hs->window           = uct_daqiri_link_window(iface);
+        peer->hs->promised         = ucs_min(iface->config.rx_window_start,
+                                            peer->hs->window);
+        peer->hs->resume.promised  = peer->hs->promised;
+        iface->cm.reserved       += peer->hs->window;
+        status                    = uct_daqiri_link_back_window(peer);
         if (status != UCS_OK) {
             return status;
         }
@@ -275,36 +275,36 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn)
 }
 
 
-void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn)
+void uct_daqiri_link_destroy_qp(uct_daqiri_peer_t *peer)
 {
     char more[UCT_DAQIRI_MORE_MAX];
     int ret;
 
-    uct_daqiri_assert_async(conn->iface);
-    if (conn->hs->qp == NULL) {
+    uct_daqiri_assert_async(peer->iface);
+    if (peer->hs->qp == NULL) {
         return;
     }
-    ret = ibv_destroy_qp(conn->hs->qp);
-    if ((ret != 0) && uct_daqiri_may_log(&conn->iface->log_limit.destroy, more)) {
-        ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s%s", conn->hs->qpn,
+    ret = ibv_destroy_qp(peer->hs->qp);
+    if ((ret != 0) && uct_daqiri_may_log(&peer->iface->log_limit.destroy, more)) {
+        ucs_warn("qp 0x%x: ibv_destroy_qp() failed: %s%s", peer->hs->qpn,
                  strerror(ret), more);
     }
-    conn->hs->qp = NULL;
+    peer->hs->qp = NULL;
 }
 
 
-void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn)
+void uct_daqiri_link_close_qp(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_link_destroy_qp(conn);
-    uct_daqiri_link_remove_qpn(conn);
+    uct_daqiri_link_destroy_qp(peer);
+    uct_daqiri_link_remove_qpn(peer);
 }
 
 
-void uct_daqiri_link_close(uct_daqiri_conn_t *conn)
+void uct_daqiri_link_close(uct_daqiri_peer_t *peer)
 {
-    uct_daqiri_link_close_qp(conn);
-    uct_daqiri_assert(conn->iface->cm.reserved >= conn->hs->window);
-    conn->iface->cm.reserved -= conn->hs->window;
-    conn->hs->window           = 0;
-    uct_daqiri_link_destroy_ah(conn);
+    uct_daqiri_link_close_qp(peer);
+    uct_daqiri_assert(peer->iface->cm.reserved >= peer->hs->window);
+    peer->iface->cm.reserved -= peer->hs->window;
+    peer->hs->window           = 0;
+    uct_daqiri_link_destroy_ah(peer);
 }

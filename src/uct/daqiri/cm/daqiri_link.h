@@ -12,23 +12,23 @@
 
 /* Makes an address handle for the peer's handshake if there is none. May block for a
  * second. UCS_ERR_UNREACHABLE if a retry may succeed. */
-ucs_status_t uct_daqiri_link_address(uct_daqiri_conn_t *conn);
+ucs_status_t uct_daqiri_link_address(uct_daqiri_peer_t *peer);
 /* Makes an address handle for somebody who is no peer, or not yet; the caller owns it.
  * NULL if that is not possible now. *gid_index_p is the index of our GID. */
 struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
                                             const dq_port_addr_t *port,
                                             uint8_t *gid_index_p);
 /* Gives @a ah to the conn. */
-void uct_daqiri_link_give_ah(uct_daqiri_conn_t *conn, struct ibv_ah *ah,
+void uct_daqiri_link_give_ah(uct_daqiri_peer_t *peer, struct ibv_ah *ah,
                              uint8_t gid_index);
 /* Makes a QP in INIT, with RECVs behind its window, and tells progress. After a failure
  * uct_daqiri_link_close() frees what was made. */
-ucs_status_t uct_daqiri_link_open(uct_daqiri_conn_t *conn);
-void uct_daqiri_link_close(uct_daqiri_conn_t *conn);
+ucs_status_t uct_daqiri_link_open(uct_daqiri_peer_t *peer);
+void uct_daqiri_link_close(uct_daqiri_peer_t *peer);
 /* Closes the QP alone: another one follows. */
-void uct_daqiri_link_close_qp(uct_daqiri_conn_t *conn);
+void uct_daqiri_link_close_qp(uct_daqiri_peer_t *peer);
 /* Destroys the QP. Its number still leads to the conn, because completions of it may be
  * in the CQs. */
-void uct_daqiri_link_destroy_qp(uct_daqiri_conn_t *conn);
+void uct_daqiri_link_destroy_qp(uct_daqiri_peer_t *peer);
 
 #endif

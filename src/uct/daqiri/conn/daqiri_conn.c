@@ -14,13 +14,13 @@
  */
 #include "conn/daqiri_conn.h"
 
+#include "base/daqiri_hooks.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_mail.h"
+#include "base/daqiri_peer.h"
 #include "base/daqiri_pool.h"
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
-#include "cm/daqiri_cm.h"
-#include "cm/daqiri_hs.h"
 #include "conn/daqiri_batch.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_preconnect.h"
@@ -30,9 +30,7 @@
 #include "conn/daqiri_retry.h"
 #include "conn/daqiri_rx.h"
 #include "conn/daqiri_tx.h"
-#include "ep/daqiri_pending.h"
 #include "iface/daqiri_iface.h"
-#include "iface/daqiri_stats.h"
 
 enum {
     UCT_DAQIRI_DRAIN_SEC       = 1, /* flushes come within microseconds      */
@@ -40,7 +38,7 @@ enum {
 };
 
 
-uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
+uct_daqiri_peer_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                                           const dq_port_addr_t *port,
                                           const dq_iface_addr_t *addr)
 {
@@ -64,13 +62,7 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
     for (i = 0; i < slots; i++) {
         conn->ops[i] = uct_daqiri_op_none;
     }
-    conn->iface      = iface;
-    uct_daqiri_mail_init(&conn->mail, iface, conn);
-    conn->peer_port  = *port;
-    (void)dq_gid_text(port->gid, conn->peer_gid_text,
-                      sizeof(conn->peer_gid_text));
-    conn->peer_iface = *addr;
-    conn->is_self    = addr->uuid == iface->config.addr.uuid;
+    conn->iface = iface;
     pthread_mutex_init(&conn->preconnect_lock, NULL);
     ucs_queue_head_init(&conn->pending);
     ucs_list_head_init(&conn->eps);
@@ -79,12 +71,12 @@ uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                0, ledger);
     dq_sq_expect(&conn->sq);
     uct_daqiri_tx_set_direct(conn);
-    conn->hs = uct_daqiri_hs_create(conn);
-    if ((conn->hs == NULL) || (uct_daqiri_replay_init(conn) != UCS_OK)) {
+    if ((uct_daqiri_peer_init(&conn->peer, iface, conn, port, addr) != UCS_OK) ||
+        (uct_daqiri_replay_init(conn) != UCS_OK)) {
         uct_daqiri_conn_free(conn);
         return NULL;
     }
-    return conn;
+    return &conn->peer;
 }
 
 
@@ -93,21 +85,16 @@ void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
     uct_daqiri_preconnect_drop(conn);
     pthread_mutex_destroy(&conn->preconnect_lock);
     uct_daqiri_replay_cleanup(conn);
-    uct_daqiri_hs_free(conn->hs);
-    uct_daqiri_hw_release(conn->hw);
+    uct_daqiri_peer_cleanup(&conn->peer);
     ucs_free(conn->sq.slot);
     ucs_free(conn->ops);
     ucs_free(conn);
 }
 
 
-/* The peer's address does not change while an interface lives. */
-int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,
-                          const dq_port_addr_t *port,
-                          const dq_iface_addr_t *addr)
+uct_daqiri_peer_t *uct_daqiri_conn_peer(uct_daqiri_conn_t *conn)
 {
-    return (memcmp(&conn->peer_iface, addr, sizeof(*addr)) == 0) &&
-           (memcmp(&conn->peer_port, port, sizeof(*port)) == 0);
+    return &conn->peer;
 }
 
 
@@ -117,18 +104,21 @@ ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
                                  const dq_iface_addr_t *addr,
                                  uct_daqiri_conn_t **conn_p)
 {
-    uct_daqiri_conn_t *forged;
+    uct_daqiri_peer_t *peer, *forged;
     ucs_status_t status;
     dq_facts_t facts;
 
     if (!uct_daqiri_port_reaches(iface, port)) {
         return UCS_ERR_UNREACHABLE; /* UCX could have asked is_reachable */
     }
-    status = uct_daqiri_cm_get_addressed(iface, port, addr, conn_p, &forged);
+    status = uct_daqiri_peer_get_addressed(iface, port, addr, &peer, &forged);
     if (forged != NULL) {
         iface->count->conns_forged++;
-        uct_daqiri_tx_facts(forged, DQ_CAUSE_GIVEN_UP, &facts);
-        uct_daqiri_conn_fail(forged, &facts);
+        uct_daqiri_tx_facts(forged->conn, DQ_CAUSE_GIVEN_UP, &facts);
+        uct_daqiri_conn_fail(forged->conn, &facts);
+    }
+    if (status == UCS_OK) {
+        *conn_p = peer->conn;
     }
     return status;
 }
@@ -169,7 +159,7 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
  * all. */
 static void uct_daqiri_conn_take_recvs(uct_daqiri_conn_t *conn)
 {
-    const uct_daqiri_new_recvs_t *recvs = &conn->mail.news.recvs;
+    const uct_daqiri_new_recvs_t *recvs = &conn->peer.mail.news.recvs;
     uct_daqiri_iface_t *iface           = conn->iface;
     uint32_t posted                     = recvs->posted;
     uint32_t i;
@@ -192,7 +182,7 @@ static void uct_daqiri_conn_back_window(uct_daqiri_conn_t *conn)
 {
     dq_rx_t *ledger   = &conn->iface->rx.ledger;
     uint32_t standing = ledger->posted + ledger->owed;
-    uint32_t wanted   = ledger->reserved + conn->mail.news.promised;
+    uint32_t wanted   = ledger->reserved + conn->peer.mail.news.promised;
 
     if (standing < wanted) {
         uct_daqiri_recv_post_free(conn->iface,
@@ -233,20 +223,21 @@ static void uct_daqiri_conn_log_few(uct_daqiri_iface_t *iface)
  * that was its first QP, the buffers of its window go to the spare ones. */
 static void uct_daqiri_conn_on_late_qp(uct_daqiri_conn_t *conn)
 {
+    const uct_daqiri_new_recvs_t *recvs = &conn->peer.mail.news.recvs;
+
     if (conn->is_listed) {
         return;
     }
     uct_daqiri_conn_take_recvs(conn);
     __atomic_add_fetch(&conn->iface->rx.spare,
-                       conn->mail.news.recvs.count + conn->mail.news.recvs.reused,
-                       __ATOMIC_ACQ_REL);
+                       recvs->count + recvs->reused, __ATOMIC_ACQ_REL);
 }
 
 
 /* If the conn has failed meanwhile, its new QP is drained with it. */
 void uct_daqiri_conn_begin_qp(uct_daqiri_conn_t *conn, int is_used)
 {
-    uct_daqiri_qp_begin(&conn->qp, conn->mail.news.qp, is_used);
+    uct_daqiri_qp_begin(&conn->qp, conn->peer.mail.news.qp, is_used);
     if (dq_life_is_over(conn->state)) {
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
     }
@@ -270,11 +261,11 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_QP);
     conn->is_listed = 1;
     ucs_list_add_tail(&iface->conns, &conn->iface_link);
-    uct_daqiri_stats_add_conn(conn);
+    iface->hooks->stats_add_conn(conn);
     uct_daqiri_conn_take_recvs(conn);
     uct_daqiri_conn_back_window(conn);
-    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->mail.news.promised,
-                    conn->mail.news.window)) {
+    if (!dq_rx_open(&iface->rx.ledger, &conn->window, conn->peer.mail.news.promised,
+                    conn->peer.mail.news.window)) {
         uct_daqiri_conn_log_few(iface);
     }
 }
@@ -282,7 +273,7 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
 {
-    const dq_frame_t *peer = &conn->mail.news.peer;
+    const dq_frame_t *peer = &conn->peer.mail.news.peer;
     dq_facts_t facts;
 
     if (conn->qp.state != DQ_QP_CONNECTING) {
@@ -310,28 +301,29 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
 {
+    const uct_daqiri_news_t *news = &conn->peer.mail.news;
     dq_facts_t death;
 
     if (dq_life_is_over(conn->state)) {
         return; /* progress knows, and the QP may be destroyed by now */
     }
-    uct_daqiri_tx_facts(conn, conn->mail.news.cause, &death);
-    if ((conn->mail.news.cause == DQ_CAUSE_NO_ANSWER) &&
+    uct_daqiri_tx_facts(conn, news->cause, &death);
+    if ((news->cause == DQ_CAUSE_NO_ANSWER) &&
         (conn->state == DQ_LIFE_RECOVERING)) {
         uct_daqiri_recover_expired(conn, &death);
-    } else if (conn->mail.news.cause == DQ_CAUSE_NO_ANSWER) {
+    } else if (news->cause == DQ_CAUSE_NO_ANSWER) {
         death.waited_ms = ucs_time_to_msec(conn->iface->config.conn_timeout);
-        death.error     = conn->mail.news.ah_error;
+        death.error     = news->ah_error;
     }
-    if ((conn->mail.news.cause == DQ_CAUSE_VERB) && (conn->mail.news.refused != 0)) {
+    if ((news->cause == DQ_CAUSE_VERB) && (news->refused != 0)) {
         death.verb  = "ibv_post_send";
-        death.error = conn->mail.news.refused;
+        death.error = news->refused;
     }
-    if ((conn->mail.news.cause == DQ_CAUSE_NO_ANSWER) &&
+    if ((news->cause == DQ_CAUSE_NO_ANSWER) &&
         (uct_daqiri_port_find_gid(conn->iface) == UCS_ERR_UNREACHABLE)) {
         death.cause = DQ_CAUSE_GID_LOST; /* no peer could have reached us */
     }
-    if (!conn->mail.news.has_peer) {
+    if (!news->has_peer) {
         death.peer_host = NULL;
     }
     uct_daqiri_conn_fail(conn, &death);
@@ -340,13 +332,13 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
 {
-    uct_daqiri_mail_t *mail;
+    uct_daqiri_peer_t *peer;
     uct_daqiri_conn_t *conn;
     uint32_t events;
 
     uct_daqiri_conn_fail_if_broken(iface); /* may hold the cause of other events */
-    while ((mail = uct_daqiri_mail_next_event(iface, &events)) != NULL) {
-        conn = mail->conn;
+    while ((peer = uct_daqiri_mail_next_event(iface, &events)) != NULL) {
+        conn = peer->conn;
         if (events & UCT_DAQIRI_EVT_CLOSED) {
             uct_daqiri_recover_on_closed(conn);
         }
@@ -406,11 +398,12 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
         return; /* only the first cause counts */
     }
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
-    conn->death = *death;
+    conn->death      = *death;
+    conn->peer.death = death->cause;
     uct_daqiri_retry_stop(conn);
     uct_daqiri_preconnect_drop(conn);
     uct_daqiri_conn_start_drain(conn);
-    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_FAIL);
+    uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_FAIL);
 }
 
 
@@ -446,7 +439,7 @@ static int uct_daqiri_conn_is_harmless(uct_daqiri_conn_t *conn)
     if (!uct_daqiri_conn_peer_left(conn) || conn->is_awaited) {
         return 0;
     }
-    uct_daqiri_pending_finish(conn);
+    conn->iface->hooks->pending_finish(conn);
     return !conn->is_used_after_failure && ucs_queue_is_empty(&conn->pending);
 }
 
@@ -470,7 +463,7 @@ static void uct_daqiri_conn_log(uct_daqiri_conn_t *conn, ucs_log_level_t level,
     dq_facts_t facts = conn->death;
     uct_daqiri_port_words_t words;
 
-    uct_daqiri_port_explain(conn->iface, conn->has_hw ? conn->hw : NULL, &facts,
+    uct_daqiri_port_explain(conn->iface, conn->has_hw ? conn->peer.hw : NULL, &facts,
                             &words);
     if (limit != NULL) {
         uct_daqiri_log_rarely(limit, level, &facts);
@@ -528,12 +521,12 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
 static void uct_daqiri_conn_release(uct_daqiri_conn_t *conn)
 {
     if (conn->is_listed) { /* it has had a QP, but may have none now */
-        uct_daqiri_stats_remove_conn(conn);
+        conn->iface->hooks->stats_remove_conn(conn);
         ucs_list_del(&conn->iface_link);
     }
     uct_daqiri_conn_detach_qp(conn);
-    uct_daqiri_cm_remove(conn);
-    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_RELEASE);
+    uct_daqiri_peer_remove(&conn->peer);
+    uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_RELEASE);
 }
 
 

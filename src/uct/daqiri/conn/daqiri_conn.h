@@ -7,7 +7,7 @@
 #ifndef UCT_DAQIRI_CONN_H
 #define UCT_DAQIRI_CONN_H
 
-#include "base/daqiri_mail.h"
+#include "base/daqiri_peer.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_qp.h"
 #include "dq/dq_life.h"
@@ -53,7 +53,6 @@ struct uct_daqiri_conn {
     ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
     int                is_pending; /* on iface->tx.pending                   */
     int                grant_due;  /* on iface->rx.grants_due: UCT_DAQIRI_GRANT_* */
-    int                is_self;
     int                is_stub;    /* leads to no peer; daqiri_p2p.c         */
     ucs_list_link_t    iface_link; /* on iface->conns, from its first QP on  */
     ucs_list_link_t    drain_link; /* on iface->draining, or empty           */
@@ -91,7 +90,7 @@ struct uct_daqiri_conn {
         dq_facts_t facts;          /* why the QP was lost                    */
     } lost;
     int                is_listed;  /* on iface->conns, and known to stats    */
-    int                has_hw;     /* it has been up, so hw may be read; progress */
+    int                has_hw;     /* it has been up, so peer.hw may be read; progress */
     struct {
         dq_watchdog_t  state;
         dq_liveness_t  liveness;
@@ -110,26 +109,7 @@ struct uct_daqiri_conn {
     int                is_preconnect_posted; /* they are posted, none is held; the lock */
     int                is_preconnect_known; /* progress knows of that; progress */
 
-    /* The peer. Set once, before the other thread sees the conn. */
-    dq_port_addr_t     peer_port;
-    char               peer_gid_text[DQ_GID_TEXT_MAX];
-    dq_iface_addr_t    peer_iface;
-    int                is_addressed; /* the address came from UCP; mail.lock */
-
-    /* Contents of the next REQ or REP. Progress writes it before CMD_DRAINED. */
-    uct_daqiri_resume_t resume;
-
-    /* Counters that dq_liveness compares. Atomic: async writes, progress reads. */
-    struct {
-        uint32_t heard;            /* frames received from the peer          */
-        uint32_t probes;           /* probes sent                           */
-    } liveness;
-
-    uct_daqiri_hs_t    *hs;        /* the handshake; async                     */
-
-    uct_daqiri_hw_t    *hw;        /* set when the conn is up; async; see has_hw */
-
-    uct_daqiri_mail_t  mail;       /* between the two threads                 */
+    uct_daqiri_peer_t  peer;       /* what both threads know                 */
 };
 
 /* The endpoint (ep/), as far as its conn knows it. */
@@ -170,17 +150,14 @@ static inline void uct_daqiri_conn_detach_qp(uct_daqiri_conn_t *conn)
     conn->iface->tx.last = (uct_daqiri_last_t){.qpn = 0};
 }
 
-/* A conn without a QP, for the table of the cm, which owns it. NULL if memory is short.
- * Any thread. */
-uct_daqiri_conn_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
+/* The peer of a new conn without a QP, for the table of peers, which owns it. NULL if
+ * memory is short. Any thread. */
+uct_daqiri_peer_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                                           const dq_port_addr_t *port,
                                           const dq_iface_addr_t *addr);
 /* Frees the conn. No QP, completion or mail may lead to it. */
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
-/* Whether the conn leads to the peer with this address, cookie included. Any thread. */
-int uct_daqiri_conn_is_at(const uct_daqiri_conn_t *conn,
-                          const dq_port_addr_t *port,
-                          const dq_iface_addr_t *addr);
+uct_daqiri_peer_t *uct_daqiri_conn_peer(uct_daqiri_conn_t *conn);
 /* Finds or makes the conn for an endpoint to this address, which UCP vouches for. Fails a
  * conn that a REQ from elsewhere has made in the name of that peer. UCS_ERR_UNREACHABLE
  * if the port cannot reach it. */

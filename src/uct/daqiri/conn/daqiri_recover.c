@@ -159,7 +159,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     conn->watchdog.losses++;
     uct_daqiri_recover_log_failure(conn, facts);
     uct_daqiri_conn_start_drain(conn);
-    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_LOSE);
+    uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_LOSE);
 }
 
 
@@ -192,7 +192,7 @@ void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
  * handshake has the QP, and this is called again when the conn is up. */
 void uct_daqiri_recover_on_qp_event(uct_daqiri_conn_t *conn)
 {
-    const uct_daqiri_qp_event_t *qp_event = &conn->mail.qp_event;
+    const uct_daqiri_qp_event_t *qp_event = &conn->peer.mail.qp_event;
     dq_facts_t facts;
 
     uct_daqiri_assert_progress(conn->iface);
@@ -236,19 +236,19 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 static void uct_daqiri_recover_destroy(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_conn_detach_qp(conn);
-    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_CLOSE);
+    uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_CLOSE);
 }
 
 
 static void uct_daqiri_recover_report(uct_daqiri_conn_t *conn)
 {
-    conn->resume.delivered = conn->rx_seq;
-    conn->resume.acked     = dq_replay_acked(&conn->replay, conn->sq.retired,
+    conn->peer.resume.delivered = conn->rx_seq;
+    conn->peer.resume.acked     = dq_replay_acked(&conn->replay, conn->sq.retired,
                                              conn->sq.posted, conn->tx_seq);
-    conn->resume.done      = conn->sq.retired;
-    conn->resume.promised  = uct_daqiri_recover_promise(conn);
+    conn->peer.resume.done      = conn->sq.retired;
+    conn->peer.resume.promised  = uct_daqiri_recover_promise(conn);
     conn->sq.credits       = 0;
-    uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_DRAINED);
+    uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_DRAINED);
 }
 
 
@@ -292,7 +292,7 @@ void uct_daqiri_recover_on_qp(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
 {
-    const dq_frame_t *peer = &conn->mail.news.peer;
+    const dq_frame_t *peer = &conn->peer.mail.news.peer;
     dq_recovered_t back    = {
         .peer_host = peer->host,
         .peer_pid  = peer->pid,
@@ -302,7 +302,7 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
     dq_facts_t facts;
 
     /* A message that the peer counts as acknowledged was handed up, or it is lost. */
-    if ((int32_t)(peer->acked - conn->resume.delivered) <= 0) {
+    if ((int32_t)(peer->acked - conn->peer.resume.delivered) <= 0) {
         cause = uct_daqiri_replay_all(conn, peer, &back);
     }
     if (cause != DQ_CAUSE_NONE) {

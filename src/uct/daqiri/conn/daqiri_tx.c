@@ -35,9 +35,9 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
         .cause          = cause,
         .subject        = UCT_DAQIRI_NAME,
         .qpn            = uct_daqiri_qp_num(&conn->qp),
-        .peer_qpn       = conn->mail.news.peer.qpn,
-        .peer_host      = conn->mail.news.peer.host,
-        .peer_pid       = conn->mail.news.peer.pid,
+        .peer_qpn       = conn->peer.mail.news.peer.qpn,
+        .peer_host      = conn->peer.mail.news.peer.host,
+        .peer_pid       = conn->peer.mail.news.peer.pid,
         .outstanding    = dq_sq_in_use(&conn->sq),
         .depth          = conn->sq.depth,
         .ack_timeout_ms = dq_ack_timeout_seconds(iface->config.ack_timeout) *
@@ -46,7 +46,7 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
         .retry_cnt      = iface->config.retry_count,
         .port           = iface->config.port_name,
         .gid            = iface->config.gid_text,
-        .peer_gid       = conn->peer_gid_text,
+        .peer_gid       = conn->peer.gid_text,
     };
 }
 

@@ -625,7 +625,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
     }
     ucs_list_add_tail(&self->conn->eps, &self->conn_link);
     self->conn->qp.has_told_data = 0; /* the handshake heeds CMD_READY from now on */
-    uct_daqiri_mail_post_command(&self->conn->mail, UCT_DAQIRI_CMD_OPEN);
+    uct_daqiri_mail_post_command(&self->conn->peer, UCT_DAQIRI_CMD_OPEN);
     return UCS_OK;
 }
 

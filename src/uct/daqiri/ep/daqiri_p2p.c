@@ -27,7 +27,6 @@ ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
     if (stub == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
-    uct_daqiri_mail_init(&stub->mail, iface, stub);
     stub->iface   = iface;
     stub->is_stub = 1;
     pthread_mutex_init(&stub->preconnect_lock, NULL);
@@ -62,7 +61,7 @@ ucs_status_t uct_daqiri_ep_get_address(uct_ep_h tl_ep, uct_ep_addr_t *addr)
 static ucs_status_t uct_daqiri_p2p_retry(const uct_daqiri_conn_t *conn,
                                          const dq_iface_addr_t *peer)
 {
-    if (conn->peer_iface.uuid == peer->uuid) {
+    if (conn->peer.addr.uuid == peer->uuid) {
         return UCS_OK;
     }
     ucs_error("daqiri: an endpoint that is connected cannot be connected to "
@@ -100,6 +99,6 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     uct_daqiri_pending_move(stub, ep->conn);
     ep->conn->next_flags |= stub->next_flags;
     uct_daqiri_p2p_free(stub);
-    uct_daqiri_mail_post_command(&ep->conn->mail, UCT_DAQIRI_CMD_OPEN);
+    uct_daqiri_mail_post_command(&ep->conn->peer, UCT_DAQIRI_CMD_OPEN);
     return UCS_OK;
 }

@@ -23,6 +23,7 @@
 #include "conn/daqiri_tx.h"
 #include "dq/dq_time.h"
 #include "ep/daqiri_ep.h"
+#include "ep/daqiri_pending.h"
 #include "iface/daqiri_event.h"
 #include "iface/daqiri_stats.h"
 #include "iface/daqiri_watchdog.h"
@@ -489,10 +490,12 @@ uct_daqiri_iface_open(uct_daqiri_iface_t *iface,
 
 static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
 {
+    uct_daqiri_peer_t *peer;
     uct_daqiri_conn_t *conn;
     int is_lost;
 
-    kh_foreach_value(&iface->cm.conns, conn, {
+    kh_foreach_value(&iface->peers, peer, {
+        conn    = peer->conn;
         is_lost = conn->state == DQ_LIFE_RECOVERING;
         uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
         uct_daqiri_conn_to_err(conn);
@@ -507,10 +510,10 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
 /* One after another: the UD QP takes only a few frames at a time. */
 static void uct_daqiri_iface_send_gone(uct_daqiri_iface_t *iface)
 {
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_peer_t *peer;
 
-    kh_foreach_value(&iface->cm.conns, conn, {
-        uct_daqiri_hs_send_all_gone(conn);
+    kh_foreach_value(&iface->peers, peer, {
+        uct_daqiri_hs_send_all_gone(peer);
         uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
     });
 }
@@ -550,21 +553,20 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
 
 static void uct_daqiri_iface_free_conns(uct_daqiri_iface_t *iface)
 {
-    uct_daqiri_mail_t *mail;
-    uct_daqiri_conn_t *conn;
+    uct_daqiri_peer_t *peer;
     uint32_t commands;
     unsigned i;
 
     /* Conns that are being released are in the mail only. */
-    while ((mail = uct_daqiri_mail_next_command(iface, &commands)) != NULL) {
+    while ((peer = uct_daqiri_mail_next_command(iface, &commands)) != NULL) {
         if (commands & UCT_DAQIRI_CMD_RELEASE) {
-            uct_daqiri_link_close(mail->conn);
-            uct_daqiri_conn_free(mail->conn);
+            uct_daqiri_link_close(peer);
+            uct_daqiri_conn_free(peer->conn);
         }
     }
-    kh_foreach_value(&iface->cm.conns, conn, {
-        uct_daqiri_link_close(conn);
-        uct_daqiri_conn_free(conn);
+    kh_foreach_value(&iface->peers, peer, {
+        uct_daqiri_link_close(peer);
+        uct_daqiri_conn_free(peer->conn);
     });
     for (i = 0; i < UCT_DAQIRI_QPN_ROOT; i++) {
         ucs_free(iface->qpns[i]);
@@ -587,6 +589,19 @@ static void uct_daqiri_iface_close(uct_daqiri_iface_t *self)
 
 
 /* ---- The class ---- */
+
+static const uct_daqiri_hooks_t uct_daqiri_iface_hooks = {
+    .conn_create       = uct_daqiri_conn_create,
+    .conn_free         = uct_daqiri_conn_free,
+    .conn_peer         = uct_daqiri_conn_peer,
+    .preconnect_post   = uct_daqiri_preconnect_post,
+    .hs_create         = uct_daqiri_hs_create,
+    .hs_free           = uct_daqiri_hs_free,
+    .pending_finish    = uct_daqiri_pending_finish,
+    .stats_add_conn    = uct_daqiri_stats_add_conn,
+    .stats_remove_conn = uct_daqiri_stats_remove_conn,
+};
+
 
 /* With UCX's statistics on, a node without a parent cannot be made. */
 static ucs_stats_node_t *
@@ -633,6 +648,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     ucs_list_head_init(&self->rx.grants_due);
     ucs_list_head_init(&self->conns);
     ucs_list_head_init(&self->draining);
+    self->hooks          = &uct_daqiri_iface_hooks;
     self->rx.release.cb  = uct_daqiri_recv_release_desc;
     self->event.epoll_fd = -1;
     self->event.wake_fd  = -1;

@@ -9,6 +9,7 @@
 
 #include "base/daqiri_config.h"
 #include "base/daqiri_cq.h"
+#include "base/daqiri_hooks.h"
 #include "base/daqiri_hw.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_mail.h"
@@ -24,8 +25,8 @@
 
 #include <ucs/datastruct/khash.h>
 
-/* uuid of the peer's interface -> conn */
-KHASH_MAP_INIT_INT64(uct_daqiri_conns, uct_daqiri_conn_t*)
+/* uuid of the peer's interface -> peer */
+KHASH_MAP_INIT_INT64(uct_daqiri_peers, uct_daqiri_peer_t*)
 
 /* The conn of the last completion. It is likely the conn of the next one. */
 typedef struct {
@@ -134,9 +135,10 @@ struct uct_daqiri_iface {
         ucs_list_link_t   commands, events; /* conns that have some          */
         int               event_fd;    /* wakes the async thread             */
     } mail;                            /* daqiri_mail.h                      */
+    khash_t(uct_daqiri_peers) peers;   /* mail.lock                          */
+    const uct_daqiri_hooks_t *hooks;   /* daqiri_hooks.h                     */
 
     struct {
-        khash_t(uct_daqiri_conns) conns; /* mail.lock                        */
         int               timer_fd;
         ucs_list_link_t   timed;       /* async                              */
         int               is_ticking;  /* async                              */

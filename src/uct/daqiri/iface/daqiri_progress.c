@@ -173,7 +173,7 @@ static UCS_F_NOINLINE void uct_daqiri_progress_tell_data(uct_daqiri_conn_t *conn
 {
     if (!conn->qp.has_told_data) {
         conn->qp.has_told_data = 1;
-        uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_READY);
+        uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_READY);
     }
 }
 

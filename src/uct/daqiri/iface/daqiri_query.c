@@ -196,13 +196,13 @@ int uct_daqiri_ep_is_connected(const uct_ep_h tl_ep, const void *dev_addr,
     if (conn->is_stub || ((dev_addr == NULL) && (iface_addr == NULL))) {
         return 0;
     }
-    if ((dev_addr != NULL) && (memcmp(&conn->peer_port, dev_addr,
-                                      sizeof(conn->peer_port)) != 0)) {
+    if ((dev_addr != NULL) && (memcmp(&conn->peer.port, dev_addr,
+                                      sizeof(conn->peer.port)) != 0)) {
         return 0;
     }
     if (iface_addr == NULL) {
         return 1;
     }
     memcpy(&info, iface_addr, sizeof(info)); /* it may lie at any address */
-    return conn->peer_iface.uuid == info.who.uuid;
+    return conn->peer.addr.uuid == info.who.uuid;
 }

@@ -12,7 +12,6 @@
 #include "iface/daqiri_stats.h"
 
 #include "base/daqiri_pool.h"
-#include "cm/daqiri_cm.h"
 #include "conn/daqiri_conn.h"
 #include "iface/daqiri_iface.h"
 
@@ -553,9 +552,9 @@ static void uct_daqiri_stats_sample_conn(uct_daqiri_conn_t *conn)
         return;
     }
     if (conn->qp.is_used) {
-        peer.pid      = conn->mail.news.peer.pid;
-        peer.peer_qpn = conn->mail.news.peer.qpn;
-        ucs_strncpy_zero(peer.host, conn->mail.news.peer.host, sizeof(peer.host));
+        peer.pid      = conn->peer.mail.news.peer.pid;
+        peer.peer_qpn = conn->peer.mail.news.peer.qpn;
+        ucs_strncpy_zero(peer.host, conn->peer.mail.news.peer.host, sizeof(peer.host));
     }
     dq_stats_write_peer(place, &peer);
 }
@@ -606,10 +605,10 @@ void uct_daqiri_stats_sample(uct_daqiri_iface_t *iface)
 /* Messages to this interface itself: each has had its number. */
 static uint64_t uct_daqiri_self_tx(uct_daqiri_iface_t *iface)
 {
-    uct_daqiri_conn_t *conn = uct_daqiri_cm_find(iface,
-                                                 iface->config.addr.uuid);
+    const uct_daqiri_peer_t *self = uct_daqiri_peer_find(iface,
+                                                         iface->config.addr.uuid);
 
-    return (conn == NULL) ? 0 : conn->tx_seq;
+    return (self == NULL) ? 0 : self->conn->tx_seq;
 }
 
 

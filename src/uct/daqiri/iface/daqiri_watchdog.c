@@ -149,7 +149,7 @@ static void uct_daqiri_watchdog_warn(uct_daqiri_conn_t *conn)
                 (dq_op_kind_t)dq_replay_slot(&conn->replay, conn->sq.retired)->kind);
     }
     uct_daqiri_tx_facts(conn, DQ_CAUSE_STUCK, &facts);
-    uct_daqiri_port_explain(conn->iface, conn->has_hw ? conn->hw : NULL, &facts,
+    uct_daqiri_port_explain(conn->iface, conn->has_hw ? conn->peer.hw : NULL, &facts,
                             &words);
     ucs_warn("%s%s", dq_triage_stall(&facts, &stall, message, sizeof(message)),
              more);
@@ -188,10 +188,10 @@ static void uct_daqiri_watchdog_process(uct_daqiri_conn_t *conn,
     const dq_liveness_seen_t seen = {
         /* messages, credits that were granted, frames */
         .heard    = conn->rx_seq + conn->tx_seq + dq_sq_credits(sq) +
-                   __atomic_load_n(&conn->liveness.heard, __ATOMIC_RELAXED),
-        .probes  = __atomic_load_n(&conn->liveness.probes, __ATOMIC_RELAXED),
+                   __atomic_load_n(&conn->peer.liveness.heard, __ATOMIC_RELAXED),
+        .probes  = __atomic_load_n(&conn->peer.liveness.probes, __ATOMIC_RELAXED),
         .retired = sq->retired,
-        .is_up   = (sq->gate == DQ_GATE_UP) && !conn->is_self,
+        .is_up   = (sq->gate == DQ_GATE_UP) && !conn->peer.is_self,
     };
     unsigned what = dq_liveness_look(call, &iface->watchdog.liveness, &seen, elapsed);
     dq_facts_t facts;
@@ -207,7 +207,7 @@ static void uct_daqiri_watchdog_process(uct_daqiri_conn_t *conn,
         uct_daqiri_watchdog_probe(conn, &iface->count->probes);
     }
     if (what & DQ_LIVENESS_PROBE_PROCESS) {
-        uct_daqiri_mail_post_command(&conn->mail, UCT_DAQIRI_CMD_PROBE);
+        uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_PROBE);
     }
 }
 
