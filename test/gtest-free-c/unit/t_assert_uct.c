@@ -4,8 +4,11 @@
  * pass that does not.
  */
 #include "base/daqiri_mem.h"
+#include "base/daqiri_peer.h"
 #include "base/daqiri_pool.h"
+#include "cm/daqiri_hs.h"
 #include "cm/daqiri_ud.h"
+#include "conn/daqiri_conn.h"
 #include "iface/daqiri_iface.h"
 
 #include "t.h"
@@ -127,6 +130,45 @@ static struct ibv_mr mr      = {.lkey = 7, .rkey = 8};
 static uct_daqiri_mem_t mem  = {.mr = &mr, .lkey = 7, .rkey = 8};
 static uct_daqiri_ud_t ud    = {.idle = {255, 3}, .idle_count = 2, .send_busy = 2};
 
+static struct ibv_qp verbs   = {.qp_num = 9};
+static uct_daqiri_hs_t hs;
+static uct_daqiri_conn_t conn;
+
+/* A conn that is up, with a request that waits and a command under way. */
+static void make_conn(void)
+{
+    static ucs_queue_elem_t waiting;
+
+    pthread_mutex_init(&iface.mail.lock, NULL);
+    ucs_list_head_init(&iface.mail.commands);
+    ucs_list_head_init(&iface.mail.events);
+    iface.cm.unproven = 1;
+    ucs_queue_head_init(&conn.pending);
+    ucs_queue_push(&conn.pending, &waiting);
+    conn.is_pending    = 1;
+    conn.iface         = &iface;
+    conn.state         = DQ_LIFE_UP;
+    conn.sq.gate       = DQ_GATE_UP;
+    conn.qp            = (uct_daqiri_qp_t){.verbs = &verbs, .state = DQ_QP_READY};
+    conn.peer.iface    = &iface;
+    conn.peer.conn     = &conn;
+    conn.peer.hs       = &hs;
+    conn.peer.mail.commands = UCT_DAQIRI_CMD_OPEN;
+    ucs_list_add_tail(&iface.mail.commands, &conn.peer.mail.cmd_link);
+    hs = (uct_daqiri_hs_t){.owner = &conn.peer, .qp = &verbs, .qpn = 9, .window = 8,
+                           .promised = 8, .interval = 1, .is_timed = 1,
+                           .is_unproven = 1};
+}
+
+static void check_conn(void)
+{
+    uct_daqiri_conn_check(&conn);
+    uct_daqiri_hs_check(&hs);
+    pthread_mutex_lock(&iface.mail.lock);
+    uct_daqiri_mail_check(&conn.peer);
+    pthread_mutex_unlock(&iface.mail.lock);
+}
+
 static void check_all(void)
 {
     pthread_mutex_lock(&pool.lock);
@@ -243,6 +285,179 @@ static void address_of_another_gid(void)
     check_all();
 }
 
+static void peer_of_another_conn(void)
+{
+    conn.peer.conn = NULL;
+    check_conn();
+}
+
+static void peer_of_another_interface(void)
+{
+    conn.peer.iface = NULL;
+    uct_daqiri_conn_check(&conn);
+}
+
+static void gate_of_another_state(void)
+{
+    conn.sq.gate = DQ_GATE_DEAD;
+    check_conn();
+}
+
+static void more_ops_than_slots(void)
+{
+    conn.op_count = 2;
+    check_conn();
+}
+
+static void up_without_ready_qp(void)
+{
+    conn.qp.state = DQ_QP_CONNECTING;
+    check_conn();
+}
+
+static void failed_with_ready_qp(void)
+{
+    conn.state   = DQ_LIFE_FAILED;
+    conn.sq.gate = dq_life_gate(conn.state);
+    check_conn();
+}
+
+static void grant_of_closed_conn(void)
+{
+    conn.state     = DQ_LIFE_CLOSED;
+    conn.sq.gate   = dq_life_gate(conn.state);
+    conn.qp        = (uct_daqiri_qp_t){.state = DQ_QP_DESTROYING};
+    conn.grant_due = UCT_DAQIRI_GRANT_NEW;
+    check_conn();
+}
+
+static void retry_of_nothing(void)
+{
+    conn.retry.is_on = 1;
+    check_conn();
+}
+
+static void waits_on_no_list(void)
+{
+    conn.is_pending = 0;
+    check_conn();
+}
+
+static void ready_without_verbs(void)
+{
+    conn.qp.verbs = NULL;
+    check_conn();
+}
+
+static void drains_outside_err(void)
+{
+    conn.state    = DQ_LIFE_RECOVERING;
+    conn.sq.gate  = dq_life_gate(conn.state);
+    conn.qp.state = DQ_QP_DRAINING;
+    check_conn();
+}
+
+static void marker_without_send_end(void)
+{
+    conn.qp.has_marker = 1;
+    check_conn();
+}
+
+static void taken_by_no_call(void)
+{
+    conn.qp.drain.taken = 1;
+    check_conn();
+}
+
+static void handshake_of_another(void)
+{
+    conn.peer.hs = NULL;
+    uct_daqiri_hs_check(&hs);
+}
+
+static void number_of_another_qp(void)
+{
+    hs.qpn = 8;
+    check_conn();
+}
+
+static void promise_beyond_window(void)
+{
+    hs.promised = 9;
+    check_conn();
+}
+
+static void told_a_peer_that_never_spoke(void)
+{
+    hs.is_told = 1;
+    check_conn();
+}
+
+static void timer_without_interval(void)
+{
+    hs.interval = 0;
+    check_conn();
+}
+
+static void unproven_and_not_counted(void)
+{
+    iface.cm.unproven = 0;
+    check_conn();
+}
+
+static void mail_without_lock(void)
+{
+    uct_daqiri_mail_check(&conn.peer);
+}
+
+static void event_among_commands(void)
+{
+    conn.peer.mail.commands |= UCT_DAQIRI_EVT_QP;
+    check_conn();
+}
+
+static void command_among_events(void)
+{
+    conn.peer.mail.events = UCT_DAQIRI_CMD_OPEN;
+    ucs_list_add_tail(&iface.mail.events, &conn.peer.mail.evt_link);
+    check_conn();
+}
+
+static void commands_on_no_list(void)
+{
+    ucs_list_del(&conn.peer.mail.cmd_link);
+    check_conn();
+}
+
+static void events_on_no_list(void)
+{
+    conn.peer.mail.events   = UCT_DAQIRI_EVT_UP;
+    conn.peer.mail.evt_link = iface.mail.events;
+    check_conn();
+}
+
+START_TEST(test_conn)
+{
+    static void (*const breaches[])(void) = {
+        peer_of_another_conn, peer_of_another_interface, gate_of_another_state,
+        more_ops_than_slots, up_without_ready_qp, failed_with_ready_qp,
+        grant_of_closed_conn, retry_of_nothing, waits_on_no_list, ready_without_verbs,
+        drains_outside_err, marker_without_send_end, taken_by_no_call,
+        handshake_of_another, number_of_another_qp, promise_beyond_window,
+        told_a_peer_that_never_spoke, timer_without_interval,
+        unproven_and_not_counted, mail_without_lock, event_among_commands,
+        command_among_events, commands_on_no_list, events_on_no_list,
+    };
+    unsigned i;
+
+    make_conn();
+    ck_assert(!t_aborts(check_conn));
+    for (i = 0; i < sizeof(breaches) / sizeof(breaches[0]); i++) {
+        ck_assert_msg(t_aborts(breaches[i]), "breach %u", i);
+    }
+}
+END_TEST
+
 START_TEST(test_objects)
 {
     static void (*const breaches[])(void) = {
@@ -266,6 +481,12 @@ END_TEST
 
 #else
 
+START_TEST(test_conn)
+{
+    t_skip("this flavour is built without DQ_DEBUG, which has no assertions");
+}
+END_TEST
+
 START_TEST(test_sides)
 {
     t_skip("this flavour is built without DQ_DEBUG, which has no assertions");
@@ -282,7 +503,8 @@ END_TEST
 
 static Suite *suite_assert_uct(void)
 {
-    return t_suite("assert_uct", "sides", test_sides, "objects", test_objects, NULL);
+    return t_suite("assert_uct", "sides", test_sides, "objects", test_objects,
+                   "conn", test_conn, NULL);
 }
 
 T_MAIN(suite_assert_uct)

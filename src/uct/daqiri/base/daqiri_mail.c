@@ -48,7 +48,10 @@ void uct_daqiri_mail_post_command(uct_daqiri_peer_t *peer, uint32_t command)
 {
     uct_daqiri_iface_t *iface = peer->iface;
 
+    uct_daqiri_assert_progress(iface);
+    uct_daqiri_assert((command != 0) && !(command & ~UCT_DAQIRI_CMD_ALL));
     pthread_mutex_lock(&iface->mail.lock);
+    uct_daqiri_mail_check(peer);
     if (peer->mail.commands == 0) {
         ucs_list_add_tail(&iface->mail.commands, &peer->mail.cmd_link);
     }
@@ -64,7 +67,9 @@ static void uct_daqiri_mail_add_event(uct_daqiri_peer_t *peer, uint32_t event)
 {
     uct_daqiri_iface_t *iface = peer->iface;
 
-    uct_daqiri_assert_held(&iface->mail.lock);
+    uct_daqiri_assert_async(iface);
+    uct_daqiri_assert((event != 0) && !(event & ~UCT_DAQIRI_EVT_ALL));
+    uct_daqiri_mail_check(peer);
     if (peer->mail.events == 0) {
         ucs_list_add_tail(&iface->mail.events, &peer->mail.evt_link);
     }
@@ -127,6 +132,7 @@ uct_daqiri_peer_t *uct_daqiri_mail_next_command(uct_daqiri_iface_t *iface,
     if (!ucs_list_is_empty(&iface->mail.commands)) {
         peer = ucs_list_extract_head(&iface->mail.commands, uct_daqiri_peer_t,
                                      mail.cmd_link);
+        uct_daqiri_assert(peer->mail.commands != 0);
         *commands_p         = peer->mail.commands;
         peer->mail.commands = 0;
     }
@@ -140,12 +146,14 @@ uct_daqiri_peer_t *uct_daqiri_mail_next_event(uct_daqiri_iface_t *iface,
 {
     uct_daqiri_peer_t *peer = NULL;
 
+    uct_daqiri_assert_progress(iface);
     pthread_mutex_lock(&iface->mail.lock);
     if (ucs_list_is_empty(&iface->mail.events)) {
         uct_daqiri_iface_clear_work(iface, UCT_DAQIRI_WORK_EVENTS);
     } else {
         peer = ucs_list_extract_head(&iface->mail.events, uct_daqiri_peer_t,
                                      mail.evt_link);
+        uct_daqiri_assert(peer->mail.events != 0);
         *events_p           = peer->mail.events;
         peer->mail.events   = 0;
         peer->mail.news     = peer->mail.posted;

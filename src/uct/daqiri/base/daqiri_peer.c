@@ -115,6 +115,7 @@ ucs_status_t uct_daqiri_peer_get_addressed(uct_daqiri_iface_t *iface,
     uct_daqiri_peer_t *forged = NULL;
     uct_daqiri_peer_t *peer;
 
+    uct_daqiri_assert_progress(iface);
     pthread_mutex_lock(&iface->mail.lock);
     peer = uct_daqiri_peer_lookup(iface, addr->uuid);
     if ((peer != NULL) && !peer->is_addressed &&

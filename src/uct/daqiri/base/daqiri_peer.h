@@ -14,6 +14,7 @@
 #include "base/daqiri_hw.h"
 #include "base/daqiri_mail.h"
 #include "dq/dq_gid.h"
+#include "iface/daqiri_iface.h"
 
 struct uct_daqiri_peer {
     /* Set once, before the other thread sees the conn. */
@@ -51,6 +52,24 @@ void uct_daqiri_peer_cleanup(uct_daqiri_peer_t *peer);
 int uct_daqiri_peer_is_at(const uct_daqiri_peer_t *peer,
                           const dq_port_addr_t *port,
                           const dq_iface_addr_t *addr);
+
+/* A conn with mail is on the list of that mail. The caller holds iface->mail.lock. */
+static inline void uct_daqiri_mail_check(const uct_daqiri_peer_t *peer)
+{
+#if DQ_DEBUG
+    const uct_daqiri_mail_t *mail = &peer->mail;
+
+    uct_daqiri_assert_held(&peer->iface->mail.lock);
+    uct_daqiri_assert((mail->commands & ~(uint32_t)UCT_DAQIRI_CMD_ALL) == 0);
+    uct_daqiri_assert((mail->events & ~(uint32_t)UCT_DAQIRI_EVT_ALL) == 0);
+    uct_daqiri_assert((mail->commands == 0) ||
+                      (mail->cmd_link.next->prev == &mail->cmd_link));
+    uct_daqiri_assert((mail->events == 0) ||
+                      (mail->evt_link.next->prev == &mail->evt_link));
+#else
+    (void)peer;
+#endif
+}
 
 /* Finds the peer with this uuid. NULL if there is none. */
 uct_daqiri_peer_t *uct_daqiri_peer_find(uct_daqiri_iface_t *iface,

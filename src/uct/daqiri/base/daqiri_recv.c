@@ -133,6 +133,7 @@ ucs_status_t uct_daqiri_recv_add(uct_daqiri_iface_t *iface, uint32_t count)
     ucs_status_t status;
     uint32_t first, i;
 
+    uct_daqiri_assert_progress(iface);
     status = uct_daqiri_recv_make(iface, count, &first);
     if (status != UCS_OK) {
         return status;
@@ -182,6 +183,7 @@ void uct_daqiri_recv_post_free(uct_daqiri_iface_t *iface, uint32_t count)
 
 void uct_daqiri_recv_refill(uct_daqiri_iface_t *iface)
 {
+    uct_daqiri_assert_progress(iface);
     if (ucs_unlikely(dq_rx_short(&iface->rx.ledger) > 0)) {
         uct_daqiri_recv_grow(iface);
     }

@@ -507,6 +507,8 @@ static void uct_daqiri_hs_step(uct_daqiri_peer_t *peer, dq_conn_event_t event,
     uint32_t actions, action;
     ucs_status_t status;
 
+    uct_daqiri_assert_async(peer->iface);
+    uct_daqiri_hs_check(peer->hs);
     if (before != DQ_CONN_DEAD) {
         peer->hs->cause = uct_daqiri_hs_cause(peer, event, frame);
     }
@@ -625,6 +627,8 @@ static int uct_daqiri_hs_heeds_data(const uct_daqiri_peer_t *peer)
 
 void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
 {
+    uct_daqiri_assert_async(peer->iface);
+    uct_daqiri_hs_check(peer->hs);
     if (commands & UCT_DAQIRI_CMD_RELEASE) {
         if (commands & UCT_DAQIRI_CMD_FAIL) {
             /* both came while this thread was busy: the peer has not been told */

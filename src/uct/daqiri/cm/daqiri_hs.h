@@ -42,6 +42,18 @@ struct uct_daqiri_hs {
     dq_cause_t            cause;     /* why the conn failed                  */
 };
 
+/* What the handshake has fits together, and it is that of its peer. */
+static inline void uct_daqiri_hs_check(const uct_daqiri_hs_t *hs)
+{
+    uct_daqiri_assert(hs->owner->hs == hs);
+    uct_daqiri_assert((hs->qp == NULL) || (hs->qpn == 0) ||
+                      (hs->qpn == hs->qp->qp_num));
+    uct_daqiri_assert(hs->promised <= hs->window);
+    uct_daqiri_assert(!hs->is_told || hs->has_peer);
+    uct_daqiri_assert(!hs->is_timed || (hs->interval > 0));
+    uct_daqiri_assert(!hs->is_unproven || (hs->owner->iface->cm.unproven > 0));
+}
+
 /* Creates the async side's half of a new conn. NULL if there is no memory. Any thread. */
 uct_daqiri_hs_t *uct_daqiri_hs_create(uct_daqiri_peer_t *peer);
 /* Frees that half. The async side must have released the conn before. Any thread. */

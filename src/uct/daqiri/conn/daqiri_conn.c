@@ -108,6 +108,7 @@ ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
     ucs_status_t status;
     dq_facts_t facts;
 
+    uct_daqiri_assert_progress(iface);
     if (!uct_daqiri_port_reaches(iface, port)) {
         return UCS_ERR_UNREACHABLE; /* UCX could have asked is_reachable */
     }
@@ -136,6 +137,7 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
 {
     dq_life_state_t before = conn->state;
 
+    uct_daqiri_assert_progress(conn->iface);
     dq_life_step(&conn->state, event);
     if (conn->state == DQ_LIFE_RECOVERING) {
         dq_sq_lose(&conn->sq, &conn->iface->tx.ledger);
@@ -145,7 +147,7 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
     if ((event == DQ_LIFE_EV_LOSE) || (event == DQ_LIFE_EV_FAIL)) {
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
     }
-    DQ_ASSERT(conn->sq.gate == dq_life_gate(conn->state));
+    uct_daqiri_conn_check(conn);
     if (conn->state != before) {
         ucs_debug("conn %p: %s -> %s (%s)", conn, dq_life_state_name(before),
                   dq_life_state_name(conn->state), dq_life_event_name(event));
@@ -336,9 +338,11 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn;
     uint32_t events;
 
+    uct_daqiri_assert_progress(iface);
     uct_daqiri_conn_fail_if_broken(iface); /* may hold the cause of other events */
     while ((peer = uct_daqiri_mail_next_event(iface, &events)) != NULL) {
         conn = peer->conn;
+        uct_daqiri_conn_check(conn);
         if (events & UCT_DAQIRI_EVT_CLOSED) {
             uct_daqiri_recover_on_closed(conn);
         }
@@ -394,6 +398,7 @@ void uct_daqiri_conn_start_drain(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
 {
+    uct_daqiri_assert_progress(conn->iface);
     if (dq_life_is_over(conn->state)) {
         return; /* only the first cause counts */
     }
@@ -654,6 +659,7 @@ static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
 static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
                                       unsigned received, unsigned completed)
 {
+    uct_daqiri_conn_check(conn);
     if (conn->state >= DQ_LIFE_CLOSED) {
         return 1;
     }
@@ -672,6 +678,7 @@ unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
     uct_daqiri_conn_t *conn, *next;
     unsigned count = 0;
 
+    uct_daqiri_assert_progress(iface);
     ucs_list_for_each_safe(conn, next, &iface->draining, drain_link) {
         if (!uct_daqiri_conn_drain_step(conn, received, completed)) {
             continue;
@@ -693,6 +700,7 @@ unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
 
 void uct_daqiri_conn_put(uct_daqiri_conn_t *conn)
 {
+    uct_daqiri_assert_progress(conn->iface);
     if ((conn->state == DQ_LIFE_CLOSED) && !uct_daqiri_conn_is_draining(conn) &&
         !conn->is_pending && ucs_list_is_empty(&conn->eps)) {
         uct_daqiri_conn_step(conn, DQ_LIFE_EV_RELEASE);

@@ -141,9 +141,25 @@ uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
     return conn;
 }
 
+/* State, queue pair and lists fit together, and both halves belong to each other. */
+static inline void uct_daqiri_conn_check(const uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_assert((conn->peer.conn == conn) && (conn->peer.iface == conn->iface));
+    uct_daqiri_assert(conn->sq.gate == dq_life_gate(conn->state));
+    uct_daqiri_assert(conn->op_count <= conn->sq.mask + 1);
+    uct_daqiri_assert((conn->state != DQ_LIFE_UP) || (conn->qp.state == DQ_QP_READY));
+    uct_daqiri_assert(!dq_life_is_over(conn->state) || !dq_qp_is_alive(conn->qp.state));
+    uct_daqiri_assert((conn->state < DQ_LIFE_CLOSED) || !conn->grant_due);
+    uct_daqiri_assert(!conn->retry.is_on || conn->qp.has_send_end);
+    uct_daqiri_assert(ucs_queue_is_empty((ucs_queue_head_t*)&conn->pending) ||
+                      conn->is_pending);
+    uct_daqiri_qp_check(&conn->qp);
+}
+
 /* Call before the QP is destroyed: no cache leads to it any more. Progress. */
 static inline void uct_daqiri_conn_detach_qp(uct_daqiri_conn_t *conn)
 {
+    uct_daqiri_assert_progress(conn->iface);
     conn->qp.verbs = NULL;
     /* QP 0 is never ours (IBA 3.5.3) */
     conn->iface->rx.last = (uct_daqiri_last_t){.qpn = 0};

@@ -220,6 +220,7 @@ void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn)
     uint32_t send_end;
     int error;
 
+    uct_daqiri_assert_progress(conn->iface);
     pthread_mutex_lock(&conn->preconnect_lock);
     uct_daqiri_preconnect_do_post(conn, conn->qp.verbs);
     error = uct_daqiri_preconnect_free(conn, &send_end);

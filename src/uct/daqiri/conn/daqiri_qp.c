@@ -39,5 +39,6 @@ uint32_t uct_daqiri_qp_step(uct_daqiri_qp_t *qp, dq_qp_event_t event)
     if (actions & DQ_QP_ACT_DRAIN) {
         uct_daqiri_qp_mark_drain(qp);
     }
+    uct_daqiri_qp_check(qp);
     return actions;
 }

@@ -34,6 +34,16 @@ typedef struct {
     } drain;
 } uct_daqiri_qp_t;
 
+/* What the device has fits the state. */
+static inline void uct_daqiri_qp_check(const uct_daqiri_qp_t *qp)
+{
+    uct_daqiri_assert((qp->verbs != NULL) || (qp->state == DQ_QP_NONE) ||
+                      (qp->state >= DQ_QP_DESTROYING));
+    uct_daqiri_assert((qp->state != DQ_QP_DRAINING) || qp->is_err);
+    uct_daqiri_assert(!qp->has_marker || qp->has_send_end);
+    uct_daqiri_assert((qp->drain.polls > 0) || (qp->drain.taken == 0));
+}
+
 /* Begins the life of another QP. @a is_used: the async thread has posted to it already
  * (daqiri_preconnect.h). */
 void uct_daqiri_qp_begin(uct_daqiri_qp_t *qp, struct ibv_qp *verbs, int is_used);

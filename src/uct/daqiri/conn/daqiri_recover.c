@@ -141,6 +141,7 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 {
+    uct_daqiri_assert_progress(conn->iface);
     uct_daqiri_conn_fail_if_broken(conn->iface);
     if (!dq_qp_is_alive(conn->qp.state)) {
         return; /* only the first cause counts */

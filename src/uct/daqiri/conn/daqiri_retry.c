@@ -139,6 +139,7 @@ unsigned uct_daqiri_retry_all(uct_daqiri_iface_t *iface)
     uct_daqiri_conn_t *conn, *next;
     unsigned count = 0;
 
+    uct_daqiri_assert_progress(iface);
     ucs_list_for_each_safe(conn, next, &iface->tx.retry, retry.link) {
         if (dq_retry_is_due(&conn->retry.state, now, conn->sq.retired)) {
             count += uct_daqiri_retry_offer(conn);

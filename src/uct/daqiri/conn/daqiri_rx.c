@@ -111,6 +111,7 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
     unsigned sent = 0;
     uint32_t count;
 
+    uct_daqiri_assert_progress(iface);
     ucs_list_for_each_safe(conn, next, &iface->rx.grants_due, grant_link) {
         if (dq_life_is_over(conn->state) ||
             !dq_rx_grant_is_due(&conn->window)) {

@@ -204,6 +204,7 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
     ucs_list_link_t turn;
     unsigned count = 0;
 
+    uct_daqiri_assert_progress(iface);
     if (!iface->tx.wake) {
         uct_daqiri_dispatch_probe(iface);
         return 0;

@@ -479,6 +479,7 @@ void uct_daqiri_stats_add_conn(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_stats_t *stats = &conn->iface->stats;
 
+    uct_daqiri_assert_progress(conn->iface);
     if (stats->taken != UINT64_MAX) {
         conn->watchdog.place = ucs_ffs64(~stats->taken) + 1;
         stats->taken      |= UCS_BIT(conn->watchdog.place - 1);
@@ -502,6 +503,7 @@ void uct_daqiri_stats_remove_conn(uct_daqiri_conn_t *conn)
     uct_daqiri_stats_t *stats  = &conn->iface->stats;
     dq_stats_peer_t *place     = uct_daqiri_stats_place(conn);
 
+    uct_daqiri_assert_progress(conn->iface);
     uct_daqiri_stats_sum(conn);
     stats->posted  += conn->watchdog.all_posted;
     stats->retired += conn->watchdog.all_retired;
@@ -590,6 +592,7 @@ void uct_daqiri_stats_sample(uct_daqiri_iface_t *iface)
     uct_daqiri_gauges_t *gauge   = iface->gauge;
     const uct_daqiri_pool_t *pool = &iface->tx.pool;
 
+    uct_daqiri_assert_progress(iface);
     uct_daqiri_stats_sample_rx(iface);
     uct_daqiri_stats_sample_conns(iface);
     gauge->sq_in_use      = dq_cq_in_use(&iface->tx.ledger);
