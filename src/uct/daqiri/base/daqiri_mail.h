@@ -5,7 +5,7 @@
  *   progress --commands--> async      eventfd wakes the async thread
  *   async    --events----> progress   a flag that each progress call reads
  *
- * Each conn has a letter box in both directions: a set of bits, so a repeated request
+ * Each conn has a mailbox in both directions: a set of bits, so a repeated request
  * counts once. The interface has a list of conns for each direction. iface->mail.lock
  * guards the lists, the bits, and the copies of news. No thread holds it across a verb or
  * a callback.

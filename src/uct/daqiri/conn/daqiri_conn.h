@@ -173,6 +173,7 @@ uct_daqiri_peer_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                                           const dq_iface_addr_t *addr);
 /* Frees the conn. No QP, completion or mail may lead to it. */
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn);
+/* The peer of the conn, for those who know a conn only by its pointer. Any thread. */
 uct_daqiri_peer_t *uct_daqiri_conn_peer(uct_daqiri_conn_t *conn);
 /* Finds or makes the conn for an endpoint to this address, which UCP vouches for. Fails a
  * conn that a REQ from elsewhere has made in the name of that peer. UCS_ERR_UNREACHABLE
