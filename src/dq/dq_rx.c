@@ -12,8 +12,8 @@ static void dq_rx_set_marks(dq_rx_t *rx)
 }
 
 
-/* After a grant. A quarter that is owed already is reported with the next message. No
- * mark is too high for a window that has become wider. */
+/* The window has changed. A quarter that is owed already is reported with the next
+ * message. */
 static void dq_rx_set_mark(dq_rx_window_t *window)
 {
     window->mark = dq_rx_may_piggyback(window) ? (window->owed + 1)
@@ -101,6 +101,7 @@ int dq_rx_widen(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
     window->owed += count;
     rx->reserved += count;
     rx->owed     += count;
+    dq_rx_set_mark(window);
     dq_rx_set_marks(rx);
     return 1;
 }

@@ -577,6 +577,35 @@ START_TEST(test_window_edges)
 END_TEST
 
 
+/* A window that has become a little wider: its quarter has moved, and is reported
+ * there. */
+START_TEST(test_wider_mark)
+{
+    world_t world;
+    peer_t *peer = &world.peer[0];
+
+    world_init(&world, 100, 4);
+    world_grow_posted(&world, 60);
+    T_NEED(world_open_to(&world, peer, 20, 22));
+    T_NEED(world_widen(&world, peer, 2));
+    world_grant(&world, peer, 2);
+    world_check(&world);
+    world_use_up(&world, peer, 5);
+    T_NEED(!peer->told_quarter);
+    world_use_up(&world, peer, 1);
+    T_NEED(peer->told_quarter);
+    world_check(&world);
+
+    T_NEED(world_open_to(&world, &world.peer[1], 20, 22));
+    T_NEED(world_widen(&world, &world.peer[1], 2));
+    world_use_up(&world, &world.peer[1], 3); /* 2 are owed by the widening */
+    T_NEED(!world.peer[1].told_quarter);
+    world_use_up(&world, &world.peer[1], 1);
+    T_NEED(world.peer[1].told_quarter);
+}
+END_TEST
+
+
 /* Widened: 1 not while the peer stays within three quarters; 2 once it has used
  * them; 3 to twice its size, then to its most; 4 what is new is owed, and granted as
  * RECVs are posted; 5 it is all reserved, and given back; 6 or after so many grants;
@@ -939,6 +968,7 @@ static Suite *suite_rx(void)
 
     tcase_set_timeout(edges, T_TIMEOUT);
     tcase_add_test(edges, test_empty);
+    tcase_add_test(edges, test_wider_mark);
     tcase_add_test(edges, test_due_in_batches);
     tcase_add_loop_test(edges, test_due_idle, 1, 18);
     tcase_add_test(edges, test_backed_edge);
