@@ -143,9 +143,9 @@ static void make_conn(void)
     ucs_list_head_init(&iface.mail.commands);
     ucs_list_head_init(&iface.mail.events);
     iface.cm.unproven = 1;
-    ucs_queue_head_init(&conn.pending);
-    ucs_queue_push(&conn.pending, &waiting);
-    conn.is_pending    = 1;
+    ucs_queue_head_init(&conn.pending.queue);
+    ucs_queue_push(&conn.pending.queue, &waiting);
+    conn.pending.is_on    = 1;
     conn.iface         = &iface;
     conn.state         = DQ_LIFE_UP;
     conn.sq.gate       = DQ_GATE_UP;
@@ -305,7 +305,7 @@ static void gate_of_another_state(void)
 
 static void more_ops_than_slots(void)
 {
-    conn.op_count = 2;
+    conn.ops.count = 2;
     check_conn();
 }
 
@@ -327,7 +327,7 @@ static void grant_of_closed_conn(void)
     conn.state     = DQ_LIFE_CLOSED;
     conn.sq.gate   = dq_life_gate(conn.state);
     conn.qp        = (uct_daqiri_qp_t){.state = DQ_QP_DESTROYING};
-    conn.grant_due = UCT_DAQIRI_GRANT_NEW;
+    conn.grant.due = UCT_DAQIRI_GRANT_NEW;
     check_conn();
 }
 
@@ -339,7 +339,7 @@ static void retry_of_nothing(void)
 
 static void waits_on_no_list(void)
 {
-    conn.is_pending = 0;
+    conn.pending.is_on = 0;
     check_conn();
 }
 

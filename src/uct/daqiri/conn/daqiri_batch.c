@@ -85,9 +85,9 @@ static void uct_daqiri_batch_fail(uct_daqiri_batch_t *batch, int error,
 {
     uct_daqiri_conn_t *conn = batch->conn;
 
-    conn->batch_error    = error;
-    conn->batch_send_end = send_end;
-    conn->batch_failed   = batch->failed;
+    conn->batch.error    = error;
+    conn->batch.send_end = send_end;
+    conn->batch.failed   = batch->failed;
     batch->failed        = conn;
 }
 
@@ -238,10 +238,10 @@ static void uct_daqiri_batch_take_failure(uct_daqiri_batch_t *batch)
         uct_daqiri_batch_lock(batch);
         conn = batch->failed;
         if (conn != NULL) {
-            error             = conn->batch_error;
-            send_end          = conn->batch_send_end;
-            conn->batch_error = 0;
-            batch->failed     = conn->batch_failed;
+            error             = conn->batch.error;
+            send_end          = conn->batch.send_end;
+            conn->batch.error = 0;
+            batch->failed     = conn->batch.failed;
         }
         uct_daqiri_batch_unlock(batch);
         if (conn != NULL) {
@@ -280,7 +280,7 @@ static int uct_daqiri_batch_add(uct_daqiri_batch_t *batch,
         return 0;
     }
     uct_daqiri_batch_do_flush(batch);
-    return (conn->batch_error != 0)
+    return (conn->batch.error != 0)
                    ? 0 : uct_daqiri_qp_post(conn->qp.verbs, wr, &send_end);
 }
 
@@ -291,13 +291,13 @@ static int uct_daqiri_batch_add(uct_daqiri_batch_t *batch,
  * only. */
 static void uct_daqiri_batch_note(uct_daqiri_conn_t *conn, uint64_t epoch)
 {
-    if (conn->last_post_epoch < epoch) {
-        conn->last_post_epoch = epoch;
-    } else if ((conn->last_post_epoch == epoch) && conn->is_streaming) {
-        conn->is_streaming = 0;
+    if (conn->batch.last_post_epoch < epoch) {
+        conn->batch.last_post_epoch = epoch;
+    } else if ((conn->batch.last_post_epoch == epoch) && conn->batch.is_streaming) {
+        conn->batch.is_streaming = 0;
     } else {
-        conn->last_post_epoch = epoch + 1;
-        conn->is_streaming    = 1;
+        conn->batch.last_post_epoch = epoch + 1;
+        conn->batch.is_streaming    = 1;
     }
 }
 
@@ -306,7 +306,7 @@ int uct_daqiri_batch_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
 {
     uct_daqiri_batch_t *batch = conn->iface->tx.batch;
     const uint64_t epoch      = batch->iface->progress_epoch;
-    const int is_first        = conn->last_post_epoch < epoch;
+    const int is_first        = conn->batch.last_post_epoch < epoch;
     int ret                   = 0;
 
     if (!batch->is_inside) {
@@ -316,7 +316,7 @@ int uct_daqiri_batch_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr)
     if (batch->conn != conn) {
         uct_daqiri_batch_do_flush(batch);
     }
-    if (conn->batch_error == 0) { /* else it stays behind the refused one */
+    if (conn->batch.error == 0) { /* else it stays behind the refused one */
         ret = uct_daqiri_batch_add(batch, conn, is_first, wr);
     }
     uct_daqiri_batch_unlock(batch);

@@ -50,21 +50,21 @@ uct_daqiri_peer_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
     if (conn == NULL) {
         return NULL;
     }
-    conn->ops = ucs_calloc(slots, sizeof(*conn->ops), "daqiri_ops");
+    conn->ops.slot = ucs_calloc(slots, sizeof(*conn->ops.slot), "daqiri_ops");
     ledger    = ucs_calloc(slots, sizeof(*ledger), "daqiri_ledger");
-    if ((conn->ops == NULL) || (ledger == NULL)) {
+    if ((conn->ops.slot == NULL) || (ledger == NULL)) {
         ucs_free(ledger);
-        ucs_free(conn->ops);
+        ucs_free(conn->ops.slot);
         ucs_free(conn);
         return NULL;
     }
 
     for (i = 0; i < slots; i++) {
-        conn->ops[i] = uct_daqiri_op_none;
+        conn->ops.slot[i] = uct_daqiri_op_none;
     }
     conn->iface = iface;
-    pthread_mutex_init(&conn->preconnect_lock, NULL);
-    ucs_queue_head_init(&conn->pending);
+    pthread_mutex_init(&conn->preconnect.lock, NULL);
+    ucs_queue_head_init(&conn->pending.queue);
     ucs_list_head_init(&conn->eps);
     ucs_list_head_init(&conn->drain_link);
     dq_sq_init(&conn->sq, iface->config.sq_depth, iface->config.signal_every,
@@ -83,11 +83,11 @@ uct_daqiri_peer_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
 void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_preconnect_drop(conn);
-    pthread_mutex_destroy(&conn->preconnect_lock);
+    pthread_mutex_destroy(&conn->preconnect.lock);
     uct_daqiri_replay_cleanup(conn);
     uct_daqiri_peer_cleanup(&conn->peer);
     ucs_free(conn->sq.slot);
-    ucs_free(conn->ops);
+    ucs_free(conn->ops.slot);
     ucs_free(conn);
 }
 
@@ -128,7 +128,7 @@ ucs_status_t uct_daqiri_conn_get(uct_daqiri_iface_t *iface,
 ucs_status_t uct_daqiri_conn_status(const uct_daqiri_conn_t *conn)
 {
     return dq_life_is_over(conn->state)
-                   ? uct_daqiri_cause_status(conn->death.cause)
+                   ? uct_daqiri_cause_status(conn->end.death.cause)
                    : UCS_OK;
 }
 
@@ -403,7 +403,7 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
         return; /* only the first cause counts */
     }
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
-    conn->death      = *death;
+    conn->end.death      = *death;
     conn->peer.death = death->cause;
     uct_daqiri_retry_stop(conn);
     uct_daqiri_preconnect_drop(conn);
@@ -432,7 +432,7 @@ void uct_daqiri_conn_fail_if_broken(uct_daqiri_iface_t *iface)
 
 void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn)
 {
-    conn->is_used_after_failure = 1;
+    conn->end.is_used_after = 1;
     uct_daqiri_conn_start_drain(conn);
 }
 
@@ -441,11 +441,11 @@ void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn)
  * empty: only then is it known which requests the peer had taken. */
 static int uct_daqiri_conn_is_harmless(uct_daqiri_conn_t *conn)
 {
-    if (!uct_daqiri_conn_peer_left(conn) || conn->is_awaited) {
+    if (!uct_daqiri_conn_peer_left(conn) || conn->end.is_awaited) {
         return 0;
     }
     conn->iface->hooks->pending_finish(conn);
-    return !conn->is_used_after_failure && ucs_queue_is_empty(&conn->pending);
+    return !conn->end.is_used_after && ucs_queue_is_empty(&conn->pending.queue);
 }
 
 
@@ -465,7 +465,7 @@ static uct_daqiri_ep_t *uct_daqiri_conn_unreported(uct_daqiri_conn_t *conn)
 static void uct_daqiri_conn_log(uct_daqiri_conn_t *conn, ucs_log_level_t level,
                                 uct_daqiri_log_limit_t *limit)
 {
-    dq_facts_t facts = conn->death;
+    dq_facts_t facts = conn->end.death;
     uct_daqiri_port_words_t words;
 
     uct_daqiri_port_explain(conn->iface, conn->has_hw ? conn->peer.hw : NULL, &facts,
@@ -482,9 +482,9 @@ static void uct_daqiri_conn_log(uct_daqiri_conn_t *conn, ucs_log_level_t level,
 static ucs_log_level_t uct_daqiri_conn_level(const uct_daqiri_conn_t *conn,
                                              ucs_log_level_t level)
 {
-    int is_peers = (conn->death.cause == DQ_CAUSE_PEER_FAILED) &&
-                   !conn->is_awaited && !conn->is_used_after_failure &&
-                   ucs_queue_is_empty(&conn->pending);
+    int is_peers = (conn->end.death.cause == DQ_CAUSE_PEER_FAILED) &&
+                   !conn->end.is_awaited && !conn->end.is_used_after &&
+                   ucs_queue_is_empty(&conn->pending.queue);
 
     return (is_peers && (level != UCS_LOG_LEVEL_FATAL))
                    ? ucs_max(level, UCS_LOG_LEVEL_DIAG) : level;
@@ -516,7 +516,7 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
                                 NULL);
         }
     }
-    if ((conn->death.cause == DQ_CAUSE_GAP) && ucs_list_is_empty(&conn->eps)) {
+    if ((conn->end.death.cause == DQ_CAUSE_GAP) && ucs_list_is_empty(&conn->eps)) {
         /* no endpoint here uses the peer */
         uct_daqiri_conn_log(conn, UCS_LOG_LEVEL_WARN, &conn->iface->log_limit.gap);
     }
@@ -540,9 +540,9 @@ static void uct_daqiri_conn_close(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
 
     uct_daqiri_tx_purge(conn);
-    if (conn->grant_due) {
-        conn->grant_due = 0;
-        ucs_list_del(&conn->grant_link);
+    if (conn->grant.due) {
+        conn->grant.due = 0;
+        ucs_list_del(&conn->grant.link);
     }
     if (conn->window.backed) {
         __atomic_add_fetch(&iface->rx.spare, conn->window.size,
@@ -702,7 +702,7 @@ void uct_daqiri_conn_put(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_assert_progress(conn->iface);
     if ((conn->state == DQ_LIFE_CLOSED) && !uct_daqiri_conn_is_draining(conn) &&
-        !conn->is_pending && ucs_list_is_empty(&conn->eps)) {
+        !conn->pending.is_on && ucs_list_is_empty(&conn->eps)) {
         uct_daqiri_conn_step(conn, DQ_LIFE_EV_RELEASE);
         uct_daqiri_conn_release(conn);
     }

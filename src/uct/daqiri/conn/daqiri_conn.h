@@ -36,38 +36,53 @@ struct uct_daqiri_conn {
     uint32_t           rx_seq;     /* of the next one to hand up             */
     dq_rx_window_t     window;
     uct_daqiri_qp_t    qp;
-    uct_daqiri_op_t    *ops;       /* [sq.mask + 1], by ledger slot          */
-    uint32_t           op_count;   /* slots that are not empty               */
+    struct {
+        uct_daqiri_op_t *slot;     /* [sq.mask + 1], by ledger slot          */
+        uint32_t       count;      /* slots that are not empty               */
+    } ops;                         /* daqiri_op.h                            */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
-    /* A request is posted directly if the last one was posted before this epoch. It
-     * points to the batch's direct_epoch, to 0 (never: the conn is not up, or has a
-     * send_end), or to UINT64_MAX (always). */
-    const uint64_t     *direct_epoch;
-    /* The epoch of the last post, or the next one while the conn is streaming: see
-     * uct_daqiri_batch_note(). */
-    uint64_t           last_post_epoch;
-    int                is_streaming; /* see uct_daqiri_batch_note()          */
-    uint16_t           tx_grant;   /* number of the last grant sent          */
-    uint16_t           rx_grant;   /* number of the last grant taken; from 1 */
+    struct {
+        /* A request is posted directly if the last one was posted before this epoch. It
+         * points to the batch's direct_epoch, to 0 (never: the conn is not up, or has a
+         * send_end), or to UINT64_MAX (always). */
+        const uint64_t *direct_epoch;
+        /* The epoch of the last post, or the next one while the conn is streaming: see
+         * uct_daqiri_batch_note(). */
+        uint64_t       last_post_epoch;
+        int            is_streaming;
+        /* The refusal of its batch, and the next conn with one. The batch's lock. */
+        int            error;      /* errno, or 0                            */
+        uint32_t       send_end;   /* first id that was refused              */
+        struct uct_daqiri_conn *failed;
+    } batch;                       /* daqiri_batch.h                         */
+    struct {
+        uint16_t       tx_number;  /* of the last grant sent                 */
+        uint16_t       rx_number;  /* of the last grant taken; from 1        */
+        int            due;        /* on iface->rx.grants_due: UCT_DAQIRI_GRANT_* */
+        ucs_list_link_t link;
+    } grant;                       /* daqiri_rx.h                            */
     dq_life_state_t    state;      /* uct_daqiri_conn_step() alone writes it */
-    ucs_queue_head_t   pending;    /* requests of all its endpoints, FIFO    */
-    int                is_pending; /* on iface->tx.pending                   */
-    int                grant_due;  /* on iface->rx.grants_due: UCT_DAQIRI_GRANT_* */
+    struct {
+        ucs_queue_head_t queue;    /* requests of all its endpoints, FIFO    */
+        int            is_on;      /* on iface->tx.pending                   */
+        ucs_list_link_t link;
+    } pending;                     /* daqiri_pending.h                       */
     int                is_stub;    /* leads to no peer; daqiri_p2p.c         */
     ucs_list_link_t    iface_link; /* on iface->conns, from its first QP on  */
     ucs_list_link_t    drain_link; /* on iface->draining, or empty           */
-    ucs_list_link_t    pending_link, grant_link;
     ucs_time_t         probe_at;   /* time of the next probe; see
                                       uct_daqiri_tx_probe_peer() */
     ucs_list_link_t    eps;
-    dq_facts_t         death;      /* why it failed, once the gate is DEAD   */
-    int                is_awaited; /* a user waited for a request that failed */
+    struct {
+        dq_facts_t     death;      /* why it failed, once the gate is DEAD   */
+        int            is_awaited; /* a user waited for a request that failed */
+        int            is_used_after; /* a user used the conn after that     */
+    } end;
     /* The last run of requests of our own: grants, probes, markers. No user waits for
      * them. */
     struct {
         uint32_t       from, to;   /* ids; `to` is behind the last one       */
     } internal;
-    int                is_used_after_failure;
     /* It has posted a message whose memory is the user's again. It cannot be replayed. */
     int                is_replay_barred;
     struct {
@@ -79,10 +94,6 @@ struct uct_daqiri_conn {
         uint32_t        fresh;
         ucs_list_link_t link;
     } retry;                       /* daqiri_retry.h                         */
-    /* The next conn whose batch was refused. The batch's lock. */
-    struct uct_daqiri_conn *batch_failed;
-    int                batch_error; /* errno of the refusal, or 0; the batch's lock */
-    uint32_t           batch_send_end; /* first id that was refused; the batch's lock */
     struct {
         dq_recovery_t row;
         uint32_t   peer_done;      /* requests that the peer has finished, by its last
@@ -102,12 +113,15 @@ struct uct_daqiri_conn {
         uint64_t       stalls;
         int            place;      /* index + 1 among the peers of stats, or 0 */
     } watchdog;                       /* daqiri_watchdog.c, daqiri_stats.c      */
-    /* Requests held until the conn is up, or NULL. Progress sets it under the lock. */
-    uct_daqiri_preconnect_t *preconnect;
-    pthread_mutex_t    preconnect_lock; /* guards the queue of held requests     */
-    struct ibv_qp      *preconnect_qp; /* the QP that they were posted to; the lock */
-    int                is_preconnect_posted; /* they are posted, none is held; the lock */
-    int                is_preconnect_known; /* progress knows of that; progress */
+    struct {
+        /* Requests held until the conn is up, or NULL. Progress sets it under the
+         * lock. */
+        uct_daqiri_preconnect_t *queue;
+        pthread_mutex_t lock;      /* guards the queue, and qp and is_posted */
+        struct ibv_qp  *qp;        /* the QP that they were posted to        */
+        int            is_posted;  /* they are posted, none is held          */
+        int            is_known;   /* progress knows of that; progress       */
+    } preconnect;                  /* daqiri_preconnect.h                    */
 
     uct_daqiri_peer_t  peer;       /* what both threads know                 */
 };
@@ -146,13 +160,13 @@ static inline void uct_daqiri_conn_check(const uct_daqiri_conn_t *conn)
 {
     uct_daqiri_assert((conn->peer.conn == conn) && (conn->peer.iface == conn->iface));
     uct_daqiri_assert(conn->sq.gate == dq_life_gate(conn->state));
-    uct_daqiri_assert(conn->op_count <= conn->sq.mask + 1);
+    uct_daqiri_assert(conn->ops.count <= conn->sq.mask + 1);
     uct_daqiri_assert((conn->state != DQ_LIFE_UP) || (conn->qp.state == DQ_QP_READY));
     uct_daqiri_assert(!dq_life_is_over(conn->state) || !dq_qp_is_alive(conn->qp.state));
-    uct_daqiri_assert((conn->state < DQ_LIFE_CLOSED) || !conn->grant_due);
+    uct_daqiri_assert((conn->state < DQ_LIFE_CLOSED) || !conn->grant.due);
     uct_daqiri_assert(!conn->retry.is_on || conn->qp.has_send_end);
-    uct_daqiri_assert(ucs_queue_is_empty((ucs_queue_head_t*)&conn->pending) ||
-                      conn->is_pending);
+    uct_daqiri_assert(ucs_queue_is_empty((ucs_queue_head_t*)&conn->pending.queue) ||
+                      conn->pending.is_on);
     uct_daqiri_qp_check(&conn->qp);
 }
 
@@ -190,7 +204,7 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event);
 static inline int uct_daqiri_conn_peer_left(const uct_daqiri_conn_t *conn)
 {
     return dq_life_is_over(conn->state) &&
-           (conn->death.cause == DQ_CAUSE_PEER_GONE);
+           (conn->end.death.cause == DQ_CAUSE_PEER_GONE);
 }
 
 /* Closes the gate for ever and starts to drain. Later calls do nothing: the first cause

@@ -17,13 +17,13 @@
 static UCS_F_ALWAYS_INLINE uct_daqiri_op_t
 uct_daqiri_done_take(uct_daqiri_conn_t *conn, uint32_t id)
 {
-    uct_daqiri_op_t *slot = &conn->ops[id & conn->sq.mask];
+    uct_daqiri_op_t *slot = &conn->ops.slot[id & conn->sq.mask];
     uct_daqiri_op_t op    = *slot;
 
     if ((op.desc != UCT_DAQIRI_NO_DESC) || (op.comp != NULL)) {
         slot->desc = UCT_DAQIRI_NO_DESC;
         slot->comp = NULL;
-        conn->op_count--;
+        conn->ops.count--;
     }
     return op;
 }
@@ -48,7 +48,7 @@ uct_daqiri_done_oldest(uct_daqiri_iface_t *iface, uct_daqiri_conn_t *conn)
 {
     uct_daqiri_op_t op = uct_daqiri_op_none;
 
-    if (conn->op_count > 0) {
+    if (conn->ops.count > 0) {
         op = uct_daqiri_done_take(conn, conn->sq.retired);
     }
     dq_sq_retire_oldest(&conn->sq, &iface->tx.ledger);

@@ -56,7 +56,7 @@ dq_admit_t uct_daqiri_preconnect_admit(uct_daqiri_conn_t *conn,
 {
     uct_daqiri_iface_t *iface      = conn->iface;
     uct_daqiri_pool_t *pool        = &iface->tx.pool;
-    uct_daqiri_preconnect_t *queue = conn->preconnect;
+    uct_daqiri_preconnect_t *queue = conn->preconnect.queue;
     dq_admit_t admit;
 
     if (conn->is_stub) {
@@ -72,9 +72,9 @@ dq_admit_t uct_daqiri_preconnect_admit(uct_daqiri_conn_t *conn,
     }
     if (queue == NULL) {
         queue = uct_daqiri_preconnect_alloc(iface);
-        pthread_mutex_lock(&conn->preconnect_lock);
-        conn->preconnect = queue;
-        pthread_mutex_unlock(&conn->preconnect_lock);
+        pthread_mutex_lock(&conn->preconnect.lock);
+        conn->preconnect.queue = queue;
+        pthread_mutex_unlock(&conn->preconnect.lock);
     }
     return (queue == NULL) ? DQ_ADMIT_NOT_UP : DQ_ADMIT_OK;
 }
@@ -133,26 +133,26 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
                               const struct ibv_send_wr *wr, uct_daqiri_ep_t *ep,
                               uint32_t desc)
 {
-    uct_daqiri_preconnect_t *queue = conn->preconnect;
+    uct_daqiri_preconnect_t *queue = conn->preconnect.queue;
     uct_daqiri_preconnect_wr_t *held;
     uint32_t send_end;
     int ret = 0;
 
     conn->iface->count->preconnect++;
-    pthread_mutex_lock(&conn->preconnect_lock);
+    pthread_mutex_lock(&conn->preconnect.lock);
     held = uct_daqiri_preconnect_wr(queue, queue->count);
     uct_daqiri_preconnect_copy(held, wr, ep, desc);
-    if (conn->is_preconnect_posted && (queue->error == 0)) {
-        ret = uct_daqiri_qp_post(conn->preconnect_qp, &held->wr, &send_end);
+    if (conn->preconnect.is_posted && (queue->error == 0)) {
+        ret = uct_daqiri_qp_post(conn->preconnect.qp, &held->wr, &send_end);
         if ((ret != 0) && (conn->replay.slots != NULL)) {
             queue->error    = ret; /* progress handles it when it knows the conn is up */
             queue->send_end = send_end;
             ret             = 0;
         }
-    } else if (!conn->is_preconnect_posted) {
+    } else if (!conn->preconnect.is_posted) {
         queue->count++;
     }
-    pthread_mutex_unlock(&conn->preconnect_lock);
+    pthread_mutex_unlock(&conn->preconnect.lock);
     return ret;
 }
 
@@ -162,14 +162,14 @@ int uct_daqiri_preconnect_add(uct_daqiri_conn_t *conn,
 static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn,
                                           struct ibv_qp *qp)
 {
-    uct_daqiri_preconnect_t *queue = conn->preconnect;
+    uct_daqiri_preconnect_t *queue = conn->preconnect.queue;
     unsigned i;
 
-    if (conn->is_preconnect_posted) {
+    if (conn->preconnect.is_posted) {
         return;
     }
-    conn->is_preconnect_posted = 1;
-    conn->preconnect_qp        = qp;
+    conn->preconnect.is_posted = 1;
+    conn->preconnect.qp        = qp;
     if (queue == NULL) {
         return;
     }
@@ -188,9 +188,9 @@ static void uct_daqiri_preconnect_do_post(uct_daqiri_conn_t *conn,
 
 void uct_daqiri_preconnect_post(uct_daqiri_conn_t *conn, struct ibv_qp *qp)
 {
-    pthread_mutex_lock(&conn->preconnect_lock);
+    pthread_mutex_lock(&conn->preconnect.lock);
     uct_daqiri_preconnect_do_post(conn, qp);
-    pthread_mutex_unlock(&conn->preconnect_lock);
+    pthread_mutex_unlock(&conn->preconnect.lock);
 }
 
 
@@ -201,15 +201,15 @@ static int uct_daqiri_preconnect_free(uct_daqiri_conn_t *conn, uint32_t *send_en
 {
     int error = 0;
 
-    if (!conn->is_preconnect_known) {
-        conn->is_preconnect_known = 1;
-        conn->qp.is_used         |= conn->is_preconnect_posted;
+    if (!conn->preconnect.is_known) {
+        conn->preconnect.is_known = 1;
+        conn->qp.is_used         |= conn->preconnect.is_posted;
     }
-    if (conn->preconnect != NULL) {
-        error           = conn->preconnect->error;
-        *send_end_p     = conn->preconnect->send_end;
-        ucs_free(conn->preconnect);
-        conn->preconnect = NULL;
+    if (conn->preconnect.queue != NULL) {
+        error           = conn->preconnect.queue->error;
+        *send_end_p     = conn->preconnect.queue->send_end;
+        ucs_free(conn->preconnect.queue);
+        conn->preconnect.queue = NULL;
     }
     return error;
 }
@@ -221,10 +221,10 @@ void uct_daqiri_preconnect_open(uct_daqiri_conn_t *conn)
     int error;
 
     uct_daqiri_assert_progress(conn->iface);
-    pthread_mutex_lock(&conn->preconnect_lock);
+    pthread_mutex_lock(&conn->preconnect.lock);
     uct_daqiri_preconnect_do_post(conn, conn->qp.verbs);
     error = uct_daqiri_preconnect_free(conn, &send_end);
-    pthread_mutex_unlock(&conn->preconnect_lock);
+    pthread_mutex_unlock(&conn->preconnect.lock);
 
     if (error != 0) {
         uct_daqiri_tx_on_refused(conn, send_end, error);
@@ -240,11 +240,11 @@ void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn)
 {
     uint32_t send_end;
 
-    pthread_mutex_lock(&conn->preconnect_lock);
+    pthread_mutex_lock(&conn->preconnect.lock);
     if ((uct_daqiri_preconnect_free(conn, &send_end) != 0) && !conn->qp.has_send_end) {
         uct_daqiri_tx_set_send_end(conn, send_end);
     }
-    pthread_mutex_unlock(&conn->preconnect_lock);
+    pthread_mutex_unlock(&conn->preconnect.lock);
 }
 
 
@@ -252,7 +252,7 @@ void uct_daqiri_preconnect_drop(uct_daqiri_conn_t *conn)
 int uct_daqiri_preconnect_detach(uct_daqiri_ep_t *ep)
 {
     uct_daqiri_conn_t *conn        = ep->conn;
-    uct_daqiri_preconnect_t *queue = conn->preconnect;
+    uct_daqiri_preconnect_t *queue = conn->preconnect.queue;
     uct_daqiri_preconnect_wr_t *held;
     unsigned i;
     int is_held;
@@ -260,8 +260,8 @@ int uct_daqiri_preconnect_detach(uct_daqiri_ep_t *ep)
     if (queue == NULL) {
         return 0;
     }
-    pthread_mutex_lock(&conn->preconnect_lock);
-    is_held = !conn->is_preconnect_posted;
+    pthread_mutex_lock(&conn->preconnect.lock);
+    is_held = !conn->preconnect.is_posted;
     for (i = 0; i < queue->count; i++) {
         held = uct_daqiri_preconnect_wr(queue, i);
         if (held->ep == ep) {
@@ -271,7 +271,7 @@ int uct_daqiri_preconnect_detach(uct_daqiri_ep_t *ep)
             uct_daqiri_tx_bar_replay(conn, held->wr.wr_id);
         }
     }
-    pthread_mutex_unlock(&conn->preconnect_lock);
+    pthread_mutex_unlock(&conn->preconnect.lock);
     return is_held;
 }
 
@@ -280,11 +280,11 @@ int uct_daqiri_preconnect_is_posted(uct_daqiri_conn_t *conn)
 {
     int is_posted;
 
-    if (conn->preconnect == NULL) {
+    if (conn->preconnect.queue == NULL) {
         return 0;
     }
-    pthread_mutex_lock(&conn->preconnect_lock);
-    is_posted = conn->is_preconnect_posted;
-    pthread_mutex_unlock(&conn->preconnect_lock);
+    pthread_mutex_lock(&conn->preconnect.lock);
+    is_posted = conn->preconnect.is_posted;
+    pthread_mutex_unlock(&conn->preconnect.lock);
     return is_posted;
 }

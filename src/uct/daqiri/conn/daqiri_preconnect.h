@@ -14,9 +14,9 @@
  * One-sided requests use the user's memory. When their endpoint goes, an empty request
  * takes their place.
  *
- * Threads: progress, but for uct_daqiri_preconnect_post(). conn->preconnect_lock orders
- * the two. None of this is on the data path: conn->preconnect is NULL once progress knows
- * that the conn is up.
+ * Threads: progress, but for uct_daqiri_preconnect_post(). conn->preconnect.lock orders
+ * the two. None of this is on the data path: conn->preconnect.queue is NULL once
+ * progress knows that the conn is up.
  */
 #ifndef UCT_DAQIRI_PRECONNECT_H
 #define UCT_DAQIRI_PRECONNECT_H

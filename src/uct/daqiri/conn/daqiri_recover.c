@@ -112,7 +112,7 @@ static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn, dq_cause_t cause)
         .now       = ucs_get_time(),
         .mark      = uct_daqiri_recover_mark(conn),
         .is_wanted = (conn->sq.posted != conn->sq.retired) ||
-                     !ucs_queue_is_empty(&conn->pending),
+                     !ucs_queue_is_empty(&conn->pending.queue),
         .is_peers  = cause == DQ_CAUSE_PEER_LOST,
     };
 

@@ -46,10 +46,10 @@ void uct_daqiri_rx_on_mark(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
 
     dq_sq_return_tokens(&conn->sq, &iface->tx.ledger);
-    if (dq_rx_grant_is_due(&conn->window) && !conn->grant_due) {
-        conn->grant_due  = UCT_DAQIRI_GRANT_NEW;
+    if (dq_rx_grant_is_due(&conn->window) && !conn->grant.due) {
+        conn->grant.due  = UCT_DAQIRI_GRANT_NEW;
         uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
-        ucs_list_add_tail(&iface->rx.grants_due, &conn->grant_link);
+        ucs_list_add_tail(&iface->rx.grants_due, &conn->grant.link);
     }
 }
 
@@ -80,11 +80,11 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
         sge.lkey = pool->bufs[tx.op.desc].lkey;
     }
 
-    dq_msg_pack(hdr, DQ_MSG_GRANT, 0, conn->tx_grant + 1);
+    dq_msg_pack(hdr, DQ_MSG_GRANT, 0, conn->grant.tx_number + 1);
     sge.addr = (uintptr_t)hdr;
     status   = uct_daqiri_tx_post(conn, &tx, &sge, 1);
     if (status == UCS_OK) {
-        conn->tx_grant++;
+        conn->grant.tx_number++;
         conn->iface->count->credit_frames_tx++;
         uct_daqiri_tx_note_internal(conn);
     }
@@ -96,11 +96,11 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
  * messages may be about to answer them, and an answer carries credits at no cost. */
 static int uct_daqiri_rx_may_grant_wait(uct_daqiri_conn_t *conn)
 {
-    if ((conn->grant_due != UCT_DAQIRI_GRANT_NEW) ||
+    if ((conn->grant.due != UCT_DAQIRI_GRANT_NEW) ||
         dq_rx_grant_is_urgent(&conn->window)) {
         return 0;
     }
-    conn->grant_due = UCT_DAQIRI_GRANT_NEXT;
+    conn->grant.due = UCT_DAQIRI_GRANT_NEXT;
     return 1;
 }
 
@@ -112,11 +112,11 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
     uint32_t count;
 
     uct_daqiri_assert_progress(iface);
-    ucs_list_for_each_safe(conn, next, &iface->rx.grants_due, grant_link) {
+    ucs_list_for_each_safe(conn, next, &iface->rx.grants_due, grant.link) {
         if (dq_life_is_over(conn->state) ||
             !dq_rx_grant_is_due(&conn->window)) {
-            conn->grant_due = 0;
-            ucs_list_del(&conn->grant_link);
+            conn->grant.due = 0;
+            ucs_list_del(&conn->grant.link);
             continue;
         }
         if (uct_daqiri_rx_may_grant_wait(conn)) {
@@ -130,11 +130,11 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
         if ((count == 0) ||
             (dq_sq_admit(&conn->sq, &iface->tx.ledger, DQ_WR_GRANT) !=
              DQ_ADMIT_OK)) {
-            conn->grant_due = UCT_DAQIRI_GRANT_STUCK;
+            conn->grant.due = UCT_DAQIRI_GRANT_STUCK;
             continue;
         }
         if (uct_daqiri_rx_send_grant(conn, count) != UCS_OK) {
-            conn->grant_due = UCT_DAQIRI_GRANT_STUCK;
+            conn->grant.due = UCT_DAQIRI_GRANT_STUCK;
             continue;
         }
         dq_rx_grant(&iface->rx.ledger, &conn->window, count);

@@ -57,9 +57,9 @@ void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn)
 
     dq_sq_return_tokens(&conn->sq, &conn->iface->tx.ledger);
     if (!conn->qp.is_used || conn->qp.has_send_end) {
-        conn->direct_epoch = &never;
+        conn->batch.direct_epoch = &never;
     } else {
-        conn->direct_epoch = (conn->iface->tx.batch != NULL)
+        conn->batch.direct_epoch = (conn->iface->tx.batch != NULL)
                               ? &conn->iface->tx.batch->direct_epoch : &always;
     }
 }
@@ -72,16 +72,16 @@ uint32_t uct_daqiri_tx_take_tokens(uct_daqiri_conn_t *conn)
     uint32_t most             = (iface->tx.batch != NULL) ? 1 : UINT32_MAX;
     uint32_t tokens;
 
-    if ((conn->last_post_epoch >= *conn->direct_epoch) || (conn->next_flags != 0) ||
-        (conn->replay.slots == NULL) ||
+    if ((conn->batch.last_post_epoch >= *conn->batch.direct_epoch) ||
+        (conn->next_flags != 0) || (conn->replay.slots == NULL) ||
         (iface->config.max_inline_am < UCT_DAQIRI_SHORT_HDR) ||
         dq_rx_may_piggyback(&conn->window) ||
-        !ucs_queue_is_empty(&conn->pending)) {
+        !ucs_queue_is_empty(&conn->pending.queue)) {
         return 0;
     }
     tokens = dq_sq_take_tokens(&conn->sq, &iface->tx.ledger, most);
     if (tokens > 0) {
-        conn->last_post_epoch = iface->progress_epoch;
+        conn->batch.last_post_epoch = iface->progress_epoch;
     }
     return tokens;
 }
@@ -183,7 +183,7 @@ int uct_daqiri_tx_post_later(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr,
     if (conn->qp.has_send_end) {
         return 0; /* it stays behind the refused one */
     }
-    if (conn->preconnect != NULL) {
+    if (conn->preconnect.queue != NULL) {
         return uct_daqiri_preconnect_add(conn, wr, ep, desc);
     }
     return (conn->iface->tx.batch != NULL)
@@ -328,7 +328,7 @@ static ucs_status_t uct_daqiri_tx_fate(const uct_daqiri_conn_t *conn,
     if ((status == UCS_OK) || (op->comp == NULL)) {
         return status;
     }
-    if (op->is_flush && uct_daqiri_conn_peer_left(conn) && !conn->is_awaited) {
+    if (op->is_flush && uct_daqiri_conn_peer_left(conn) && !conn->end.is_awaited) {
         return UCS_OK;
     }
     return status;
@@ -345,9 +345,9 @@ static UCS_F_NOINLINE void uct_daqiri_tx_retire(uct_daqiri_conn_t *conn,
     uct_daqiri_op_t op;
 
     if (status != UCS_OK) {
-        conn->is_awaited |= uct_daqiri_tx_is_awaited(conn, next);
+        conn->end.is_awaited |= uct_daqiri_tx_is_awaited(conn, next);
     }
-    while ((conn->op_count > 0) && ((int32_t)(id - next) >= 0)) {
+    while ((conn->ops.count > 0) && ((int32_t)(id - next) >= 0)) {
         op = uct_daqiri_done_take(conn, next);
         next++;
         if (op.comp != NULL) {
@@ -486,11 +486,11 @@ static uct_daqiri_op_t *uct_daqiri_tx_awaited(uct_daqiri_ep_t *ep,
     uct_daqiri_conn_t *conn = ep->conn;
     uct_daqiri_op_t *op;
 
-    if (conn->op_count == 0) {
+    if (conn->ops.count == 0) {
         return NULL;
     }
     for (; *id_p != conn->sq.posted; (*id_p)++) {
-        op = &conn->ops[*id_p & conn->sq.mask];
+        op = &conn->ops.slot[*id_p & conn->sq.mask];
         if ((op->comp != NULL) && (op->ep == ep)) {
             return op;
         }
@@ -571,7 +571,7 @@ void uct_daqiri_tx_cancel(uct_daqiri_ep_t *ep)
         comp            = op->comp;
         op->comp        = NULL;
         uct_daqiri_tx_bar_replay(conn, id);
-        conn->op_count -= op->desc == UCT_DAQIRI_NO_DESC;
+        conn->ops.count -= op->desc == UCT_DAQIRI_NO_DESC;
         uct_invoke_completion(comp, UCS_ERR_CANCELED);
     }
 }

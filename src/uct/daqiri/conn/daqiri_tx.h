@@ -32,8 +32,8 @@ int uct_daqiri_tx_is_kept(uct_daqiri_conn_t *conn,
 void uct_daqiri_tx_on_refused(uct_daqiri_conn_t *conn, uint32_t id, int error);
 /* The device has no request of the conn from @a id on. */
 void uct_daqiri_tx_set_send_end(uct_daqiri_conn_t *conn, uint32_t id);
-/* Sets conn->direct_epoch, and returns the tokens. Call after a change of qp.is_used,
- * qp.has_send_end or iface->tx.batch. */
+/* Sets conn->batch.direct_epoch, and returns the tokens. Call after a change of
+ * qp.is_used, qp.has_send_end or iface->tx.batch. */
 void uct_daqiri_tx_set_direct(uct_daqiri_conn_t *conn);
 /* Takes tokens for the next short messages (dq_sq.h). A message with a token is posted
  * now and by itself, inline from the replay log, without credits or a fence. Returns how
@@ -138,10 +138,10 @@ uct_daqiri_tx_take_fence(uct_daqiri_conn_t *conn, enum ibv_wr_opcode opcode)
  * behind send_end. If so, notes the post. */
 static UCS_F_ALWAYS_INLINE int uct_daqiri_tx_may_post_direct(uct_daqiri_conn_t *conn)
 {
-    if (ucs_unlikely(conn->last_post_epoch >= *conn->direct_epoch)) {
+    if (ucs_unlikely(conn->batch.last_post_epoch >= *conn->batch.direct_epoch)) {
         return 0;
     }
-    conn->last_post_epoch = conn->iface->progress_epoch;
+    conn->batch.last_post_epoch = conn->iface->progress_epoch;
     return 1;
 }
 
@@ -208,8 +208,8 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
         return uct_daqiri_tx_refused(conn, tx->wr_class, tx->op.desc, ret);
     }
     if ((tx->op.desc != UCT_DAQIRI_NO_DESC) || (tx->op.comp != NULL)) {
-        conn->ops[ticket.id & conn->sq.mask] = tx->op;
-        conn->op_count++;
+        conn->ops.slot[ticket.id & conn->sq.mask] = tx->op;
+        conn->ops.count++;
     }
     return UCS_OK;
 }

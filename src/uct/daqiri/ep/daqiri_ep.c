@@ -507,7 +507,7 @@ static ucs_status_t uct_daqiri_ep_flush_left(uct_daqiri_ep_t *ep,
 {
     if ((dq_sq_in_use(&ep->conn->sq) == 0) &&
         !uct_daqiri_ep_must_queue(ep->conn)) {
-        return ep->conn->is_awaited ? uct_daqiri_ep_refused(ep, DQ_ADMIT_DEAD)
+        return ep->conn->end.is_awaited ? uct_daqiri_ep_refused(ep, DQ_ADMIT_DEAD)
                                     : UCS_OK;
     }
     return (comp == NULL) ? UCS_INPROGRESS : UCS_ERR_NO_RESOURCE;

@@ -94,7 +94,7 @@ ucs_status_t uct_daqiri_fetch(uct_daqiri_ep_t *ep, uct_daqiri_tx_t *tx,
 /* Whether requests wait: a new send must not overtake them. */
 static inline int uct_daqiri_ep_must_queue(uct_daqiri_conn_t *conn)
 {
-    return ucs_unlikely(!ucs_queue_is_empty(&conn->pending)) &&
+    return ucs_unlikely(!ucs_queue_is_empty(&conn->pending.queue)) &&
            (conn->iface->tx.dispatching != conn);
 }
 

@@ -29,8 +29,8 @@ ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
     }
     stub->iface   = iface;
     stub->is_stub = 1;
-    pthread_mutex_init(&stub->preconnect_lock, NULL);
-    ucs_queue_head_init(&stub->pending);
+    pthread_mutex_init(&stub->preconnect.lock, NULL);
+    ucs_queue_head_init(&stub->pending.queue);
     ucs_list_head_init(&stub->eps);
     dq_sq_init(&stub->sq, iface->config.sq_depth, iface->config.signal_every,
                0, NULL);
@@ -43,7 +43,7 @@ ucs_status_t uct_daqiri_p2p_init(uct_daqiri_ep_t *ep, uct_daqiri_iface_t *iface)
 
 void uct_daqiri_p2p_free(uct_daqiri_conn_t *stub)
 {
-    pthread_mutex_destroy(&stub->preconnect_lock);
+    pthread_mutex_destroy(&stub->preconnect.lock);
     ucs_free(stub);
 }
 

@@ -38,10 +38,10 @@ uct_daqiri_pending_req(uct_daqiri_pending_t *pending)
 
 static void uct_daqiri_pending_enter(uct_daqiri_conn_t *conn)
 {
-    if (!conn->is_pending) {
-        conn->is_pending       = 1;
+    if (!conn->pending.is_on) {
+        conn->pending.is_on       = 1;
         uct_daqiri_iface_add_work(conn->iface, UCT_DAQIRI_WORK_LISTS);
-        ucs_list_add_tail(&conn->iface->tx.pending, &conn->pending_link);
+        ucs_list_add_tail(&conn->iface->tx.pending, &conn->pending.link);
     }
 }
 
@@ -55,7 +55,7 @@ ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 
     (void)flags;
     /* UCS_ERR_BUSY must mean that a send would be admitted, or the caller spins. */
-    if (ucs_queue_is_empty(&conn->pending) &&
+    if (ucs_queue_is_empty(&conn->pending.queue) &&
         (iface->tx.pool.count - iface->tx.pool.free_count <
          iface->tx.pool.limit) &&
         (dq_sq_admit(&conn->sq, &iface->tx.ledger, DQ_WR_MSG) ==
@@ -64,7 +64,7 @@ ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     }
 
     uct_daqiri_pending(req)->ep = ep;
-    ucs_queue_push(&conn->pending, &uct_daqiri_pending(req)->queue);
+    ucs_queue_push(&conn->pending.queue, &uct_daqiri_pending(req)->queue);
     uct_daqiri_pending_enter(conn);
     return UCS_OK;
 }
@@ -72,9 +72,9 @@ ucs_status_t uct_daqiri_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 
 static void uct_daqiri_pending_unlink(uct_daqiri_conn_t *conn)
 {
-    if (conn->is_pending && ucs_queue_is_empty(&conn->pending)) {
-        conn->is_pending = 0;
-        ucs_list_del(&conn->pending_link);
+    if (conn->pending.is_on && ucs_queue_is_empty(&conn->pending.queue)) {
+        conn->pending.is_on = 0;
+        ucs_list_del(&conn->pending.link);
     }
 }
 
@@ -83,11 +83,11 @@ void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
-    if (ucs_queue_is_empty(&stub->pending)) {
+    if (ucs_queue_is_empty(&stub->pending.queue)) {
         return;
     }
     dq_sq_return_tokens(&conn->sq, &iface->tx.ledger);
-    ucs_queue_splice(&conn->pending, &stub->pending);
+    ucs_queue_splice(&conn->pending.queue, &stub->pending.queue);
     uct_daqiri_pending_unlink(stub);
     uct_daqiri_pending_enter(conn);
     iface->tx.wake = 1; /* conn may be up, and nothing else would wake it */
@@ -104,9 +104,9 @@ void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
     ucs_queue_iter_t iter;
 
     ucs_queue_head_init(&purged);
-    ucs_queue_for_each_safe(pending, iter, &conn->pending, queue) {
+    ucs_queue_for_each_safe(pending, iter, &conn->pending.queue, queue) {
         if (pending->ep == ep) {
-            ucs_queue_del_iter(&conn->pending, iter);
+            ucs_queue_del_iter(&conn->pending.queue, iter);
             ucs_queue_push(&purged, &pending->queue);
         }
     }
@@ -132,12 +132,12 @@ static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
     ucs_status_t status;
     unsigned count = 0;
 
-    while (!ucs_queue_is_empty(&conn->pending)) {
+    while (!ucs_queue_is_empty(&conn->pending.queue)) {
         if (count == iface->poll_batch) {
             iface->tx.wake = 1;
             break;
         }
-        pending = ucs_queue_pull_elem_non_empty(&conn->pending,
+        pending = ucs_queue_pull_elem_non_empty(&conn->pending.queue,
                                                 uct_daqiri_pending_t, queue);
         req     = uct_daqiri_pending_req(pending);
         status  = req->func(req); /* after UCS_OK req is UCP's */
@@ -145,7 +145,7 @@ static unsigned uct_daqiri_dispatch_conn(uct_daqiri_conn_t *conn)
             count++;
             continue;
         }
-        ucs_queue_push_head(&conn->pending, &pending->queue);
+        ucs_queue_push_head(&conn->pending.queue, &pending->queue);
         dq_sq_return_tokens(&conn->sq, &iface->tx.ledger); /* nothing overtakes it */
         if (status == UCS_INPROGRESS) {
             iface->tx.wake = 1; /* UCP sent a part of it */
@@ -162,7 +162,7 @@ void uct_daqiri_pending_finish(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
     unsigned count            = 1;
 
-    while ((count > 0) && !ucs_queue_is_empty(&conn->pending)) {
+    while ((count > 0) && !ucs_queue_is_empty(&conn->pending.queue)) {
         iface->tx.dispatching = conn;
         count                 = uct_daqiri_dispatch_conn(conn);
         iface->tx.dispatching = NULL;
@@ -180,7 +180,7 @@ static void uct_daqiri_dispatch_probe(uct_daqiri_iface_t *iface)
     if ((++iface->tx.idle_dispatches % TURNS) != 0) {
         return;
     }
-    ucs_list_for_each(conn, &iface->tx.pending, pending_link) {
+    ucs_list_for_each(conn, &iface->tx.pending, pending.link) {
         if (dq_sq_credits(&conn->sq) <= DQ_CREDIT_SPARE) {
             uct_daqiri_tx_probe_peer(conn);
         }
@@ -216,8 +216,8 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
     ucs_list_head_init(&iface->tx.pending);
     while (!ucs_list_is_empty(&turn) && !uct_daqiri_dispatch_is_out(iface)) {
         /* Moved to the tail first: callbacks may purge the requests of any conn. */
-        conn = ucs_list_extract_head(&turn, uct_daqiri_conn_t, pending_link);
-        ucs_list_add_tail(&iface->tx.pending, &conn->pending_link);
+        conn = ucs_list_extract_head(&turn, uct_daqiri_conn_t, pending.link);
+        ucs_list_add_tail(&iface->tx.pending, &conn->pending.link);
         if (conn->sq.gate == DQ_GATE_UP) {
             iface->tx.dispatching  = conn;
             count                 += uct_daqiri_dispatch_conn(conn);

@@ -48,8 +48,8 @@ static int uct_daqiri_iface_is_granting(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
 
-    ucs_list_for_each(conn, &iface->rx.grants_due, grant_link) {
-        if (conn->grant_due != UCT_DAQIRI_GRANT_STUCK) {
+    ucs_list_for_each(conn, &iface->rx.grants_due, grant.link) {
+        if (conn->grant.due != UCT_DAQIRI_GRANT_STUCK) {
             return 1;
         }
     }

@@ -99,7 +99,7 @@ uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
     uct_daqiri_iface_t *iface = conn->iface;
     dq_wire_status_t parsed   = dq_msg_parse(hdr, wc->byte_len);
 
-    if ((parsed == DQ_WIRE_OK) && (hdr->seq == conn->rx_grant)) {
+    if ((parsed == DQ_WIRE_OK) && (hdr->seq == conn->grant.rx_number)) {
         uct_daqiri_progress_drop(iface, wc->wr_id,
                                  &iface->count->rx_duplicates);
         return;
@@ -110,7 +110,7 @@ uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
                                  &iface->count->rx_dropped[parsed]);
         return;
     }
-    conn->rx_grant = hdr->seq;
+    conn->grant.rx_number = hdr->seq;
     uct_daqiri_rx_credit(conn, wc);
     uct_daqiri_progress_drop(iface, wc->wr_id,
                              &iface->count->credit_frames_rx);

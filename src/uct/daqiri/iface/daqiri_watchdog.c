@@ -247,7 +247,7 @@ static void uct_daqiri_watchdog_conn(uct_daqiri_conn_t *conn,
         .is_due    = sq->signals != sq->signals_over,
         .is_silent = dq_sq_tail_is_silent(sq),
         .is_wanted = (conn->watchdog.refusal != DQ_ADMIT_OK) ||
-                     !ucs_queue_is_empty(&conn->pending),
+                     !ucs_queue_is_empty(&conn->pending.queue),
     };
     unsigned what = dq_watchdog_sample(&conn->watchdog.state, bounds, &seen, elapsed);
 
