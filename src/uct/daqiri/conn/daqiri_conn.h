@@ -134,25 +134,31 @@ struct uct_daqiri_ep {
     int               is_reported; /* UCP has been told that its conn failed */
 };
 
-/* uct_daqiri_iface_conn() with a cache of one, because completions come in runs. Only the
- * current QP of a conn is cached: the device may reuse the number of any other. NULL if
- * the QP is unknown. Progress. */
+/* uct_daqiri_iface_conn() that remembers the conn in *last, because completions come in
+ * runs. Only the current QP of a conn is cached: the device may reuse the number of any
+ * other. Nor is one that is not up: the receive line looks at each of its messages. NULL
+ * if the QP is unknown. Progress. */
+static inline uct_daqiri_conn_t *
+uct_daqiri_iface_cache_conn(uct_daqiri_iface_t *iface, uct_daqiri_last_t *last,
+                            uint32_t qpn)
+{
+    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, qpn);
+
+    if ((conn != NULL) && (uct_daqiri_qp_num(&conn->qp) == qpn) &&
+        (conn->qp.state != DQ_QP_CONNECTING)) {
+        *last = (uct_daqiri_last_t){.conn = conn, .qpn = qpn};
+    }
+    return conn;
+}
+
+/* The same, in fewer steps if it is the conn of the last completion. */
 static inline uct_daqiri_conn_t *
 uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
                              uct_daqiri_last_t *last, uint32_t qpn)
 {
-    uct_daqiri_conn_t *conn;
-
-    if (ucs_likely(qpn == last->qpn)) {
-        return last->conn;
-    }
-
-    conn = uct_daqiri_iface_conn(iface, qpn);
-    if ((conn != NULL) && (uct_daqiri_qp_num(&conn->qp) == qpn)) {
-        last->conn = conn;
-        last->qpn  = qpn;
-    }
-    return conn;
+    return ucs_likely(qpn == last->qpn)
+                   ? last->conn
+                   : uct_daqiri_iface_cache_conn(iface, last, qpn);
 }
 
 /* State, queue pair and lists fit together, and both halves belong to each other. */

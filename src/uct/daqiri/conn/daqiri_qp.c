@@ -4,8 +4,6 @@
  */
 #include "conn/daqiri_qp.h"
 
-enum { UCT_DAQIRI_QP_DRAIN_SEC = 1 }; /* flushes come within microseconds */
-
 
 void uct_daqiri_qp_begin(uct_daqiri_qp_t *qp, struct ibv_qp *verbs, int is_used)
 {

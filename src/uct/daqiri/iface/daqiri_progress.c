@@ -183,7 +183,8 @@ static UCS_F_NOINLINE void uct_daqiri_progress_tell_data(uct_daqiri_conn_t *conn
 static UCS_F_NOINLINE uct_daqiri_conn_t *
 uct_daqiri_progress_find_conn(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 {
-    uct_daqiri_conn_t *conn = uct_daqiri_iface_conn(iface, wc->qp_num);
+    uct_daqiri_conn_t *conn = uct_daqiri_iface_cache_conn(iface, &iface->rx.last,
+                                                          wc->qp_num);
 
     if (conn == NULL) {
         uct_daqiri_progress_drop(iface, wc->wr_id,
@@ -192,8 +193,6 @@ uct_daqiri_progress_find_conn(uct_daqiri_iface_t *iface, const struct ibv_wc *wc
     }
     if (conn->qp.state == DQ_QP_CONNECTING) {
         uct_daqiri_progress_tell_data(conn);
-    } else if (uct_daqiri_qp_num(&conn->qp) == wc->qp_num) {
-        iface->rx.last = (uct_daqiri_last_t){.conn = conn, .qpn = wc->qp_num};
     }
     return conn;
 }
