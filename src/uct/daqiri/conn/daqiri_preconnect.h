@@ -7,8 +7,12 @@
  * posted: they keep their order, use credits, and complete once. If the conn never comes
  * up, they complete with its status.
  *
- * The first thread that knows that the conn is up posts them. That may be the async
- * thread, for a program that has sent and gone on to compute.
+ * UCX's own tests need it: uct_p2p_am_alignment, uct_fence_test and test_uct_pending send
+ * as soon as they have an endpoint, and fail if that is refused.
+ *
+ * The first thread that knows that the conn is up posts them. Often that is the async
+ * thread. A program may send and then compute for a minute: its message leaves at once
+ * all the same, as later messages do. That is worth the lock.
  *
  * The queue copies active messages and inline data, so these survive their endpoint.
  * One-sided requests use the user's memory. When their endpoint goes, an empty request
