@@ -10,18 +10,19 @@
 
 #define VERDICT_REASONS_MAX 4
 #define VERDICT_TELLING     2.0
+#define VERDICT_EXPLAINED   0.5 /* of what is missing */
+#define VERDICT_LOST_LEAST  0.05
 
-int daqiri_verdict_collapsed(const double *values, size_t count, double share)
+int daqiri_verdict_collapsed(const double *values, size_t count, size_t i,
+                             double share)
 {
-    size_t least = 0;
-    size_t i;
+    return (count > 1) && (values[i] < share * daqiri_median(values, count));
+}
 
-    for (i = 1; i < count; ++i) {
-        least = (values[i] < values[least]) ? i : least;
-    }
-    return ((count > 1) &&
-            (values[least] < share * daqiri_median(values, count))) ?
-           (int)least : -1;
+int daqiri_verdict_is_noise(double share, double possible)
+{
+    return (1 - possible >= VERDICT_EXPLAINED * (1 - share)) &&
+           (1 - possible >= VERDICT_LOST_LEAST);
 }
 
 int daqiri_verdict_falls_behind(const double *rates, size_t count, size_t i,

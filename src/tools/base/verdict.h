@@ -16,6 +16,13 @@
  * there if nobody has looked. */
 #define DAQIRI_NO_CPU "no_cpu_ns"
 
+/* The counter of an end: for how many ns its processor ran something else while
+ * it was ready. Not there if the kernel does not tell. */
+#define DAQIRI_WAITED "waited_ns"
+
+/* The counter of an end: how long all of it took, in which these were counted. */
+#define DAQIRI_TOOK "took_ns"
+
 /* Of who sends first: how long a line of memory takes from its processor to
  * that of the other end and back, the median of its looks; and for how long it
  * took DAQIRI_FAR times as long, or longer. Not there if nobody has looked. */
@@ -28,9 +35,16 @@
  * (AMD EPYC), and at 77 ns 8-byte messages have 0.88 of their rate at 62. */
 #define DAQIRI_LINES_ALIKE 1.2
 
-/* The run that is the lowest, if that is below `share` (0 to 1) of the median
- * of all; or -1. A single run cannot collapse. */
-int daqiri_verdict_collapsed(const double *values, size_t count, double share);
+/* Whether run i is below `share` (0 to 1) of the median of all. A single run
+ * cannot collapse. */
+int daqiri_verdict_collapsed(const double *values, size_t count, size_t i,
+                             double share);
+
+/* Whether the machine explains that a run had only this share of what it should
+ * have had: with the processors that it got it could not have had more than
+ * `possible`, and that is at least half of what is missing. Watching them costs up
+ * to 2 %, so less than 5 % explains nothing. */
+int daqiri_verdict_is_noise(double share, double possible);
 
 /* Message rates by size, ascending. As messages get shorter the rate must not
  * fall: returns the index of the longer message with the highest rate, if it

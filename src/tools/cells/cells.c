@@ -9,6 +9,7 @@
 #include "tools/base/progress.h"
 #include "tools/base/stop.h"
 #include "tools/base/verdict.h"
+#include "tools/cells/machine.h"
 #include "tools/cells/plot.h"
 
 #include <math.h>
@@ -298,11 +299,28 @@ static void cells_measure_kind(daqiri_cells_t *cells, int is_paced)
     cells_measure_all_due(cells);
 }
 
+/* Before the first run, so that nobody wonders afterwards. */
+static void cells_look(daqiri_cells_t *cells)
+{
+    const time_t now = time(NULL);
+    char text[256];
+    struct tm utc;
+
+    gmtime_r(&now, &utc);
+    strftime(cells->date, sizeof(cells->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    cells->machine = daqiri_machine_look();
+    fprintf(stderr, "%s: this machine: %s\n", cells->opts->speaker,
+            daqiri_machine_text(cells->machine,
+                                (cells->opts->connect_to == NULL) ? 2 : 1, text,
+                                sizeof(text)));
+}
+
 void daqiri_cells_measure(daqiri_cells_t *cells,
                           const daqiri_cells_opts_t *opts)
 {
     memset(cells, 0, sizeof(*cells));
     cells->opts = opts;
+    cells_look(cells);
     daqiri_cells_peer_init(&cells->peer, opts->connect_to);
     cells_plan(cells);
     daqiri_progress_start(&cells->progress);
@@ -318,23 +336,6 @@ void daqiri_cells_measure(daqiri_cells_t *cells,
 }
 
 /* ---- a command ---- */
-
-/* Some verdicts are failures always, all of them if that was asked for. */
-static int cells_status(const daqiri_cells_t *cells)
-{
-    const unsigned grave = DAQIRI_CELLS_MISSING | DAQIRI_CELLS_COLLAPSE |
-                           DAQIRI_CELLS_DROPS;
-    unsigned found = 0;
-    size_t i;
-
-    for (i = 0; i < cells->row_count; ++i) {
-        found |= cells->rows[i].verdict;
-    }
-    return (((found & (cells->opts->is_strict ? ~0u : grave)) != 0) ||
-            cells->is_interrupted) ?
-           (cells->peer.is_apart ? DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED) :
-           DAQIRI_EXIT_OK;
-}
 
 static int cells_has_figures(const daqiri_cells_t *cells)
 {
@@ -370,6 +371,7 @@ static const daqiri_column_t cells_runs_columns[] = {
     {"messages_per_s", "messages/s", DAQIRI_UNIT_RATE},
     {"round_trip.p50_us", "round trip p50 us", DAQIRI_UNIT_USEC},
     {"no_cpu_percent", "no CPU %", DAQIRI_UNIT_PERCENT},
+    {"waited_percent", "waited for a CPU %", DAQIRI_UNIT_PERCENT},
     {"far_percent", "far CPUs %", DAQIRI_UNIT_PERCENT},
     {"again", "made again"}, {"error", "error"}
 };
@@ -387,6 +389,7 @@ static void cells_add_run(const daqiri_cells_t *cells, const json_t *row,
     static const char *const of_run[] = {"gbps", "messages_per_s", "round_trip",
                                          "error"};
     const double no_cpu = daqiri_cells_no_cpu(run);
+    const double waited = daqiri_cells_waited(run);
     const double far    = daqiri_cells_far(cells, run);
     json_t *line        = daqiri_report_row(rows);
     size_t i;
@@ -399,6 +402,8 @@ static void cells_add_run(const daqiri_cells_t *cells, const json_t *row,
         json_object_set(line, of_run[i], json_object_get(run->report, of_run[i]));
     }
     daqiri_report_set(line, "no_cpu_percent", (no_cpu >= 0) ? json_real(no_cpu) :
+                                                              json_null());
+    daqiri_report_set(line, "waited_percent", (waited >= 0) ? json_real(waited) :
                                                               json_null());
     daqiri_report_set(line, "far_percent", (far >= 0) ? json_real(far) : json_null());
     daqiri_report_int(line, "again", (long long)daqiri_cells_again(run));
@@ -485,7 +490,7 @@ int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
     daqiri_cells_measure(&cells, opts);
     daqiri_cells_judge(&cells);
     report = daqiri_cells_report(&cells, command);
-    status = cells_status(&cells);
+    status = daqiri_cells_status(&cells);
     if (cells_print(&cells, report, table, table_count, csv) != 0) {
         status = DAQIRI_EXIT_FAILED;
     }

@@ -11,6 +11,7 @@
  *   cells_run.c   one run: what is asked for, and what came of it
  *   cells_peer.c  the connection to the other host, if there is one
  *   cells.c       which runs, in which order; the rows
+ *   cells_cpu.c   what the machine did in a run
  *   cells_judge.c the verdict on each row, by verdict.h, and the report
  *
  * Rows that have no pace run first, all of them in turns; the paces of the
@@ -40,7 +41,6 @@
 /* Paces up to this part of the maximum are judged: above, the machine's own
  * ups and downs decide. */
 #define DAQIRI_CELLS_JUDGED_PERCENT 75.0
-#define DAQIRI_CELLS_PACE_PERCENT   0.05
 
 typedef struct daqiri_cells_opts {
     daqiri_format_t format;
@@ -66,6 +66,7 @@ typedef struct daqiri_cells_opts {
     unsigned   repeats;
     double     collapse;      /* percent of the row's median */
     double     rate;          /* percent that a rate may fall by */
+    double     pace;          /* percent that a pace may be missed by */
     double     stalled;       /* percent of a run without a CPU, or with far
                                  ones; 0: any */
     int        is_strict;     /* any verdict is a failure */
@@ -79,7 +80,8 @@ enum {
     DAQIRI_CELLS_COLLAPSE = 2, /* a run far below its row's median */
     DAQIRI_CELLS_DROPS    = 4, /* messages that were sent have not come */
     DAQIRI_CELLS_RATE     = 8, /* slower, in messages, than longer ones */
-    DAQIRI_CELLS_PACE     = 16
+    DAQIRI_CELLS_PACE     = 16,
+    DAQIRI_CELLS_NOISY    = 32 /* such a run that the machine explains */
 };
 
 typedef struct daqiri_cells_run {
@@ -122,6 +124,8 @@ typedef struct daqiri_cells {
     size_t   row_count;
     size_t   done, all;       /* runs; one that is made again is one */
     double   line_ns;         /* as it usually is; 0: not known */
+    char     date[32];        /* of the first run, as in ISO 8601 */
+    json_t   *machine;        /* before it; machine.h */
     int      is_interrupted;
     daqiri_progress_t progress;
 } daqiri_cells_t;
@@ -205,10 +209,13 @@ void daqiri_cells_judge(daqiri_cells_t *cells);
  * -1 when none has it. */
 double daqiri_cells_median(const daqiri_cells_row_t *row, const char *path);
 
-/* Of the time that messages took to arrive, the part in which the processor of
- * one of the ends, the one for which it is more, did not run, in percent; -1 if
- * nobody has looked. */
+/* Of the time that a run took, the part in which the processor of one of the ends,
+ * the one for which it is more, did not run, in percent; -1 if nobody has looked. */
 double daqiri_cells_no_cpu(const daqiri_cells_run_t *run);
+
+/* The same, of the part in which it waited for its processor, which ran something
+ * else. */
+double daqiri_cells_waited(const daqiri_cells_run_t *run);
 
 /* ns that a line of memory takes from the processor of one end to that of the
  * other and back, the median of a run; 0 if nobody has looked. */
@@ -220,6 +227,23 @@ double daqiri_cells_line(const daqiri_cells_run_t *run);
 double daqiri_cells_far(const daqiri_cells_t *cells,
                         const daqiri_cells_run_t *run);
 
+/* The most that a run could have of what it has on processors of its own, at the
+ * usual distance: 0 to 1; what nobody has looked at takes nothing. And the median of
+ * a row. */
+double daqiri_cells_speed(const daqiri_cells_t *cells,
+                          const daqiri_cells_run_t *run);
+double daqiri_cells_row_speed(const daqiri_cells_t *cells,
+                              const daqiri_cells_row_t *row);
+
+/* " (no CPU: tx 67.8 ms, rx 54.3 ms; waited for a CPU: tx 0.1 ms, rx 0.2 ms; line
+ * 92 ns instead of 60 ns)". There is room for any numbers, since another host may
+ * have told them. Returns text. */
+#define DAQIRI_CELLS_CPU_TEXT_MAX 256
+const char *daqiri_cells_cpu_text(const daqiri_cells_t *cells,
+                                  const daqiri_cells_run_t *run, char *text);
+
+const json_t *daqiri_cells_counters(const daqiri_cells_run_t *run);
+
 /* Whether a run is to be made again. */
 int daqiri_cells_is_stalled(const daqiri_cells_t *cells,
                             const daqiri_cells_run_t *run);
@@ -230,6 +254,9 @@ size_t daqiri_cells_again(const daqiri_cells_run_t *run);
 /* "collapse, rate", or "ok", or "not measured". */
 const char *daqiri_cells_verdict_text(const daqiri_cells_row_t *row,
                                       char *text, size_t length);
+
+/* The exit status that goes with them. */
+int daqiri_cells_status(const daqiri_cells_t *cells);
 
 /* The rows as JSON, and the sum of their verdicts. Returns the report. */
 json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "tools/base/exit_status.h"
 #include "tools/base/median.h"
 #include "tools/base/verdict.h"
 #include "tools/cells/cells.h"
@@ -15,6 +16,7 @@ static const struct {
 } judge_names[] = {
     {DAQIRI_CELLS_MISSING, "missing"},
     {DAQIRI_CELLS_COLLAPSE, "collapse"},
+    {DAQIRI_CELLS_NOISY, "noisy"},
     {DAQIRI_CELLS_DROPS, "drops"},
     {DAQIRI_CELLS_RATE, "rate"},
     {DAQIRI_CELLS_PACE, "pace"}
@@ -79,96 +81,10 @@ static void judge_say(daqiri_cells_row_t *row, unsigned verdict,
     }
 }
 
-static const json_t *judge_counters(const daqiri_cells_run_t *run)
+/* What is wrong, unless the machine explains it. */
+static unsigned judge_blame(unsigned verdict, double share, double possible)
 {
-    return json_object_get(run->report, "counters");
-}
-
-/* s that the processor of "tx" or "rx" did not run; -1: nobody has looked. */
-static double judge_no_cpu(const daqiri_cells_run_t *run, const char *end)
-{
-    const json_t *lost = json_object_get(json_object_get(judge_counters(run),
-                                                         end), DAQIRI_NO_CPU);
-
-    return json_is_integer(lost) ? json_number_value(lost) * 1e-9 : -1;
-}
-
-double daqiri_cells_no_cpu(const daqiri_cells_run_t *run)
-{
-    double seconds = json_number_value(json_object_get(run->report,
-                                                       "elapsed_s"));
-    double lost    = fmax(judge_no_cpu(run, "tx"), judge_no_cpu(run, "rx"));
-
-    return ((lost >= 0) && (seconds > 0)) ? lost / seconds * 100 : -1;
-}
-
-static double judge_line(const daqiri_cells_run_t *run, const char *name)
-{
-    return json_number_value(
-        json_object_get(json_object_get(judge_counters(run), "tx"), name));
-}
-
-double daqiri_cells_line(const daqiri_cells_run_t *run)
-{
-    return judge_line(run, DAQIRI_LINE);
-}
-
-/* A run knows what was twice its own median; the median itself may be another
- * than usual. */
-double daqiri_cells_far(const daqiri_cells_t *cells,
-                        const daqiri_cells_run_t *run)
-{
-    double seconds = json_number_value(json_object_get(run->report,
-                                                       "elapsed_s"));
-    double line_ns = daqiri_cells_line(run);
-
-    if ((line_ns <= 0) || (seconds <= 0)) {
-        return -1;
-    }
-    return ((cells->line_ns > 0) &&
-            ((line_ns > DAQIRI_LINES_ALIKE * cells->line_ns) ||
-             (line_ns * DAQIRI_LINES_ALIKE < cells->line_ns))) ?
-           100 : judge_line(run, DAQIRI_LINE_FAR) * 1e-9 / seconds * 100;
-}
-
-int daqiri_cells_is_stalled(const daqiri_cells_t *cells,
-                            const daqiri_cells_run_t *run)
-{
-    const double stalled = cells->opts->stalled;
-
-    return (stalled > 0) && run->is_ok &&
-           ((daqiri_cells_no_cpu(run) >= stalled) ||
-            (daqiri_cells_far(cells, run) >= stalled));
-}
-
-size_t daqiri_cells_again(const daqiri_cells_run_t *run)
-{
-    return json_array_size(json_object_get(run->report, "instead_of"));
-}
-
-/* " (no CPU: tx 67.8 ms, rx 54.3 ms; line 92 ns)"; nothing between two hosts,
- * where each has more to do than this. */
-static const char *judge_no_cpu_text(const daqiri_cells_t *cells,
-                                     const daqiri_cells_run_t *run, char *text,
-                                     size_t length)
-{
-    double tx = judge_no_cpu(run, "tx");
-    double rx = judge_no_cpu(run, "rx");
-    char line[32] = "";
-
-    if (daqiri_cells_line(run) > 0) {
-        snprintf(line, sizeof(line), "; line %.0f ns",
-                 daqiri_cells_line(run));
-    }
-    if (cells->opts->connect_to != NULL) {
-        text[0] = '\0';
-    } else if ((tx < 0) || (rx < 0)) {
-        snprintf(text, length, " (no CPU: not known)");
-    } else {
-        snprintf(text, length, " (no CPU: tx %.1f ms, rx %.1f ms%s)", tx * 1e3,
-                 rx * 1e3, line);
-    }
-    return text;
+    return daqiri_verdict_is_noise(share, possible) ? DAQIRI_CELLS_NOISY : verdict;
 }
 
 static void judge_missing(daqiri_cells_row_t *row, const daqiri_cells_t *cells)
@@ -192,17 +108,39 @@ static void judge_missing(daqiri_cells_row_t *row, const daqiri_cells_t *cells)
     }
 }
 
+/* One that is slow, of those that have a figure; the others tell why. */
+static void judge_slow(const daqiri_cells_t *cells, daqiri_cells_row_t *row,
+                       size_t slow, double share)
+{
+    const daqiri_cells_run_t *run = &row->runs[slow];
+    const json_t *others[DAQIRI_CELLS_REPEATS_MAX];
+    double messages[DAQIRI_CELLS_REPEATS_MAX];
+    char reason[256], cpu[DAQIRI_CELLS_CPU_TEXT_MAX];
+    size_t count = 0;
+    size_t i;
+
+    for (i = 0; i < row->run_count; ++i) {
+        if (row->runs[i].is_ok && (i != slow)) {
+            others[count]     = daqiri_cells_counters(&row->runs[i]);
+            messages[count++] = row->runs[i].messages;
+        }
+    }
+    daqiri_verdict_explain(daqiri_cells_counters(run), run->messages, others,
+                           messages, count, reason, sizeof(reason));
+    judge_say(row, judge_blame(DAQIRI_CELLS_COLLAPSE, share,
+                               daqiri_cells_speed(cells, run)),
+              "run %zu had %.2f of the median%s%s%s", slow + 1, share,
+              daqiri_cells_cpu_text(cells, run, cpu),
+              (reason[0] != '\0') ? ": " : "", reason);
+}
+
 /* All runs that have a figure, good or not. */
 static void judge_collapse(const daqiri_cells_t *cells,
                            daqiri_cells_row_t *row)
 {
-    const json_t *others[DAQIRI_CELLS_REPEATS_MAX];
-    double messages[DAQIRI_CELLS_REPEATS_MAX];
     double values[DAQIRI_CELLS_REPEATS_MAX] = {0};
     size_t runs[DAQIRI_CELLS_REPEATS_MAX];
-    size_t count = 0, known = 0;
-    char reason[256], no_cpu[96];
-    int worst;
+    size_t count = 0;
     size_t i;
 
     for (i = 0; i < row->run_count; ++i) {
@@ -211,24 +149,12 @@ static void judge_collapse(const daqiri_cells_t *cells,
             values[count++] = row->runs[i].gbps;
         }
     }
-    worst = daqiri_verdict_collapsed(values, count, cells->opts->collapse / 100);
-    if (worst < 0) {
-        return;
-    }
     for (i = 0; i < count; ++i) {
-        if (i != (size_t)worst) {
-            others[known]     = judge_counters(&row->runs[runs[i]]);
-            messages[known++] = row->runs[runs[i]].messages;
+        if (daqiri_verdict_collapsed(values, count, i,
+                                     cells->opts->collapse / 100)) {
+            judge_slow(cells, row, runs[i], values[i] / daqiri_median(values, count));
         }
     }
-    daqiri_verdict_explain(judge_counters(&row->runs[runs[worst]]),
-                           row->runs[runs[worst]].messages, others, messages, known,
-                           reason, sizeof(reason));
-    judge_say(row, DAQIRI_CELLS_COLLAPSE, "run %zu had %.2f of the median%s%s%s",
-              runs[worst] + 1, values[worst] / daqiri_median(values, count),
-              judge_no_cpu_text(cells, &row->runs[runs[worst]], no_cpu,
-                                sizeof(no_cpu)),
-              (reason[0] != '\0') ? ": " : "", reason);
 }
 
 /* The most, or the least, that those have which a run is made instead of. */
@@ -305,21 +231,22 @@ static int judge_is_same_line(const daqiri_cells_row_t *a,
            (a->pattern == b->pattern) && (a->window == b->window);
 }
 
-static void judge_explain_rate(daqiri_cells_row_t *row,
+static void judge_explain_rate(const daqiri_cells_t *cells,
+                               daqiri_cells_row_t *row,
                                const daqiri_cells_row_t *longer)
 {
-    const json_t *other  = judge_counters(&longer->runs[0]);
-    double rate          = daqiri_cells_median(row, "messages_per_s");
-    double longer_rate   = daqiri_cells_median(longer, "messages_per_s");
-    char size[DAQIRI_CELLS_NAME_MAX], reason[256];
+    const json_t *other = daqiri_cells_counters(&longer->runs[0]);
+    const double share  = daqiri_cells_median(row, "messages_per_s") /
+                          daqiri_cells_median(longer, "messages_per_s");
+    char reason[256];
 
-    daqiri_verdict_explain(judge_counters(&row->runs[0]), row->runs[0].messages,
-                           &other, &longer->runs[0].messages, 1, reason,
-                           sizeof(reason));
-    snprintf(size, sizeof(size), "%zu", longer->size);
-    judge_say(row, DAQIRI_CELLS_RATE, "%.2f of the messages/s of %s bytes%s%s",
-              rate / longer_rate, size, (reason[0] != '\0') ? ": " : "",
-              reason);
+    daqiri_verdict_explain(daqiri_cells_counters(&row->runs[0]),
+                           row->runs[0].messages, &other,
+                           &longer->runs[0].messages, 1, reason, sizeof(reason));
+    judge_say(row, judge_blame(DAQIRI_CELLS_RATE, share,
+                               daqiri_cells_row_speed(cells, row)),
+              "%.2f of the messages/s of %zu bytes%s%s", share, longer->size,
+              (reason[0] != '\0') ? ": " : "", reason);
 }
 
 /* Rows of one line come by size, the shortest first. */
@@ -342,7 +269,7 @@ static void judge_rate(daqiri_cells_t *cells, size_t index)
     faster = (count > 1) ?
              daqiri_verdict_falls_behind(rates, count, 0, cells->opts->rate / 100) : -1;
     if (faster > 0) {
-        judge_explain_rate(rows[0], rows[faster]);
+        judge_explain_rate(cells, rows[0], rows[faster]);
     }
 }
 
@@ -364,18 +291,21 @@ static const daqiri_cells_row_t *judge_unpaced(const daqiri_cells_t *cells,
 }
 
 /* All its runs alike: no median of its own would tell. */
-static void judge_pace_collapsed(daqiri_cells_row_t *row,
+static void judge_pace_collapsed(const daqiri_cells_t *cells,
+                                 daqiri_cells_row_t *row,
                                  const daqiri_cells_row_t *unpaced)
 {
-    const json_t *other = judge_counters(&unpaced->runs[0]);
+    const double share  = daqiri_cells_median(row, "gbps") / row->gbps;
+    const json_t *other = daqiri_cells_counters(&unpaced->runs[0]);
     char reason[256];
 
-    daqiri_verdict_explain(judge_counters(&row->runs[0]), row->runs[0].messages,
-                           &other, &unpaced->runs[0].messages, 1, reason,
-                           sizeof(reason));
-    judge_say(row, DAQIRI_CELLS_COLLAPSE, "it had %.2f of its pace%s%s",
-              daqiri_cells_median(row, "gbps") / row->gbps,
-              (reason[0] != '\0') ? ": " : "", reason);
+    daqiri_verdict_explain(daqiri_cells_counters(&row->runs[0]),
+                           row->runs[0].messages, &other,
+                           &unpaced->runs[0].messages, 1, reason, sizeof(reason));
+    judge_say(row, judge_blame(DAQIRI_CELLS_COLLAPSE, share,
+                               daqiri_cells_row_speed(cells, row)),
+              "it had %.2f of its pace%s%s", share, (reason[0] != '\0') ? ": " : "",
+              reason);
 }
 
 /* A pace in Gb/s is a part of the maximum, too. */
@@ -390,12 +320,13 @@ static void judge_pace(const daqiri_cells_t *cells, daqiri_cells_row_t *row)
                      (DAQIRI_CELLS_JUDGED_PERCENT + 1e-6) / 100)) {
         return;
     }
-    if (daqiri_verdict_pace_missed(deviation, DAQIRI_CELLS_PACE_PERCENT)) {
-        judge_say(row, DAQIRI_CELLS_PACE, "the pace was missed by %.3f %%",
-                  deviation);
+    if (daqiri_verdict_pace_missed(deviation, cells->opts->pace)) {
+        judge_say(row, judge_blame(DAQIRI_CELLS_PACE, gbps / row->gbps,
+                                   daqiri_cells_row_speed(cells, row)),
+                  "the pace was missed by %.3f %%", deviation);
     }
     if (gbps < row->gbps * cells->opts->collapse / 100) {
-        judge_pace_collapsed(row, unpaced);
+        judge_pace_collapsed(cells, row, unpaced);
     }
 }
 
@@ -413,6 +344,23 @@ void daqiri_cells_judge(daqiri_cells_t *cells)
     }
 }
 
+/* Some verdicts are failures always, all of them if that was asked for. */
+int daqiri_cells_status(const daqiri_cells_t *cells)
+{
+    const unsigned grave = DAQIRI_CELLS_MISSING | DAQIRI_CELLS_COLLAPSE |
+                           DAQIRI_CELLS_DROPS;
+    unsigned found = 0;
+    size_t i;
+
+    for (i = 0; i < cells->row_count; ++i) {
+        found |= cells->rows[i].verdict;
+    }
+    return (((found & (cells->opts->is_strict ? ~0u : grave)) != 0) ||
+            cells->is_interrupted) ?
+           (cells->peer.is_apart ? DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED) :
+           DAQIRI_EXIT_OK;
+}
+
 void daqiri_cells_cleanup(daqiri_cells_t *cells)
 {
     size_t i, k;
@@ -422,6 +370,7 @@ void daqiri_cells_cleanup(daqiri_cells_t *cells)
             json_decref(cells->rows[i].runs[k].report);
         }
     }
+    json_decref(cells->machine);
     free(cells->rows);
     cells->rows = NULL;
 }
@@ -575,6 +524,9 @@ json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
     size_t i, k, sum;
 
     daqiri_report_text(report, "addr", cells->opts->connect_to);
+    daqiri_report_text(report, "date", cells->date);
+    daqiri_report_set(report, "machine", (cells->machine != NULL) ?
+                      json_incref(cells->machine) : json_null());
     daqiri_report_text(report, "peer_version", (cells->peer.version[0] != '\0') ?
                        cells->peer.version : NULL);
     daqiri_report_bool(report, "interrupted", cells->is_interrupted);
@@ -582,6 +534,9 @@ json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
     daqiri_report_real(report, "duration_s", cells->opts->duration);
     daqiri_report_real(report, "collapse_percent", cells->opts->collapse);
     daqiri_report_real(report, "rate_percent", cells->opts->rate);
+    daqiri_report_set(report, "pace_percent",
+                      (cells->opts->percent_count + cells->opts->gbps_count > 0) ?
+                      json_real(cells->opts->pace) : json_null());
     daqiri_report_set(report, "stalled_percent", (cells->opts->stalled > 0) ?
                       json_real(cells->opts->stalled) : json_null());
     daqiri_report_set(report, "line_us", (cells->line_ns > 0) ?

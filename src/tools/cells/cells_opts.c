@@ -22,6 +22,7 @@ void daqiri_cells_opts_init(daqiri_cells_opts_t *opts, const char *speaker)
     opts->repeats      = 3;
     opts->collapse     = 50;
     opts->rate         = 10;
+    opts->pace         = 1;
 }
 
 /* ---- lists ---- */

@@ -15,13 +15,16 @@
 
 enum {
     DROP_CURVE_TARGETS = DAQIRI_ARGS_OWN,
-    DROP_CURVE_GBPS
+    DROP_CURVE_GBPS,
+    DROP_CURVE_PACE
 };
 
 static const struct argp_option drop_curve_options[] = {
     {"targets", DROP_CURVE_TARGETS, "LIST", 0,
      "Percent of maximum, or none (1,5,10,25,50,75,100)", 1},
     {"gbps", DROP_CURVE_GBPS, "LIST", 0, "Paces in Gb/s, instead", 1},
+    {"pace", DROP_CURVE_PACE, "PERCENT", 0,
+     "A pace is missed by more than this (1)", 1},
     {NULL}
 };
 
@@ -63,6 +66,9 @@ static error_t drop_curve_parse(int key, char *arg, struct argp_state *state)
         opts->gbps_count    = daqiri_cells_list(state, "gbps", arg,
                                                 drop_curve_take_gbps);
         return 0;
+    case DROP_CURVE_PACE:
+        opts->pace = daqiri_args_number(state, "pace", arg, 0.001, 100);
+        return 0;
     case ARGP_KEY_END:
         if ((opts->gbps_count > 0) && opts->has_targets) {
             argp_error(state, "--targets and --gbps exclude each other");
@@ -76,8 +82,7 @@ static error_t drop_curve_parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp drop_curve_argp = {
     drop_curve_options, drop_curve_parse, NULL,
-    "Sends messages at paces below the maximum. Checks paces and losses.\v"
-    "Unless told otherwise: --transports daqiri --sizes 64K --duration 1s.\n"
+    "Checks paces and losses (--transports daqiri --sizes 64K --duration 1s).\v"
     DAQIRI_CELLS_STATUS,
     daqiri_cells_children
 };
@@ -126,8 +131,9 @@ static const daqiri_column_t drop_curve_csv_columns[] = {
 static const daqiri_column_t drop_curve_sums[] = {
     {"missing", "rows with runs missing"},
     {"collapse", "rows with a run that collapsed"},
+    {"noisy", "rows that had no CPU, or far ones, for too long"},
     {"drops", "rows that lost messages"},
-    {"pace", "rows with a pace missed by 0.05 % (targets up to 75 %)"},
+    {"pace", "rows with a missed pace (targets up to 75 %)"},
     {"rate", "rows slower than longer messages"},
     {"again", "runs made again: no CPU, or far ones (--stalled)"}
 };

@@ -122,6 +122,7 @@ static const daqiri_column_t sweep_csv_columns[] = {
 static const daqiri_column_t sweep_sums[] = {
     {"missing", "rows with runs missing"},
     {"collapse", "rows with a run that collapsed"},
+    {"noisy", "rows that had no CPU, or far ones, for too long"},
     {"drops", "rows that lost messages"},
     {"rate", "rows slower than longer messages"},
     {"again", "runs made again: no CPU, or far ones (--stalled)"}

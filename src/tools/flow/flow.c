@@ -73,8 +73,12 @@ static json_t *flow_counters(flow_end_t *end)
 
     end->link->count(end->link, counters);
     daqiri_report_int(counters, "preempted", (long long)end->side.preempted);
+    daqiri_report_int(counters, DAQIRI_TOOK, (long long)end->side.elapsed_ns);
     if (end->side.no_cpu_ns != FLOW_NOT_SEEN) {
         daqiri_report_int(counters, DAQIRI_NO_CPU, end->side.no_cpu_ns);
+    }
+    if (end->side.waited_ns != FLOW_NOT_SEEN) {
+        daqiri_report_int(counters, DAQIRI_WAITED, end->side.waited_ns);
     }
     if (end->side.line_ns > 0) {
         daqiri_report_int(counters, DAQIRI_LINE, (long long)end->side.line_ns);

@@ -236,6 +236,7 @@ typedef struct flow_side {
     uint64_t cpu_ns;            /* of this process */
     uint64_t preempted;         /* times that another wanted this CPU */
     int64_t  no_cpu_ns;         /* this CPU did not run; or FLOW_NOT_SEEN */
+    int64_t  waited_ns;         /* it ran something else; or FLOW_NOT_SEEN */
     uint64_t line_ns;           /* a pass between the CPUs; 0: not seen */
     uint64_t line_far_ns;       /* for so long it took twice that, or more */
 } flow_side_t;
@@ -269,6 +270,9 @@ void flow_end_open(flow_end_t *end, const flow_opts_t *opts, int fd,
 /* The whole of the pattern; end->side is complete afterwards. The line to the
  * other end may be NULL. */
 void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line);
+
+/* For how long this thread was ready to run and did not, in ns; or FLOW_NOT_SEEN. */
+int64_t flow_cpu_waited(void);
 
 /* ---- counters ---- */
 

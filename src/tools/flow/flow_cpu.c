@@ -17,6 +17,7 @@
 #include "tools/flow/flow.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -64,6 +65,20 @@ static int cpu_stay(void)
     }
     CPU_SET(cpu, &one);
     return (sched_setaffinity(0, sizeof(one), &one) == 0) ? cpu : -1;
+}
+
+int64_t flow_cpu_waited(void)
+{
+    FILE *file          = fopen("/proc/thread-self/schedstat", "r");
+    long long waited_ns = FLOW_NOT_SEEN;
+
+    if ((file != NULL) && (fscanf(file, "%*d %lld", &waited_ns) != 1)) {
+        waited_ns = FLOW_NOT_SEEN;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return waited_ns;
 }
 
 /* ---- the witness ---- */

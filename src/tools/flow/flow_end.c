@@ -320,18 +320,22 @@ void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line)
     const int is_here = end->opts->fd < 0;
     struct rusage before, after;
     flow_witness_t witness = {0};
+    int64_t waited_ns;
     uint64_t start;
 
     if (is_here) {
         flow_witness_start(&witness, line, is_first);
     }
-    start = daqiri_now_ns();
+    start     = daqiri_now_ns();
+    waited_ns = flow_cpu_waited();
     getrusage(RUSAGE_SELF, &before);
     end_run_pattern(end, is_first);
     getrusage(RUSAGE_SELF, &after);
     end->side.elapsed_ns = daqiri_now_ns() - start;
     end->side.cpu_ns     = end_cpu_ns(&after) - end_cpu_ns(&before);
     end->side.preempted  = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
+    end->side.waited_ns  = (waited_ns == FLOW_NOT_SEEN) ?
+                           FLOW_NOT_SEEN : flow_cpu_waited() - waited_ns;
     end_take_witness(end, &witness);
     /* the other end may not be through, and this one's queue pair may be the
      * one that it waits for */

@@ -53,7 +53,7 @@ END
     [ "${lines[3]}" = '2 of 4 rows have a verdict; all of them are in kept' ]
     [ -z "$stderr" ]
     cmp rows kept
-    grep -q -- '--stalled 1 .*--strict --csv$' args
+    grep -q -- '--stalled 1 .*--collapse 90 --rate 5 --pace 0.05 --strict --csv$' args
     fake 0 <<<$'size,verdict,why\n8,ok,'
     run -0 "$grid" --build "$PWD/fake" --csv kept
     [ "${lines[1]}" = '0 of 1 rows have a verdict; all of them are in kept' ]

@@ -149,12 +149,13 @@ good()
     daqiri drop-curve "${calm[@]}" --transports tcp --sizes 64K --targets 10,50 --repeats 2 --json
     valid drop-curve
     good '[.rows[].target_percent] == [null, 10, 50]'
-    has '.rows[0].target_gbps == null and .rows[0].deviation_percent == null'
+    has '.rows[0].target_gbps == null and .rows[0].deviation_percent == null and .pace_percent == 1'
     has '.rows[0].gbps as $max | [.rows[1:][] | .target_gbps / $max * 100 - .target_percent | fabs < 1e-6] | all'
     has '[.rows[1:][] | .deviation_percent != null and .drops == 0] | all'
     # 0.001 Gb/s for 0.1 s are 12500 bytes: messages 0 to 125 are due by then
-    daqiri drop-curve --device soft --duration 100ms --collapse 1 --sizes 100 --gbps 0.001 --repeats 1 --json
+    daqiri drop-curve --device soft --duration 100ms --collapse 1 --sizes 100 --gbps 0.001 --pace 2.5 --repeats 1 --json
     valid drop-curve
+    has '.pace_percent == 2.5'
     good '.rows | length == 2'
     has '.rows[1] | .target_gbps == 0.001 and .target_percent == null and .runs[0].sent == 126'
 }
@@ -245,7 +246,8 @@ flow_listens()
     # a peer that is not there: its sentence comes first, and is the error of the run
     run timeout 60 "$T_DAQIRI" sweep "${calm[@]}" --addr 127.0.0.1:1 --transports tcp --patterns stream --sizes 64 --repeats 1 --verbose
     echo "$output"
-    [[ ${lines[0]} == 'daqiri sweep: cannot connect to 127.0.0.1:1: '* ]]
+    [[ ${lines[0]} == 'daqiri sweep: this machine: '* ]]
+    [[ ${lines[1]} == 'daqiri sweep: cannot connect to 127.0.0.1:1: '* ]]
     [[ ${lines[-1]} == *'cannot connect to 127.0.0.1:1: Connection refused' ]]
 }
 
@@ -350,6 +352,21 @@ stand_still()
     has '.rows[0].verdict == "ok" and (.rows[0].why | contains("run 1 was made 8 times more: at worst it had"))'
 }
 
+@test "before the first run the machine is looked at; who waits for a CPU is known" {
+    local first
+
+    first=$(taskset -cp $$ | sed 's/.*: //')
+    first=${first%%[-,]*}
+    with=(taskset -c "$first")
+    daqiri sweep "${calm[@]}" --transports tcp --patterns stream --sizes 64K --repeats 1 --duration 100ms --json
+    valid sweep
+    good '.machine | .host == "'"$(uname -n)"'" and .cpus == 1 and .load >= 0 and .busy_percent >= 0 and .steal_percent >= 0'
+    has '.date | fromdateiso8601 | (now - . | fabs) < 600'
+    [[ $stderr == 'daqiri sweep: this machine: 1 CPU, load '*'; the two ends want one each, so expect noisy rows' ]]
+    # each waits while the other runs
+    has '.rows[0].runs[0].counters | .tx.waited_ns > 0 and .rx.waited_ns > 0 and .tx.took_ns >= 100000000'
+}
+
 @test "between two processors, and only there, it is looked how far they are" {
     local cpus first tries=20
 
@@ -394,7 +411,7 @@ stand_still()
     says 'nobody has seen whether a CPU stood still, so no run was made again: SCHED_FIFO is not permitted'
     daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --json
     valid drop-curve
-    [ -z "$stderr" ]
+    [[ $stderr == 'daqiri drop-curve: this machine: '* && $stderr != *$'\n'* ]]
 }
 
 @test "nonsense in an option gets a sentence and status 2" {
@@ -436,6 +453,10 @@ END
     refused 2 '--targets 0: it is a number from 0.001 to 1000'
     daqiri drop-curve --targets 1%
     refused 2 '--targets 1%: it is a number'
+    daqiri drop-curve --pace 0
+    refused 2 '--pace 0: it is a number from 0.001 to 100'
+    daqiri sweep --pace 1
+    refused 2 'unrecognized option'
     daqiri drop-curve --gbps 0
     refused 2 '--gbps 0: it is a number from 0.000001 to 1000000'
 }

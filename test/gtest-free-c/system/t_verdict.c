@@ -11,6 +11,7 @@
 #include "tools/base/median.h"
 #include "tools/base/verdict.h"
 #include "tools/cells/cells.h"
+#include "tools/cells/machine.h"
 #include "tools/flow/bucket.h"
 #include "tools/flow/flow.h"
 
@@ -104,13 +105,27 @@ START_TEST(test_collapsed)
     static const double bad[]  = {10, 4.9, 11};
     static const double dead[] = {10, 10, 0};
 
-    ck_assert_int_eq(daqiri_verdict_collapsed(good, 3, 0.5), -1); /* not below */
-    ck_assert_int_eq(daqiri_verdict_collapsed(bad, 3, 0.5), 1);
-    ck_assert_int_eq(daqiri_verdict_collapsed(bad, 3, 0.4), -1);
-    ck_assert_int_eq(daqiri_verdict_collapsed(bad, 3, 0.9), 1);
-    ck_assert_int_eq(daqiri_verdict_collapsed(dead, 3, 0.01), 2);
-    ck_assert_int_eq(daqiri_verdict_collapsed(dead, 0, 0.5), -1);
-    ck_assert_int_eq(daqiri_verdict_collapsed(dead + 2, 1, 0.5), -1);
+    ck_assert(!daqiri_verdict_collapsed(good, 3, 2, 0.5)); /* not below */
+    ck_assert(daqiri_verdict_collapsed(bad, 3, 1, 0.5));
+    ck_assert(!daqiri_verdict_collapsed(bad, 3, 0, 0.5));
+    ck_assert(!daqiri_verdict_collapsed(bad, 3, 1, 0.4));
+    ck_assert(daqiri_verdict_collapsed(bad, 3, 1, 0.9));
+    ck_assert(daqiri_verdict_collapsed(dead, 3, 2, 0.01));
+    ck_assert(!daqiri_verdict_collapsed(dead + 2, 1, 0, 0.5));
+}
+END_TEST
+
+START_TEST(test_noise)
+{
+    ck_assert(!daqiri_verdict_is_noise(0.4, 1));
+    ck_assert(!daqiri_verdict_is_noise(0.4, 0.71));
+    ck_assert(daqiri_verdict_is_noise(0.4, 0.69)); /* half of what is missing */
+    ck_assert(daqiri_verdict_is_noise(0, 0));
+    ck_assert(!daqiri_verdict_is_noise(0, 0.51));
+    /* that may be those who look */
+    ck_assert(!daqiri_verdict_is_noise(0.98, 0.96));
+    ck_assert(daqiri_verdict_is_noise(0.98, 0.94));
+    ck_assert(daqiri_verdict_is_noise(1.02, 0.94));
 }
 END_TEST
 
@@ -262,6 +277,78 @@ START_TEST(test_witness_next)
 }
 END_TEST
 
+/* ---- the machine ---- */
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command), "mkdir -p $(dirname %s/%s); printf '%s' >%s/%s",
+             folder, name, text, folder, name);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void says(const json_t *machine, unsigned wanted, const char *expected)
+{
+    char text[256];
+
+    ck_assert_str_eq(daqiri_machine_text(machine, wanted, text, sizeof(text)),
+                     expected);
+}
+
+/* CPU 1 may not be used, and what it does is no matter. */
+START_TEST(test_machine)
+{
+    char folder[] = "/tmp/t_verdict.XXXXXX";
+    daqiri_machine_times_t before, after;
+    char command[64];
+    json_t *machine;
+    cpu_set_t cpus;
+
+    ck_assert(mkdtemp(folder) != NULL);
+    CPU_ZERO(&cpus);
+    CPU_SET(0, &cpus);
+    CPU_SET(2, &cpus);
+    daqiri_machine_read_times(folder, &cpus, &before);
+    machine = daqiri_machine_report(folder, &cpus, &before, &before);
+    ck_assert(json_is_null(json_object_get(machine, "load")));
+    ck_assert(json_is_null(json_object_get(machine, "busy_percent")));
+    ck_assert(json_is_null(json_object_get(machine, "ghz")));
+    says(machine, 2, "2 CPUs"); /* nobody knows more */
+    json_decref(machine);
+
+    put(folder, "proc/loadavg", "0.52 0.4 0.3 1/99 7\n");
+    put(folder, "proc/stat", "cpu 9 9 9 9 9 9 9 9 9 9\\ncpu0 5 0 5 100 0 0 0 0 0 0\\n"
+        "cpu1 0 0 0 100 0 0 0 0 0 0\\ncpu2 0 0 0 100 0 0 0 0 0 0\\nintr 1\\n");
+    daqiri_machine_read_times(folder, &cpus, &before);
+    put(folder, "proc/stat", "cpu0 9 1 5 105 0 0 0 0 0 0\\n"
+        "cpu1 999 0 0 100 0 0 0 0 0 0\\ncpu2 0 0 0 110 0 0 0 0 0 0\\n");
+    daqiri_machine_read_times(folder, &cpus, &after);
+    machine = daqiri_machine_report(folder, &cpus, &before, &after);
+    says(machine, 2, "2 CPUs, load 0.5, others use 25 %");
+    json_decref(machine);
+
+    put(folder, "proc/stat", "cpu0 9 1 5 105 0 0 0 6 0 0\\n"
+        "cpu2 9 0 0 111 0 0 0 0 0 0\\n");
+    put(folder, "sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", "3500000");
+    put(folder, "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3500000");
+    put(folder, "sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq", "1200000");
+    put(folder, "sys/devices/system/cpu/cpu2/cpufreq/cpuinfo_max_freq", "3500000");
+    before = after;
+    daqiri_machine_read_times(folder, &cpus, &after);
+    machine = daqiri_machine_report(folder, &cpus, &before, &after);
+    says(machine, 2, "2 CPUs, load 0.5, others use 56 %, the host of this machine "
+         "takes 38 %, held to 1.2 of 3.5 GHz; the two ends want one each, so expect "
+         "noisy rows");
+    says(machine, 1, "2 CPUs, load 0.5, others use 56 %, the host of this machine "
+         "takes 38 %, held to 1.2 of 3.5 GHz; this end wants one, so expect noisy "
+         "rows");
+    json_decref(machine);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 /* ---- the line ---- */
 
 #define LOOK_PASSES 16 /* that are timed */
@@ -353,6 +440,7 @@ static void cells_start(daqiri_cells_t *cells, size_t rows)
 
     opts.collapse = 50;
     opts.rate     = 10;
+    opts.pace     = 0.05;
     memset(cells, 0, sizeof(*cells));
     cells->opts      = &opts;
     cells->row_count = rows;
@@ -386,10 +474,19 @@ static void ran(daqiri_cells_row_t *row, double gbps, double received)
 static void no_cpu(daqiri_cells_run_t *run, double seconds, int tx_ns,
                    int rx_ns)
 {
-    json_object_set_new(run->report, "elapsed_s", json_real(seconds));
     json_object_set_new(run->report, "counters",
-                        json_pack("{s:{s:i}, s:{s:i}}", "tx", DAQIRI_NO_CPU,
-                                  tx_ns, "rx", DAQIRI_NO_CPU, rx_ns));
+                        json_pack("{s:{s:i, s:i}, s:{s:i}}", "tx", DAQIRI_NO_CPU,
+                                  tx_ns, DAQIRI_TOOK, (int)(seconds * 1e9), "rx",
+                                  DAQIRI_NO_CPU, rx_ns));
+}
+
+/* Of 100 ms. */
+static void waited(daqiri_cells_run_t *run, int tx_ms, int rx_ms)
+{
+    json_object_set_new(run->report, "counters",
+                        json_pack("{s:{s:i, s:i}, s:{s:i}}", "tx", DAQIRI_WAITED,
+                                  tx_ms * 1000000, DAQIRI_TOOK, 100000000, "rx",
+                                  DAQIRI_WAITED, rx_ms * 1000000));
 }
 
 static void line(daqiri_cells_run_t *run, int line_ns, int far_ns)
@@ -400,6 +497,25 @@ static void line(daqiri_cells_run_t *run, int line_ns, int far_ns)
     json_object_set_new(tx, DAQIRI_LINE, json_integer(line_ns));
     json_object_set_new(tx, DAQIRI_LINE_FAR, json_integer(far_ns));
 }
+
+/* What another host tells may be anything. */
+START_TEST(test_cpu_text)
+{
+    const json_int_t most    = INT64_MAX;
+    daqiri_cells_t cells     = {.line_ns = 1};
+    daqiri_cells_run_t run   = {0};
+    char text[DAQIRI_CELLS_CPU_TEXT_MAX];
+
+    run.report = json_pack("{s:{s:{s:I, s:I, s:I}, s:{s:I, s:I}}}", "counters", "tx",
+                           DAQIRI_NO_CPU, most, DAQIRI_WAITED, most, DAQIRI_LINE, most,
+                           "rx", DAQIRI_NO_CPU, most, DAQIRI_WAITED, most);
+    ck_assert_str_eq(daqiri_cells_cpu_text(&cells, &run, text),
+                     " (no CPU: tx 9223372036854.8 ms, rx 9223372036854.8 ms; waited "
+                     "for a CPU: tx 9223372036854.8 ms, rx 9223372036854.8 ms; line "
+                     "9223372036854775808 ns instead of 1 ns)");
+    json_decref(run.report);
+}
+END_TEST
 
 static void instead_of(daqiri_cells_run_t *run, double gbps, double no_cpu,
                        double far)
@@ -496,8 +612,7 @@ START_TEST(test_rows_collapse_and_drops)
 }
 END_TEST
 
-/* The time in which nothing ran is said with the run that collapsed; not
- * between two hosts, where nobody looks. */
+/* The time in which nothing ran is said with the run that collapsed. */
 START_TEST(test_rows_no_cpu)
 {
     daqiri_cells_t cells;
@@ -515,11 +630,125 @@ START_TEST(test_rows_no_cpu)
     daqiri_cells_judge(&cells);
     judged(&cells, 0, DAQIRI_CELLS_COLLAPSE,
            "(no CPU: tx 67.8 ms, rx 54.3 ms; line 461 ns)");
-    cells.rows[0].why[0] = '\0';
-    opts.connect_to      = "there";
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+static void judged_anew(daqiri_cells_t *cells, unsigned verdict, const char *why)
+{
+    cells->rows[0].verdict = 0;
+    cells->rows[0].why[0]  = '\0';
+    daqiri_cells_judge(cells);
+    judged(cells, 0, verdict, why);
+}
+
+/* A slow run whose ends had no CPU, or far ones, for as long as explains it; any
+ * other one is still a collapse. */
+START_TEST(test_rows_noisy)
+{
+    daqiri_cells_t cells;
+    daqiri_cells_row_t *row;
+    daqiri_cells_run_t *run;
+    char text[64];
+
+    cells_start(&cells, 1);
+    row = &cells.rows[0];
+    ran(row, 1, 100);
+    ran(row, 0.4, 100);
+    ran(row, 1, 100);
+    ran(row, 1, 100);
+    ran(row, 0.3, 100);
+    run = &row->runs[1];
+    waited(run, 10, 30); /* 0.9 * 0.7: 0.37 of the 0.6 that are missing */
+    waited(&row->runs[4], 10, 10);
     daqiri_cells_judge(&cells);
-    opts.connect_to = NULL;
-    ck_assert_str_eq(cells.rows[0].why, "run 2 had 0.40 of the median");
+    judged(&cells, 0, DAQIRI_CELLS_NOISY | DAQIRI_CELLS_COLLAPSE,
+           "run 2 had 0.40 of the median (waited for a CPU: tx 10.0 ms, rx 30.0 ms); "
+           "run 5 had 0.30 of the median (waited for a CPU: tx 10.0 ms, rx 10.0 ms)");
+    ck_assert_str_eq(daqiri_cells_verdict_text(row, text, sizeof(text)),
+                     "collapse, noisy");
+    row->run_count = 4;
+
+    judged_anew(&cells, DAQIRI_CELLS_NOISY, "run 2 had 0.40");
+    waited(run, 10, 10);
+    judged_anew(&cells, DAQIRI_CELLS_COLLAPSE, "run 2 had 0.40");
+    no_cpu(run, 0.1, 20000000, 20000000); /* it stood still */
+    judged_anew(&cells, DAQIRI_CELLS_NOISY, "run 2 had 0.40");
+    no_cpu(run, 0.1, 0, 0);
+    line(run, 100, 50000000); /* far for half of it */
+    cells.line_ns = 100;
+    judged_anew(&cells, DAQIRI_CELLS_COLLAPSE, "run 2 had 0.40");
+    line(run, 100, 70000000);
+    judged_anew(&cells, DAQIRI_CELLS_NOISY, "run 2 had 0.40");
+    line(run, 130, 0); /* all of it was, by this much */
+    judged_anew(&cells, DAQIRI_CELLS_COLLAPSE, "run 2 had 0.40");
+    line(run, 150, 0);
+    judged_anew(&cells, DAQIRI_CELLS_NOISY, "; line 150 ns instead of 100 ns)");
+    row->run_count = 5;
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+/* What is slow in all runs alike, is explained by all of them alike. */
+START_TEST(test_rows_noisy_medians)
+{
+    daqiri_cells_t cells;
+    json_t *report;
+    size_t i;
+
+    cells_start(&cells, 4);
+    ran(&cells.rows[0], 10, 100);
+    cells.rows[1].is_paced = cells.rows[2].is_paced = 1;
+    cells.rows[1].gbps     = cells.rows[2].gbps = 5;
+    ran(&cells.rows[1], 4.9, 100);
+    ran(&cells.rows[2], 2, 100);
+    cells.rows[3].size = 128;
+    ran(&cells.rows[3], 40, 100);
+    for (i = 0; i < 3; ++i) {
+        waited(&cells.rows[i].runs[0], 1, 1);
+    }
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, DAQIRI_CELLS_RATE, "0.50 of the messages/s of 128 bytes");
+    judged(&cells, 1, DAQIRI_CELLS_PACE, "missed by -2.000 %");
+    judged(&cells, 2, DAQIRI_CELLS_PACE | DAQIRI_CELLS_COLLAPSE, "0.40 of its pace");
+    for (i = 0; i < 3; ++i) {
+        waited(&cells.rows[i].runs[0], 20, 20);
+        cells.rows[i].verdict = 0;
+        cells.rows[i].why[0]  = '\0';
+    }
+    daqiri_cells_judge(&cells);
+    judged(&cells, 0, DAQIRI_CELLS_NOISY, "0.50 of the messages/s of 128 bytes");
+    judged(&cells, 1, DAQIRI_CELLS_NOISY, "missed by -2.000 %");
+    judged(&cells, 2, DAQIRI_CELLS_NOISY, "0.40 of its pace");
+    report = daqiri_cells_report(&cells, "drop-curve");
+    ck_assert_int_eq(json_integer_value(
+                         daqiri_report_find(report, "verdict.noisy")), 3);
+    ck_assert(json_is_false(daqiri_report_find(report, "verdict.ok")));
+    json_decref(report);
+    daqiri_cells_cleanup(&cells);
+}
+END_TEST
+
+/* Of the verdicts only some are failures, unless any of them is to be one. */
+START_TEST(test_rows_status)
+{
+    static const unsigned verdicts[] = {
+        DAQIRI_CELLS_MISSING, DAQIRI_CELLS_COLLAPSE, DAQIRI_CELLS_DROPS,
+        DAQIRI_CELLS_RATE, DAQIRI_CELLS_PACE, DAQIRI_CELLS_NOISY
+    };
+    daqiri_cells_t cells;
+    size_t i;
+
+    cells_start(&cells, 2);
+    ck_assert_int_eq(daqiri_cells_status(&cells), 0);
+    for (i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); ++i) {
+        cells.rows[1].verdict = verdicts[i];
+        opts.is_strict        = 0;
+        ck_assert_int_eq(daqiri_cells_status(&cells), i < 3);
+        opts.is_strict = 1;
+        ck_assert_int_eq(daqiri_cells_status(&cells), 1);
+        opts.is_strict = 0;
+    }
     daqiri_cells_cleanup(&cells);
 }
 END_TEST
@@ -589,6 +818,7 @@ START_TEST(test_rows_far)
     ck_assert(daqiri_cells_line(run) == 0);
     ck_assert(daqiri_cells_far(&cells, run) == -1);
     no_cpu(run, 0.5, 0, 0);
+    ck_assert(daqiri_cells_waited(run) == -1);
     ck_assert(daqiri_cells_line(run) == 0);
     ck_assert(daqiri_cells_far(&cells, run) == -1);
     line(run, 120, 10000000);
@@ -666,6 +896,14 @@ START_TEST(test_rows_pace)
     judged(&cells, 6, DAQIRI_CELLS_PACE, "missed by -50.000 %");
     judged(&cells, 7, DAQIRI_CELLS_COLLAPSE | DAQIRI_CELLS_PACE,
            "it had 0.49 of its pace: tx.stalls 2 (0 else)");
+
+    opts.pace = 0.055; /* what is missed by less is kept */
+    for (i = 0; i < 8; ++i) {
+        cells.rows[i].verdict = 0;
+    }
+    daqiri_cells_judge(&cells);
+    judged(&cells, 2, 0, "");
+    judged(&cells, 5, DAQIRI_CELLS_PACE, "missed by -0.060 %");
     daqiri_cells_cleanup(&cells);
 }
 END_TEST
@@ -704,13 +942,17 @@ static Suite *suite_verdict(void)
     return t_suite("verdict", "bucket", test_bucket_without_pace, "bucket",
                    test_bucket_edges, "bucket", test_bucket_random, "figures",
                    test_median, "figures", test_collapsed, "figures",
-                   test_falls_behind, "figures", test_pace_missed, "counters",
+                   test_falls_behind, "figures", test_pace_missed, "figures",
+                   test_noise, "counters",
                    test_explain, "counters", test_port_counters,
                    "processors", test_cpu_halves, "processors",
                    test_witness_lost, "processors", test_witness_next,
                    "processors", test_line, "processors", test_line_between,
                    "rows", test_rows_good, "rows", test_rows_missing, "rows",
                    test_rows_collapse_and_drops, "rows", test_rows_no_cpu,
+                   "rows", test_cpu_text,
+                   "rows", test_rows_noisy, "rows", test_rows_noisy_medians,
+                   "rows", test_rows_status, "machine", test_machine,
                    "rows", test_rows_again, "rows", test_rows_far, "rows",
                    test_rows_rate, "rows", test_rows_pace, "rows",
                    test_rows_report, NULL);
