@@ -146,3 +146,8 @@ int daqiri_locate_program(const char *name, char *path, char *tried)
 {
     return locate_find(name, ".", DAQIRI_LIBEXECDIR, path, tried);
 }
+
+int daqiri_locate_data(const char *name, char *path, char *tried)
+{
+    return locate_find(name, "cells", DAQIRI_DATADIR, path, tried);
+}

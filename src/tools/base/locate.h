@@ -28,6 +28,9 @@ int daqiri_locate_library(const daqiri_library_t *library, char *path,
 /* The same for a program that only `daqiri` starts. */
 int daqiri_locate_program(const char *name, char *path, char *tried);
 
+/* The same for a file that is no program: a script of gnuplot. */
+int daqiri_locate_data(const char *name, char *path, char *tried);
+
 /* The path of this program, PATH_MAX long; the kernel's own link to it, for as
  * long as this process lives, when its file has been removed or replaced. A
  * program that is started by its path has that name in ps, and not "exe". */

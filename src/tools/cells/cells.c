@@ -430,6 +430,21 @@ static void cells_for_people(const daqiri_cells_t *cells, json_t *report)
     }
 }
 
+/* A row of a CSV stands alone, and says where and how it was measured. */
+static void cells_for_csv(const daqiri_cells_t *cells, json_t *report)
+{
+    json_t *rows = json_object_get(report, "rows");
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row) {
+        json_object_set(row, "host", json_object_get(cells->machine, "host"));
+        json_object_set(row, "date", json_object_get(report, "date"));
+        json_object_set(row, "duration_s", json_object_get(report, "duration_s"));
+        json_object_set(row, "repeats", json_object_get(report, "repeats"));
+    }
+}
+
 static int cells_print(const daqiri_cells_t *cells, json_t *report,
                        const daqiri_section_t *table, size_t table_count,
                        const daqiri_section_t *csv)
@@ -443,6 +458,8 @@ static int cells_print(const daqiri_cells_t *cells, json_t *report,
     }
     if (opts->format == DAQIRI_FORMAT_TABLE) {
         cells_for_people(cells, report);
+    } else if (is_csv) {
+        cells_for_csv(cells, report);
     }
     error = daqiri_report_print(report, opts->format, is_csv ? csv : table,
                                 is_csv ? 1 : table_count, stdout);
@@ -466,20 +483,47 @@ static int cells_print(const daqiri_cells_t *cells, json_t *report,
     return (error != 0) ? DAQIRI_EXIT_FAILED : DAQIRI_EXIT_OK;
 }
 
+/* Returns 0, or -1 after one sentence. */
+static int cells_plot(const daqiri_cells_t *cells, json_t *report,
+                      const char *script, const daqiri_section_t *csv)
+{
+    const daqiri_cells_opts_t *opts = cells->opts;
+    FILE *file = tmpfile();
+    int ret    = -1;
+
+    if (!cells_has_figures(cells)) {
+        fprintf(stderr, "%s: there is nothing that could be drawn\n", opts->speaker);
+    } else if (file == NULL) {
+        fprintf(stderr, "%s: %s cannot be drawn: %s\n", opts->speaker, opts->plot,
+                strerror(errno));
+    } else {
+        cells_for_csv(cells, report);
+        daqiri_report_only(NULL);
+        ret = daqiri_report_print(report, DAQIRI_FORMAT_CSV, csv, 1, file);
+        ret = (ret == 0) ? daqiri_plot_draw(opts->plot, script, file, opts->speaker) : -1;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return ret;
+}
+
 int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
                       const daqiri_section_t *table, size_t table_count,
-                      const daqiri_section_t *csv,
-                      void (*draw)(const json_t *report, FILE *script))
+                      const daqiri_section_t *csv)
 {
+    char script[DAQIRI_CELLS_NAME_MAX];
     daqiri_cells_t cells;
     json_t *report;
     int status;
 
+    snprintf(script, sizeof(script), "%s.gp", command);
+
     daqiri_args_check_columns(opts->speaker, opts->format,
                               (opts->format == DAQIRI_FORMAT_CSV) ? csv : table,
                               table_count);
-    if ((opts->plot != NULL) && (daqiri_plot_try(opts->plot,
-                                                 opts->speaker) != 0)) {
+    if ((opts->plot != NULL) &&
+        (daqiri_plot_try(opts->plot, script, opts->speaker) != 0)) {
         return DAQIRI_EXIT_FAILED; /* before it takes minutes */
     }
     daqiri_stop_catch();
@@ -494,13 +538,7 @@ int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
     if (cells_print(&cells, report, table, table_count, csv) != 0) {
         status = DAQIRI_EXIT_FAILED;
     }
-    if ((opts->plot != NULL) && !cells_has_figures(&cells)) {
-        fprintf(stderr, "%s: there is nothing that could be drawn\n",
-                opts->speaker);
-        status = DAQIRI_EXIT_FAILED;
-    } else if ((opts->plot != NULL) &&
-               (daqiri_plot_draw(opts->plot, opts->speaker, draw,
-                                 report) != 0)) {
+    if ((opts->plot != NULL) && (cells_plot(&cells, report, script, csv) != 0)) {
         status = DAQIRI_EXIT_FAILED;
     }
     json_decref(report);

@@ -263,10 +263,9 @@ json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command);
 
 /* ---- a command ---- */
 
-/* All of it: measures, judges, prints, plots. Returns an exit status. */
+/* All of it: measures, judges, prints, plots by COMMAND.gp. Returns an exit status. */
 int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
                       const daqiri_section_t *table, size_t table_count,
-                      const daqiri_section_t *csv,
-                      void (*draw)(const json_t *report, FILE *script));
+                      const daqiri_section_t *csv);
 
 #endif

@@ -382,14 +382,33 @@ static json_t *judge_real(double value)
     return (value >= 0) ? json_real(value) : json_null();
 }
 
+/* What the good runs have under this path; as medians are, -1 if none has it. */
+static void judge_extremes(const daqiri_cells_row_t *row, const char *path,
+                           double *least_p, double *most_p)
+{
+    const json_t *value;
+    size_t i;
+
+    *least_p = *most_p = -1;
+    for (i = 0; i < row->run_count; ++i) {
+        value = daqiri_report_find(row->runs[i].report, path);
+        if (row->runs[i].is_ok && json_is_number(value)) {
+            *least_p = ((*least_p < 0) || (json_number_value(value) < *least_p)) ?
+                       json_number_value(value) : *least_p;
+            *most_p  = fmax(*most_p, json_number_value(value));
+        }
+    }
+}
+
 static json_t *judge_latency(const daqiri_cells_row_t *row)
 {
     static const char *const keys[] = {
         "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"
     };
     json_t *latency = json_object();
-    char path[32];
     double value = -1;
+    double least, most;
+    char path[32];
     size_t i;
 
     for (i = 0; i < sizeof(keys) / sizeof(keys[0]); ++i) {
@@ -397,6 +416,9 @@ static json_t *judge_latency(const daqiri_cells_row_t *row)
         value = daqiri_cells_median(row, path);
         daqiri_report_set(latency, keys[i], judge_real(value));
     }
+    judge_extremes(row, "round_trip.p50_us", &least, &most);
+    daqiri_report_set(latency, "least_p50_us", judge_real(least));
+    daqiri_report_set(latency, "most_p50_us", judge_real(most));
     if (value >= 0) {
         return latency;
     }
@@ -432,18 +454,14 @@ static json_t *judge_run(const daqiri_cells_run_t *run)
 
 static void judge_report_figures(json_t *object, const daqiri_cells_row_t *row)
 {
-    double least = -1, most = -1;
+    double least, most;
     size_t good = 0;
     size_t i;
 
     for (i = 0; i < row->run_count; ++i) {
-        if (row->runs[i].is_ok) {
-            least = ((good == 0) || (row->runs[i].gbps < least)) ?
-                    row->runs[i].gbps : least;
-            most  = (row->runs[i].gbps > most) ? row->runs[i].gbps : most;
-            ++good;
-        }
+        good += row->runs[i].is_ok != 0;
     }
+    judge_extremes(row, "gbps", &least, &most);
     daqiri_report_int(object, "runs_ok", (long long)good);
     daqiri_report_set(object, "messages_per_s",
                       judge_real(daqiri_cells_median(row, "messages_per_s")));

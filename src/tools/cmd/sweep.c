@@ -2,11 +2,10 @@
 
 /*
  * `daqiri sweep`: message sizes x transports x patterns. The engine is cells.h;
- * this is what is asked for by default, the table and the picture.
+ * this is what is asked for by default and the table.
  */
 
 #include "tools/cells/cells.h"
-#include "tools/cells/plot.h"
 #include "tools/cmd/cmd.h"
 
 #include <string.h>
@@ -116,7 +115,9 @@ static const daqiri_column_t sweep_csv_columns[] = {
     {"messages_per_s"}, {"gbps"}, {"least_gbps"}, {"most_gbps"}, {"drops"},
     {"round_trip.min_us"}, {"round_trip.p50_us"}, {"round_trip.p90_us"},
     {"round_trip.p99_us"}, {"round_trip.p999_us"}, {"round_trip.max_us"},
-    {"cpu_tx_percent"}, {"cpu_rx_percent"}, {"verdict"}, {"why"}
+    {"round_trip.least_p50_us"}, {"round_trip.most_p50_us"}, {"cpu_tx_percent"},
+    {"cpu_rx_percent"}, {"verdict"}, {"why"}, {"host"}, {"date"}, {"duration_s"},
+    {"repeats"}
 };
 
 static const daqiri_column_t sweep_sums[] = {
@@ -137,104 +138,11 @@ static const daqiri_section_t sweep_csv = {
     "rows", NULL, DAQIRI_COLUMNS(sweep_csv_columns)
 };
 
-/* ---- the picture ---- */
-
-/* Columns: size, messages/s, Gb/s, median, 99 %. */
-static void sweep_draw_data(const json_t *report,
-                            const daqiri_plot_series_t *series, size_t i,
-                            FILE *script)
-{
-    static const char *const paths[] = {
-        "size", "messages_per_s", "gbps", "round_trip.p50_us", "round_trip.p99_us"
-    };
-    const json_t *rows = json_object_get(report, "rows");
-    const json_t *row;
-    size_t r, p;
-
-    fprintf(script, "$s%zu << EOD\n", i);
-    for (r = 0; r < json_array_size(rows); ++r) {
-        row = json_array_get(rows, r);
-        if (daqiri_plot_is_in(series, row)) {
-            for (p = 0; p < sizeof(paths) / sizeof(paths[0]); ++p) {
-                daqiri_plot_number(row, paths[p], script);
-            }
-            fprintf(script, "\n");
-        }
-    }
-    fprintf(script, "EOD\n");
-}
-
-/* The dashes and points tell patterns apart, or percentiles, the color
- * transports. */
-static void sweep_draw_line(const daqiri_plot_series_t *series, size_t count,
-                            size_t i, int column, const char *percentile,
-                            FILE *script)
-{
-    size_t kind = 0;
-
-    while ((kind < SWEEP_NUM_PATTERNS) &&
-           (strcmp(sweep_patterns[kind], series[i].pattern) != 0)) {
-        ++kind;
-    }
-    fprintf(script, "$s%zu using 1:%d with linespoints lt %zu lw 2 dt %zu pt "
-            "%zu ps 0.8 title \"", i, column, daqiri_plot_color(series, i),
-            (column == 4) ? (size_t)1 : kind + 1, 7 - 2 * kind);
-    daqiri_plot_title(series, count, i, script);
-    fprintf(script, "%s\", ", percentile);
-}
-
-static void sweep_draw_round_trips(const daqiri_plot_series_t *series,
-                                   size_t count, FILE *script)
-{
-    size_t i;
-
-    for (i = 0; i < count; ++i) {
-        if (strcmp(series[i].pattern, "pingpong") == 0) {
-            sweep_draw_line(series, count, i, 4, " 50 %", script);
-            sweep_draw_line(series, count, i, 5, " 99 %", script);
-        }
-    }
-}
-
-static void sweep_draw(const json_t *report, FILE *script)
-{
-    daqiri_plot_series_t series[DAQIRI_PLOT_SERIES_MAX];
-    size_t count       = daqiri_plot_find_series(report, series);
-    int has_round_trips = 0;
-    size_t i;
-
-    for (i = 0; i < count; ++i) {
-        sweep_draw_data(report, &series[i], i, script);
-        has_round_trips |= strcmp(series[i].pattern, "pingpong") == 0;
-    }
-    fprintf(script, "set multiplot layout 3,1 title "
-            "'daqiri sweep: medians of the runs'\n");
-    daqiri_plot_sizes(report, script);
-    fprintf(script, "set logscale y 10\nset format y '%%.0s%%c'\n"
-            "set ylabel 'messages/s'\nplot ");
-    for (i = 0; i < count; ++i) {
-        sweep_draw_line(series, count, i, 2, "", script);
-    }
-    fprintf(script, "1/0 notitle\nset format y '%%g'\n"
-            "set ylabel 'Gb/s'\nplot ");
-    for (i = 0; i < count; ++i) {
-        sweep_draw_line(series, count, i, 3, "", script);
-    }
-    fprintf(script, "1/0 notitle\n");
-    if (has_round_trips) {
-        fprintf(script, "set ylabel 'round trip, us'\nplot ");
-        sweep_draw_round_trips(series, count, script);
-        fprintf(script, "1/0 notitle\n");
-    }
-    fprintf(script, "unset multiplot\n");
-}
-
 int daqiri_sweep(int argc, char **argv)
 {
     static daqiri_cells_opts_t opts;
 
     sweep_opts_init(&opts, argv[0]);
     daqiri_args_parse(&sweep_argp, argc, argv, &opts);
-    return daqiri_cells_main(&opts, "sweep", sweep_table, 2, &sweep_csv,
-                             sweep_draw);
+    return daqiri_cells_main(&opts, "sweep", sweep_table, 2, &sweep_csv);
 }

@@ -264,24 +264,101 @@ png()
     tail -c 8 "$1" | head -c 4 | grep -q IEND
 }
 
-@test "pictures" {
+# times FILE COUNT TEXT: it is there so often.
+times()
+{
+    [ "$(grep -c -F -- "$3" "$1")" -eq "$2" ] || { echo "not $2 times: $3"; false; }
+}
+
+@test "pictures: the command draws its rows" {
     command -v gnuplot >/dev/null || skip 'gnuplot is not installed'
-    daqiri sweep "${calm[@]}" --transports tcp,verbs --sizes 64,4K,256K --repeats 1 --plot sweep.svg
+    daqiri sweep "${calm[@]}" --transports tcp,verbs --sizes 64,4K,256K --repeats 1 --plot sweep.svg --columns size
     svg sweep.svg
-    for text in 'messages/s' 'Gb/s' 'round trip, us' 'message size, bytes' '>64<' '>4K<' '>256K<' 'tcp stream' 'verbs pingpong 99 %'; do
-        grep -q "$text" sweep.svg || { echo "no $text"; false; }
+    times sweep.svg 1 "<title>daqiri sweep of softverbs0:1 on host $(uname -n)</title>"
+    grep -q -E '>[0-9-]{10} [0-9:]{5} UTC, one run of 0.01 s<' sweep.svg
+    times sweep.svg 3 '>4 K<'
+    times sweep.svg 3 '>256 K<'
+    for text in messages/s Gb/s 'round trip, us' 'bytes of a message' tcp verbs stream 'round trip, 99 %'; do
+        times sweep.svg 1 ">$text<"
     done
-    daqiri sweep "${calm[@]}" --transports tcp --patterns duplex --sizes 4K --repeats 1 --plot one.png
-    png one.png
-    daqiri drop-curve "${calm[@]}" --transports tcp --targets 10,50 --repeats 1 --plot curve.svg
+    daqiri drop-curve "${calm[@]}" --transports tcp --targets 10,50 --repeats 2 --plot curve.svg
     svg curve.svg
-    for text in 'target, Gb/s' 'achieved, Gb/s' 'deviation' 'CPU, % of one' 'tcp stream, 64K unpaced' '0.05 %'; do
-        grep -q "$text" curve.svg || { echo "no $text"; false; }
+    times curve.svg 1 "<title>daqiri drop-curve on host $(uname -n): no message was lost</title>"
+    grep -q -E ' UTC, 2 runs of 0.01 s: the median, and a bar from the least to the most<' curve.svg
+    for text in 'reached, % of the pace' 'CPU of sender, %' 'pace to be kept, Gb/s' 'tcp, 64 K' 'without a pace'; do
+        times curve.svg 1 ">$text<"
     done
-    daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --plot "it's one.png"
+    daqiri drop-curve "${calm[@]}" --transports tcp --targets none --repeats 1 --plot "it's one.png" --json
     png "it's one.png"
-    run ls ./*.part
-    [ "$status" -ne 0 ]
+    run -1 grep part <(ls -A)
+}
+
+# rows SIZE...: of a made-up sweep over X.
+rows()
+{
+    local size
+
+    echo transport,device,pattern,size,window,messages_per_s,gbps,least_gbps,most_gbps,round_trip.p50_us,round_trip.least_p50_us,round_trip.most_p50_us,round_trip.p99_us,verdict,why,host,date,duration_s,repeats
+    for size in "$@"; do
+        echo "x,mlx5_0:1,stream,$size,16,1000000,4,2,8,,,,,noisy,\"1, 2\",node1,2026-11-27T10:20:33Z,0.3,3"
+        echo "x,mlx5_0:1,stream,$size,64,2000000,5,5,5,,,,,ok,,node1,2026-11-27T10:20:33Z,0.3,3"
+        echo "x,mlx5_0:1,pingpong,$size,1,,,,,3,3,3,4,missing,it broke,node1,2026-11-27T10:20:33Z,0.3,3"
+    done
+}
+
+@test "pictures: a script reads the CSV by hand; ticks where sizes are, and no crowd of them" {
+    local script=$T_TOP_SRCDIR/src/tools/cells/sweep.gp
+
+    command -v gnuplot >/dev/null || skip 'gnuplot is not installed'
+    rows 8 16 32 64 65 100 128 256 512 1024 2048 4096 8192 16384 32768 65536 131072 262144 524288 1048576 >"it's"
+    run -0 gnuplot -c "$script" "it's" "my o'svg.svg"
+    [ -z "$output" ]
+    svg "my o'svg.svg"
+    times "my o'svg.svg" 1 '<title>daqiri sweep of mlx5_0:1 on host node1</title>'
+    times "my o'svg.svg" 1 '>2026-11-27 10:20 UTC, 3 runs of 0.3 s: the median, and a bar from the least to the most<'
+    for text in '>64<' '>1 K<' '>64 K<' '>1 M<'; do
+        times "my o'svg.svg" 2 "$text" # no round trip has a figure
+    done
+    times "my o'svg.svg" 0 '>65<'
+    for text in 'stream, window 16' 'stream, window 64'; do
+        times "my o'svg.svg" 1 ">$text<"
+    done
+    times "my o'svg.svg" 0 'round trip'
+    rows 100 >one
+    run -0 gnuplot -c "$script" one one.png
+    png one.png
+    rows >none
+    run -1 gnuplot -c "$script" none none.svg
+    [[ $output == *'no row has a figure'* ]]
+    cut -d , -f 2- one >less
+    run -1 gnuplot -c "$script" less less.svg
+    [[ $output == *'less has no column transport'* ]]
+    run -1 gnuplot -c "$script" one
+    [[ $output == *'usage: gnuplot -c sweep.gp ROWS.csv PICTURE.svg (or .png)'* ]]
+    [ ! -e none.svg ] && [ ! -e less.svg ]
+}
+
+@test "pictures: lost messages have a panel; a pace is a part of what was to be kept" {
+    local script=$T_TOP_SRCDIR/src/tools/cells/drop-curve.gp
+
+    command -v gnuplot >/dev/null || skip 'gnuplot is not installed'
+    echo transport,device,size,window,target_percent,target_gbps,runs_ok,messages_per_s,gbps,least_gbps,most_gbps,deviation_percent,drops,cpu_tx_percent,cpu_rx_percent,verdict,why,host,date,duration_s,repeats >rows
+    for pace in '' 4 2; do
+        echo "x,,64,16,,$pace,3,1,${pace:-8},1,${pace:-9},,0,99,98,ok,,node1,2026-11-27T10:20:33Z,0.3,3" >>rows
+    done
+    run -0 gnuplot -c "$script" rows kept.svg
+    [ -z "$output" ]
+    times kept.svg 1 '<title>daqiri drop-curve on host node1: no message was lost</title>'
+    times kept.svg 0 '>messages lost<'
+    times kept.svg 1 '> 30<' # the least run had 1 of 4 Gb/s
+    sed '$s/,,0,99/,,7,99/' rows >lost
+    run -0 gnuplot -c "$script" lost lost.svg
+    times lost.svg 1 '<title>daqiri drop-curve on host node1: 7 messages were lost</title>'
+    times lost.svg 1 '>messages lost<'
+    sed 2q rows >without
+    run -0 gnuplot -c "$script" without without.svg
+    [ -z "$output" ]
+    times without.svg 1 '>without a pace, Gb/s<'
 }
 
 @test "a picture that cannot be made gets a sentence, before anything is measured" {
@@ -293,15 +370,18 @@ png()
     [ ! -e x.svg ]
     daqiri drop-curve --plot /nowhere/x.svg
     refused 1 '/nowhere/x.svg cannot be written: No such file or directory'
-    # a gnuplot that fails
-    printf '#!/bin/sh\necho "it is broken" >&2\nexit 3\n' > empty/gnuplot
+    # a gnuplot that fails: the last line says why
+    printf '#!/bin/sh\necho "a warning" >&2\necho "it is broken" >&2\necho >&2\nexit 3\n' > empty/gnuplot
     chmod +x empty/gnuplot
     with=(PATH="$PWD/empty:$PATH")
     daqiri sweep "${calm[@]}" --transports tcp --patterns stream --sizes 64 --repeats 1 --plot x.svg
     [ "$status" -eq 1 ]
     says 'x.svg cannot be drawn: it is broken'
-    [ ! -e x.svg ]
-    [ ! -e x.svg.part ]
+    run -1 grep 'x\.svg' <(ls -A)
+    # no script
+    cp "$T_DAQIRI" elsewhere
+    run --separate-stderr -1 ./elsewhere sweep --plot x.svg
+    says 'sweep.gp was not found in '
     # nothing to be drawn
     daqiri sweep "${calm[@]}" --transports uct:cma --patterns stream --sizes 64 --repeats 1 --plot x.svg
     [ "$status" -eq 1 ]
