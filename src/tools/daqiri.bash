@@ -20,6 +20,10 @@ _daqiri()
             sed -n '/^Subcommands/,/^$/s/^  \([a-z-]*\) .*/\1/p')
     elif [[ $previous =~ ^(-d|--device)$ ]]; then
         words="auto soft $(ls /sys/class/infiniband 2>/dev/null || true)"
+    elif [[ ${COMP_WORDS[COMP_CWORD - 2]} = --print-env && $previous = = ||
+            $previous = --print-env && $word = = ]]; then
+        words='sh csh lua tcl'
+        word=${word#=}
     elif [[ $previous =~ ^--plot$ ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return

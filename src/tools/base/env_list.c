@@ -4,6 +4,7 @@
 
 #include "tools/base/exit_status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,31 +36,6 @@ const char *daqiri_env_list_get(const daqiri_env_list_t *env_list,
         }
     }
     return NULL;
-}
-
-/* Between single quotes a shell takes everything as it is but a quote. */
-static void env_list_print_quoted(const char *value, FILE *stream)
-{
-    fputc('\'', stream);
-    for (; *value != '\0'; ++value) {
-        if (*value == '\'') {
-            fputs("'\\''", stream);
-        } else {
-            fputc(*value, stream);
-        }
-    }
-    fputc('\'', stream);
-}
-
-void daqiri_env_list_print(const daqiri_env_list_t *env_list, FILE *stream)
-{
-    size_t i;
-
-    for (i = 0; i < env_list->count; ++i) {
-        fprintf(stream, "export %s=", env_list->list[i].name);
-        env_list_print_quoted(env_list->list[i].value, stream);
-        fputc('\n', stream);
-    }
 }
 
 void daqiri_env_list_apply(const daqiri_env_list_t *env_list,

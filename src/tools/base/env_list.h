@@ -2,15 +2,14 @@
 
 /*
  * Environment variables to be set, in order, each once. They are collected
- * first, so that they can be shown instead of set. Values are copied; names
- * are not and must be static.
+ * first, so that they can be shown instead of set (env_print.h). Values are
+ * copied; names are not and must be static.
  */
 
 #ifndef DAQIRI_ENV_LIST_H
 #define DAQIRI_ENV_LIST_H
 
 #include <stddef.h>
-#include <stdio.h>
 
 #define DAQIRI_SETTINGS_MAX 16
 
@@ -29,9 +28,6 @@ void daqiri_env_list_add(daqiri_env_list_t *env_list, const char *name,
 /* NULL when it is not among the env_list. */
 const char *daqiri_env_list_get(const daqiri_env_list_t *env_list,
                                 const char *name);
-
-/* As lines for a shell: export NAME='value'. */
-void daqiri_env_list_print(const daqiri_env_list_t *env_list, FILE *stream);
 
 /* Says on stderr what had another value before, with `speaker` before it;
  * that is no error, but nobody should have to guess. LD_PRELOAD is left out:

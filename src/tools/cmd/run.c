@@ -10,8 +10,10 @@
 #include "tools/base/args.h"
 #include "tools/base/env_list.h"
 #include "tools/cmd/cmd.h"
+#include "tools/cmd/run.h"
 #include "tools/job/command.h"
 #include "tools/job/job.h"
+#include "tools/job/travel.h"
 #include "tools/rdma/devices.h"
 
 #include <errno.h>
@@ -19,49 +21,85 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
-
-#define RUN_SPEAKER "daqiri run"
-
-/* Go on; anything else is a status to exit with. */
-#define RUN_GO_ON (-1)
-
-/*
- * Memory that a transport registers before the first message: send buffers
- * and a window of receive buffers for a few peers, 4 and 2 MiB with their
- * defaults, and a large message or two. A lower limit cannot work; a higher
- * one may still be too small for many peers, and then the transport says so.
- */
-#define RUN_MEMORY_NEEDED ((size_t)16 << 20)
-
-/* Shared memory of two ranks, as measured; every further one takes about half
- * as much. */
-#define RUN_SOFT_ROOM_NEEDED ((size_t)2 << 20)
 
 /* s for UCX to say its version. */
 #define RUN_ASK_TIMEOUT 10.0
 
-typedef struct run_opts {
-    const char *device; /* auto, soft, or a name */
-    const char *tls;
-    int print_env;
-    int is_quiet;
-    char **command;     /* ends with NULL; empty when there is none */
-} run_opts_t;
-
 static const struct argp_option run_options[] = {
     {"device", 'd', "WHICH", 0,
-     "auto: a usable RDMA device, else soft. soft: the software device, for this "
-     "host only. NAME: that RDMA device, such as mlx5_0 (auto)", 1},
+     "auto: the nearest usable RDMA device, else soft. soft: the software device, for "
+     "this host only. NAME[,NAME]...: the nearest of these, such as mlx5_0 (auto)", 1},
     {"tls", 't', "LIST", 0,
      "UCX transports; others for comparison on the same device: "
      "rc_verbs,ud_verbs or tcp (daqiri)", 1},
-    {"print-env", 'p', NULL, 0,
-     "Print what would be set, for a shell's eval; run nothing", 2},
+    {"print-env", 'p', "FORMAT", OPTION_ARG_OPTIONAL,
+     "Print what would be set, and run nothing. sh, csh: for a shell's eval; lua, tcl: "
+     "a modulefile (sh)", 2},
     {"quiet", 'q', NULL, 0, "Say only what is wrong", 2},
     {NULL}
 };
+
+int daqiri_run_is_speaker(const run_opts_t *opts)
+{
+    return opts->local_rank <= 0;
+}
+
+/* The first of these in the environment that is a number, or -1. */
+static long run_number(const char *const *names)
+{
+    const char *text;
+    char *end;
+    long number;
+
+    for (; *names != NULL; ++names) {
+        text = getenv(*names);
+        if ((text != NULL) && (text[0] != '\0')) {
+            number = strtol(text, &end, 10);
+            if ((*end == '\0') && (number >= 0)) {
+                return number;
+            }
+        }
+    }
+    return -1;
+}
+
+/* Of what a launcher has started. In a script of Slurm's that starts the ranks, the
+ * same variables are those of the script. */
+static long run_local_rank(char *const *command)
+{
+    static const char *const names[] = {
+        "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMIX_LOCAL_RANK",
+        "SLURM_LOCALID", NULL
+    };
+
+    return (daqiri_command_starter(command) == NULL) ? run_number(names) : -1;
+}
+
+/* A list is of RDMA devices; auto and soft stand alone. */
+static void run_check_device(struct argp_state *state, const char *list)
+{
+    size_t length;
+
+    if (strchr(list, ',') == NULL) {
+        return;
+    }
+    for (;; list += length + 1) {
+        length = strcspn(list, ",");
+        if (length == 0) {
+            argp_error(state, "--device has an empty name in its list");
+        }
+        if (((length == 4) && ((strncmp(list, "soft", 4) == 0) ||
+                               (strncmp(list, "auto", 4) == 0))) ||
+            ((length == strlen(DAQIRI_SOFT_DEVICE)) &&
+             (strncmp(list, DAQIRI_SOFT_DEVICE, length) == 0))) {
+            argp_error(state, "--device %.*s cannot be in a list", (int)length, list);
+        }
+        if (list[length] == '\0') {
+            return;
+        }
+    }
+}
 
 /* The first word that is no option is COMMAND, and all others are its own. */
 static error_t run_parse(int key, char *arg, struct argp_state *state)
@@ -71,6 +109,7 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'd':
         opts->device = daqiri_args_name(state, "device", arg);
+        run_check_device(state, arg);
         return 0;
     case 't':
         opts->tls = daqiri_args_name(state, "tls", arg);
@@ -80,6 +119,10 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'p':
         opts->print_env = 1;
+        opts->format    = (arg == NULL) ? DAQIRI_ENV_SH :
+                          (daqiri_env_format_t)daqiri_args_word(
+                                  state, "print-env", arg, daqiri_env_formats,
+                                  DAQIRI_ENV_FORMATS);
         return 0;
     case 'q':
         opts->is_quiet = 1;
@@ -89,6 +132,7 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
         state->next   = state->argc;
         return 0;
     case ARGP_KEY_END:
+        opts->local_rank = run_local_rank(opts->command);
         if ((opts->command[0] == NULL) && !opts->print_env) {
             argp_error(state, "which command? For example: daqiri run mpirun "
                        "-np 2 ./a.out");
@@ -112,11 +156,7 @@ static const struct argp run_argp = {
     run_children
 };
 
-/* What is not wrong, for a person. */
-static void run_say(const run_opts_t *opts, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void run_say(const run_opts_t *opts, const char *format, ...)
+void daqiri_run_say(const run_opts_t *opts, const char *format, ...)
 {
     va_list args;
 
@@ -160,161 +200,13 @@ static int run_check_command(const run_opts_t *opts)
                           run_refuse_command(opts->command[0], error);
 }
 
-/* A full folder of shared memory stops the software device as surely as a
- * locked memory limit stops another. */
-static int run_refuse_soft(unsigned long long room, int error)
-{
-    if (error != 0) {
-        fprintf(stderr, RUN_SPEAKER ": device " DAQIRI_SOFT_DEVICE " cannot be "
-                "used: " DAQIRI_SOFT_DEVICE_FOLDER ": %s\n", strerror(error));
-    } else {
-        fprintf(stderr, RUN_SPEAKER ": device " DAQIRI_SOFT_DEVICE " cannot be "
-                "used: " DAQIRI_SOFT_DEVICE_FOLDER " has %llu KiB left, at "
-                "least %zu KiB are needed\n", room >> 10,
-                RUN_SOFT_ROOM_NEEDED >> 10);
-    }
-    return DAQIRI_EXIT_FAILED;
-}
-
-static int run_choose_soft(const run_opts_t *opts, const char *why,
-                           daqiri_job_device_t *chosen)
-{
-    unsigned long long room = 0;
-    int error               = daqiri_soft_device_room(&room);
-
-    if ((error != 0) || (room < RUN_SOFT_ROOM_NEEDED)) {
-        return run_refuse_soft(room, error);
-    }
-    chosen->is_soft = 1;
-    snprintf(chosen->name, sizeof(chosen->name), DAQIRI_SOFT_DEVICE);
-    chosen->port = 1;
-    run_say(opts, "device %s:1, in software and for this host only: %s",
-            chosen->name, why);
-    return RUN_GO_ON;
-}
-
-/* A limit on locked memory is worth a sentence only where it is the cause. */
-static int run_refuse_memory(const daqiri_device_t *device, int error)
-{
-    struct rlimit limit;
-
-    if ((error == ENOMEM) && (getrlimit(RLIMIT_MEMLOCK, &limit) == 0) &&
-        (limit.rlim_cur != RLIM_INFINITY)) {
-        fprintf(stderr, RUN_SPEAKER ": device %s cannot be used: this user "
-                "may lock %llu KiB of memory, at least %zu KiB are needed "
-                "(ulimit -l; raise it in /etc/security/limits.conf)\n",
-                device->name, (unsigned long long)(limit.rlim_cur >> 10),
-                RUN_MEMORY_NEEDED >> 10);
-    } else {
-        fprintf(stderr, RUN_SPEAKER ": device %s cannot be used: it does not "
-                "register %zu KiB of memory: %s\n", device->name,
-                RUN_MEMORY_NEEDED >> 10, strerror(error));
-    }
-    return DAQIRI_EXIT_FAILED;
-}
-
-static int run_choose_device(const run_opts_t *opts,
-                             const daqiri_device_t *device, const char *why,
-                             daqiri_job_device_t *chosen)
-{
-    int error = daqiri_device_try_memory(device, RUN_MEMORY_NEEDED);
-
-    if (error != 0) {
-        return run_refuse_memory(device, error);
-    }
-    chosen->is_soft = 0;
-    snprintf(chosen->name, sizeof(chosen->name), "%s", device->name);
-    chosen->port = device->port;
-    run_say(opts, "device %s:%u: %s", device->name, device->port, why);
-    return RUN_GO_ON;
-}
-
-static int run_choose_auto(const run_opts_t *opts,
-                           const daqiri_device_t *devices, size_t count,
-                           daqiri_job_device_t *chosen)
-{
-    char why[128];
-    size_t i;
-
-    for (i = 0; i < count; ++i) {
-        if (devices[i].state == DAQIRI_DEVICE_USABLE) {
-            return run_choose_device(opts, &devices[i],
-                                     "the first usable RDMA device", chosen);
-        }
-        daqiri_device_why_not(&devices[i], why, sizeof(why));
-        run_say(opts, "device %s is not usable: %s", devices[i].name, why);
-    }
-    return run_choose_soft(opts, (count == 0) ? "there is no RDMA device" :
-                                                "no RDMA device is usable", chosen);
-}
-
-static int run_refuse_name(const daqiri_device_t *devices, size_t count,
-                           const char *name)
-{
-    size_t i;
-
-    fprintf(stderr, RUN_SPEAKER ": there is no device '%s'; there are: ", name);
-    for (i = 0; i < count; ++i) {
-        fprintf(stderr, "%s, ", devices[i].name);
-    }
-    fprintf(stderr, "soft\n");
-    return DAQIRI_EXIT_FAILED;
-}
-
-static int run_choose_named(const run_opts_t *opts,
-                            const daqiri_device_t *devices, size_t count,
-                            daqiri_job_device_t *chosen)
-{
-    char why[128];
-    size_t i;
-
-    for (i = 0; (i < count) && (strcmp(devices[i].name, opts->device) != 0); ++i) {
-    }
-    if (i == count) {
-        return run_refuse_name(devices, count, opts->device);
-    }
-    if (devices[i].state != DAQIRI_DEVICE_USABLE) {
-        daqiri_device_why_not(&devices[i], why, sizeof(why));
-        fprintf(stderr, RUN_SPEAKER ": device %s cannot be used: %s\n",
-                devices[i].name, why);
-        return DAQIRI_EXIT_FAILED;
-    }
-    return run_choose_device(opts, &devices[i], "asked for with --device", chosen);
-}
-
-static int run_choose(const run_opts_t *opts, daqiri_job_device_t *chosen)
-{
-    daqiri_device_t *devices;
-    size_t count;
-    int error, status;
-
-    if ((strcmp(opts->device, "soft") == 0) ||
-        (strcmp(opts->device, DAQIRI_SOFT_DEVICE) == 0)) {
-        return run_choose_soft(opts, "asked for with --device", chosen);
-    }
-
-    error = daqiri_devices_list(&devices, &count);
-    if (error != 0) {
-        fprintf(stderr, RUN_SPEAKER ": RDMA devices cannot be listed: %s\n",
-                strerror(error));
-        return DAQIRI_EXIT_FAILED;
-    }
-    if (strcmp(opts->device, "auto") == 0) {
-        status = run_choose_auto(opts, devices, count, chosen);
-    } else {
-        status = run_choose_named(opts, devices, count, chosen);
-    }
-    free(devices);
-    return status;
-}
-
 /* What a job on several hosts will find out at its first message. Names that do
  * not look alike may be one host, so it is only said. */
 static void run_say_hosts(const run_opts_t *opts,
-                          const daqiri_job_device_t *device)
+                          const daqiri_job_device_t *device, size_t count,
+                          const char *names)
 {
-    char names[256], way[512];
-    size_t count = daqiri_command_hosts(opts->command, names, sizeof(names));
+    char way[512];
 
     if (!device->is_soft || (count < 2)) {
         return;
@@ -325,7 +217,7 @@ static void run_say_hosts(const run_opts_t *opts,
              "over it no rank reaches those of another host; an RDMA NIC or "
              "Soft-RoCE does (--device), and tcp beside it (--tls %.200s,tcp)",
              opts->tls);
-    run_say(opts, "device %s:%u connects " DAQIRI_SOFT_REACH ", and this job has "
+    daqiri_run_say(opts, "device %s:%u connects " DAQIRI_SOFT_REACH ", and this job has "
             "%zu hosts (%s): %s", device->name, device->port, count, names, way);
 }
 
@@ -339,20 +231,20 @@ static void run_say_way(const run_opts_t *opts, const daqiri_ucx_t *ucx)
         return; /* that was said, and it will come to nothing */
     }
     if (ucx->version[0] == '\0') {
-        run_say(opts, "way into UCX: LD_PRELOAD, which works for all; which UCX %s "
-                "loads is not known beforehand", ucx->whose);
+        daqiri_run_say(opts, "way into UCX: LD_PRELOAD, which works for all; which "
+                       "UCX %s loads is not known beforehand", ucx->whose);
         return;
     }
     if (daqiri_ucx_loads_plugin(ucx)) {
-        run_say(opts, "way into UCX %s of %s (%s): " DAQIRI_UCX_PLUGIN_PATH ", from "
-                "which it loads the plugin itself", ucx->version, ucx->whose,
-                ucx->libraries[DAQIRI_UCX_UCT]);
+        daqiri_run_say(opts, "way into UCX %s of %s (%s): " DAQIRI_UCX_PLUGIN_PATH
+                       ", from which it loads the plugin itself", ucx->version,
+                       ucx->whose, ucx->libraries[DAQIRI_UCX_UCT]);
     } else if (daqiri_ucx_has_plugin_path(ucx)) {
-        run_say(opts, "way into UCX %s of %s (%s): LD_PRELOAD, for UCX_MODULES=%s "
+        daqiri_run_say(opts, "way into UCX %s of %s (%s): LD_PRELOAD, for UCX_MODULES=%s "
                 "keeps it from loading the plugin", ucx->version, ucx->whose,
                 ucx->libraries[DAQIRI_UCX_UCT], (modules != NULL) ? modules : "");
     } else {
-        run_say(opts, "way into UCX %s of %s (%s): LD_PRELOAD", ucx->version,
+        daqiri_run_say(opts, "way into UCX %s of %s (%s): LD_PRELOAD", ucx->version,
                 ucx->whose, ucx->libraries[DAQIRI_UCX_UCT]);
     }
 }
@@ -395,7 +287,9 @@ static int run_choose_way(const run_opts_t *opts,
     if (ucx->why[0] != '\0') {
         fprintf(stderr, RUN_SPEAKER ": %s\n", ucx->why);
     }
-    run_say_way(opts, ucx);
+    if (daqiri_run_is_speaker(opts)) {
+        run_say_way(opts, ucx);
+    }
     return RUN_GO_ON;
 }
 
@@ -408,16 +302,65 @@ static int run_exec(char **command)
     return run_refuse_command(command[0], error);
 }
 
+static void run_print(const run_opts_t *opts,
+                      const daqiri_job_device_t *device,
+                      const daqiri_env_list_t *env_list)
+{
+    char what[256];
+
+    snprintf(what, sizeof(what), "MPI jobs over UCX_TLS=%.100s, on %s", opts->tls,
+             (device->name[0] != '\0') ? device->name : "no RDMA device");
+    daqiri_env_print(env_list, opts->format, what, stdout);
+}
+
+/* The environment, and what is to be done with it. */
+static int run_with_env(const run_opts_t *opts,
+                        const daqiri_job_device_t *device,
+                        const daqiri_ucx_t *ucx, size_t hosts)
+{
+    daqiri_env_list_t env_list = {0};
+    char text[1024];
+    int status;
+
+    if (opts->print_env && daqiri_env_is_module(opts->format)) {
+        unsetenv("LD_PRELOAD");
+        unsetenv(DAQIRI_UCX_PLUGIN_PATH);
+    }
+    status = daqiri_job_env(&env_list, opts->tls, device, ucx, RUN_SPEAKER);
+    if (status != 0) {
+        daqiri_env_list_cleanup(&env_list);
+        return status;
+    }
+    if (daqiri_travel_check(&env_list, opts->command, hosts, text,
+                            sizeof(text)) != 0) {
+        fprintf(stderr, RUN_SPEAKER ": %s\n", text);
+        status = DAQIRI_EXIT_USAGE;
+    } else if (opts->print_env) {
+        run_print(opts, device, &env_list);
+    } else {
+        daqiri_travel_stuck(opts->command, hosts, text, sizeof(text));
+        if (text[0] != '\0') {
+            fprintf(stderr, RUN_SPEAKER ": %s\n", text);
+        }
+        daqiri_env_list_apply(&env_list, RUN_SPEAKER);
+        status = run_exec(opts->command);
+    }
+    daqiri_env_list_cleanup(&env_list);
+    return status;
+}
+
 int daqiri_run(int argc, char **argv)
 {
     run_opts_t opts            = {
-        .device  = "auto",
-        .tls     = "daqiri",
-        .command = argv + argc
+        .device     = "auto",
+        .tls        = "daqiri",
+        .command    = argv + argc,
+        .local_rank = -1
     };
     daqiri_job_device_t device = {0};
-    daqiri_env_list_t env_list = {0};
     static daqiri_ucx_t ucx;
+    char names[256];
+    size_t hosts;
     int status;
 
     daqiri_args_parse_command(&run_argp, argc, argv, &opts);
@@ -426,30 +369,20 @@ int daqiri_run(int argc, char **argv)
         return status;
     }
     if (daqiri_job_needs_device(opts.tls)) {
-        status = run_choose(&opts, &device);
+        status = daqiri_run_choose(&opts, &device);
         if (status != RUN_GO_ON) {
             return status;
         }
     } else {
-        run_say(&opts, "no RDMA device: UCX_TLS=%s uses none", opts.tls);
+        daqiri_run_say(&opts, "no RDMA device: UCX_TLS=%s uses none", opts.tls);
     }
-    run_say_hosts(&opts, &device);
+    hosts = daqiri_command_hosts(opts.command, names, sizeof(names));
+    run_say_hosts(&opts, &device, hosts, names);
     if (daqiri_job_uses_plugin(opts.tls)) {
         status = run_choose_way(&opts, &device, &ucx);
         if (status != RUN_GO_ON) {
             return status;
         }
     }
-
-    status = daqiri_job_env(&env_list, opts.tls, &device, &ucx, RUN_SPEAKER);
-    if (status == 0) {
-        if (opts.print_env) {
-            daqiri_env_list_print(&env_list, stdout);
-        } else {
-            daqiri_env_list_apply(&env_list, RUN_SPEAKER);
-            status = run_exec(opts.command);
-        }
-    }
-    daqiri_env_list_cleanup(&env_list);
-    return status;
+    return run_with_env(&opts, &device, &ucx, hosts);
 }

@@ -86,10 +86,15 @@ int daqiri_command_is_starter(const char *name)
     static const char *const names[] = {
         "mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi",
         "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra",
-        NULL
+        "prun", NULL
     };
 
     return command_is_one_of(command_base(name), names);
+}
+
+int daqiri_command_is_srun(const char *name)
+{
+    return strcmp(command_base(name), "srun") == 0;
 }
 
 /* What starts the command that follows its own options. */
@@ -116,6 +121,142 @@ const char *daqiri_command_program(char *const *command,
         }
     }
     return NULL;
+}
+
+/* ---- the options of what starts the ranks ---- */
+
+/* From there on, or where the line ends. */
+static char *const *command_at_starter(char *const *command)
+{
+    int is_program = 0;
+
+    for (; *command != NULL; ++command) {
+        if (!is_program && (daqiri_command_is_starter(*command) ||
+                            daqiri_command_is_srun(*command))) {
+            return command;
+        }
+        /* what comes behind it is its own */
+        is_program = is_program ||
+                     ((**command != '-') && !command_is_wrapper(*command) &&
+                      (daqiri_command_check(*command) == 0));
+    }
+    return command;
+}
+
+const char *daqiri_command_starter(char *const *command)
+{
+    return *command_at_starter(command);
+}
+
+int daqiri_command_is_open_mpi(char *const *command)
+{
+    const char *starter = daqiri_command_starter(command);
+
+    return (starter != NULL) && daqiri_command_is_starter(starter) &&
+           (strstr(starter, "mpich") == NULL) &&
+           (strstr(starter, "hydra") == NULL);
+}
+
+/* One word of them after the other. Options behind the program are the program's; a
+ * colon begins another one. */
+typedef struct options {
+    char *const *word; /* at first the starter */
+    int is_behind;
+} options_t;
+
+/* The words behind an option that may be names of commands, such as -launcher ssh. */
+static int options_skip(const char *word)
+{
+    static const char *const two[] = {
+        "mca", "gmca", "omca", "prtemca", "pmixmca", "env", "genv", NULL
+    };
+    static const char *const one[] = {
+        "launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rmk", "x",
+        "host", "H", "hosts", "hostfile", "machinefile", "f", "wdir", "path",
+        "launch-agent", "mpi", "task-prolog", "task-epilog", "prolog", "epilog",
+        "bcast", "J", "job-name", NULL
+    };
+
+    word += (word[0] == '-') + ((word[0] == '-') && (word[1] == '-'));
+    return command_is_one_of(word, two) ? 2 : command_is_one_of(word, one);
+}
+
+static int options_next(options_t *options)
+{
+    const char *word = *options->word;
+    int skip         = 0;
+
+    if ((word != NULL) && (word[0] == '-') && !options->is_behind) {
+        skip = options_skip(word);
+    }
+    while (*options->word != NULL) {
+        word = *++options->word;
+        if (word == NULL) {
+            break;
+        }
+        if (strcmp(word, ":") == 0) {
+            options->is_behind = 0;
+        } else if (skip > 0) {
+            --skip;
+        } else if (!options->is_behind && (word[0] != '-')) {
+            options->is_behind = (daqiri_command_check(word) == 0);
+        } else if (!options->is_behind) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* An option, or the option and its value in one word, with one dash or two. */
+static const char *options_value(const options_t *options,
+                                 const char *const *names)
+{
+    const char *word = *options->word;
+    char name[32];
+    size_t length;
+
+    word  += (word[0] == '-') + ((word[0] == '-') && (word[1] == '-'));
+    length = strcspn(word, "=");
+    snprintf(name, sizeof(name), "%.*s", (int)length, word);
+    if ((length >= sizeof(name)) || !command_is_one_of(name, names)) {
+        return NULL;
+    }
+    if (word[length] == '=') {
+        return word + length + 1;
+    }
+    return (options->word[1] != NULL) ? options->word[1] : "";
+}
+
+const char *daqiri_command_option(char *const *command,
+                                  const char *const *names)
+{
+    options_t options = {.word = command_at_starter(command)};
+    const char *value;
+
+    while (options_next(&options)) {
+        value = options_value(&options, names);
+        if (value != NULL) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+int daqiri_command_exports(char *const *command, const char *name)
+{
+    static const char *const names[] = {"x", NULL};
+    options_t options = {.word = command_at_starter(command)};
+    size_t length     = strlen(name);
+    const char *value;
+
+    while (options_next(&options)) {
+        value = options_value(&options, names);
+        if ((value != NULL) && (strncmp(value, name, length) == 0) &&
+            ((value[length] == '\0') || (value[length] == '='))) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* ---- a set of hosts ---- */
@@ -243,48 +384,23 @@ static void hosts_print(const hosts_t *hosts, char *text, size_t size)
 
 /* ---- where a job says it ---- */
 
-/* An option, or the option and its value in one word, with one dash or two. */
-static const char *hosts_option(const char *word, const char *const *names,
-                                const char *next)
-{
-    char name[32];
-    size_t length;
-
-    word  += (word[0] == '-') + ((word[0] == '-') && (word[1] == '-'));
-    length = strcspn(word, "=");
-    snprintf(name, sizeof(name), "%.*s", (int)length, word);
-    if ((length >= sizeof(name)) || !command_is_one_of(name, names)) {
-        return NULL;
-    }
-    return (word[length] == '=') ? word + length + 1 : next;
-}
-
-/* Up to the program, behind which options are the program's; a colon begins
- * another one. */
 static void hosts_add_command(hosts_t *hosts, char *const *command)
 {
     static const char *const lists[] = {"host", "H", "hosts", NULL};
     static const char *const files[] = {
         "hostfile", "machinefile", "default-hostfile", "f", NULL
     };
-    int is_behind = 0;
+    options_t options = {.word = command};
     const char *value;
-    size_t i;
 
-    for (i = 1; command[i] != NULL; ++i) {
-        if (strcmp(command[i], ":") == 0) {
-            is_behind = 0;
-        } else if (!is_behind && (command[i][0] != '-')) {
-            is_behind = (daqiri_command_check(command[i]) == 0);
-        } else if (!is_behind) {
-            value = hosts_option(command[i], lists, command[i + 1]);
-            if (value != NULL) {
-                hosts_add_list(hosts, value, ",");
-            }
-            value = hosts_option(command[i], files, command[i + 1]);
-            if (value != NULL) {
-                hosts_add_file(hosts, value);
-            }
+    while (options_next(&options)) {
+        value = options_value(&options, lists);
+        if (value != NULL) {
+            hosts_add_list(hosts, value, ",");
+        }
+        value = options_value(&options, files);
+        if (value != NULL) {
+            hosts_add_file(hosts, value);
         }
     }
 }
@@ -354,7 +470,7 @@ size_t daqiri_command_hosts(char *const *command, char *text, size_t size)
     if (daqiri_command_is_starter(command[0])) {
         return hosts_of_job(command, text, size);
     }
-    if (strcmp(command_base(command[0]), "srun") == 0) {
+    if (daqiri_command_is_srun(command[0])) {
         return hosts_of_slurm("SLURM_JOB_NUM_NODES", "SLURM_JOB_NODELIST",
                               text, size);
     }

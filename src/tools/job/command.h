@@ -27,6 +27,24 @@ const char *daqiri_command_program(char *const *command,
 /* Whether it is one of an MPI's (mpirun, mpiexec, ...), by its name. */
 int daqiri_command_is_starter(const char *name);
 
+/* Slurm's, by its name. */
+int daqiri_command_is_srun(const char *name);
+
+/* The word of a command line that starts ranks, an MPI's starter or srun, or NULL. */
+const char *daqiri_command_starter(char *const *command);
+
+/* Whether that one is, or may be, Open MPI's. */
+int daqiri_command_is_open_mpi(char *const *command);
+
+/* What the first option of these names (without dashes, NULL at the end) has for a
+ * value on the starter's command line: behind a = or in the next word. NULL: it is not
+ * there. */
+const char *daqiri_command_option(char *const *command,
+                                  const char *const *names);
+
+/* Whether -x NAME is there, which Open MPI and PRRTE have. */
+int daqiri_command_exports(char *const *command, const char *name);
+
 /*
  * How many different hosts a job has, as far as the command line of an MPI's
  * starter says it (lists of hosts, and files of them), or else the environment

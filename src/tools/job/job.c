@@ -5,6 +5,7 @@
 #include "tools/base/elf_file.h"
 #include "tools/base/exit_status.h"
 #include "tools/base/locate.h"
+#include "tools/job/travel.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -267,65 +268,6 @@ static void env_add_devices(daqiri_env_list_t *env_list, const char *tls,
     free(names);
 }
 
-/* Names of the variables that every rank must see, with semicolons between:
- * ours and what the user has set for UCX or for the plugin. */
-static void env_list_names(const daqiri_env_list_t *env_list, FILE *stream)
-{
-    const char *gap = "";
-    size_t i, length;
-    char **entry;
-
-    for (i = 0; i < env_list->count; ++i) {
-        fprintf(stream, "%s%s", gap, env_list->list[i].name);
-        gap = ";";
-    }
-    for (entry = environ; *entry != NULL; ++entry) {
-        if ((strncmp(*entry, "UCX_", 4) != 0) &&
-            (strncmp(*entry, "DAQIRI_", 7) != 0)) {
-            continue;
-        }
-        length = strcspn(*entry, "=");
-        for (i = 0; i < env_list->count; ++i) {
-            if (env_is_word(*entry, length, env_list->list[i].name)) {
-                break;
-            }
-        }
-        if (i == env_list->count) {
-            fprintf(stream, "%s%.*s", gap, (int)length, *entry);
-            gap = ";";
-        }
-    }
-}
-
-/*
- * Open MPI's mpirun gives remote ranks its own variables only. A list of
- * others may be given in mca_base_env_list, but that excludes -x on mpirun's
- * command line; the list that Open MPI makes of -x lines in its parameter
- * files does not. A user who has set the former has it added to.
- */
-static void env_add_remote(daqiri_env_list_t *env_list)
-{
-    const char *user = getenv("OMPI_MCA_mca_base_env_list");
-    char *names      = NULL;
-    size_t length;
-    FILE *stream;
-
-    stream = open_memstream(&names, &length);
-    if (stream == NULL) {
-        return;
-    }
-    if (user != NULL) {
-        fprintf(stream, "%s;", user);
-    }
-    env_list_names(env_list, stream);
-    fclose(stream);
-    daqiri_env_list_add(env_list,
-                        (user != NULL) ? "OMPI_MCA_mca_base_env_list" :
-                                         "OMPI_MCA_mca_base_env_list_internal",
-                        names);
-    free(names);
-}
-
 /*
  * Debian's configuration of Open MPI excludes UCX, so it is named; then no
  * other messaging layer can step in unseen. Open MPI 4 takes UCX seriously
@@ -378,9 +320,9 @@ int daqiri_job_env(daqiri_env_list_t *env_list, const char *tls,
     if (device->is_soft && daqiri_job_uses_plugin(tls)) {
         env_add_threshold(env_list);
     }
-    /* MPICH takes UCX's variables and needs none of its own; its starter
-     * passes the whole environment on, to remote ranks too. */
-    env_add_remote(env_list);
+    /* MPICH takes UCX's variables and needs none of its own. Open MPI hands its own to
+     * all ranks, so they come after those that need help. */
+    daqiri_travel_add(env_list);
     env_add_open_mpi(env_list);
     return 0;
 }

@@ -46,6 +46,7 @@ static void devices_ask(daqiri_device_t *device, struct ibv_device *ibv_device)
     snprintf(device->name, sizeof(device->name), "%s",
              ibv_get_device_name(ibv_device));
     device->port = 1;
+    daqiri_near_ask(&device->near, ibv_device->ibdev_path);
 
     if (ibv_device->transport_type != IBV_TRANSPORT_IB) {
         device->state = DAQIRI_DEVICE_NOT_RC;

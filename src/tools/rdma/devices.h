@@ -11,6 +11,8 @@
 #ifndef DAQIRI_DEVICES_H
 #define DAQIRI_DEVICES_H
 
+#include "tools/rdma/near.h"
+
 #include <stddef.h>
 
 #define DAQIRI_DEVICE_NAME_MAX 64
@@ -35,6 +37,7 @@ typedef struct daqiri_device {
     unsigned port;          /* from 1: the first ACTIVE one if there is one */
     const char *port_state; /* as libibverbs calls it; static */
     int error;              /* errno of what failed, or 0 */
+    daqiri_near_t near;
 } daqiri_device_t;
 
 /* Returns 0 and an array to free(), also when there is no device (count 0,

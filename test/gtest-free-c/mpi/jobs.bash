@@ -53,15 +53,6 @@ need_mpi()
     [ -n "$(jobs_starter "$1")" ] || skip "$1 is not installed"
 }
 
-# daqiri run gives its variables to ranks on other hosts by mca_base_env_list_internal,
-# which Open MPI has no more.
-need_remote_environment()
-{
-    case $(ompi_major) in
-        [5-9]) skip "Open MPI $(ompi_major) does not give the variables of daqiri run to ranks on other hosts" ;;
-    esac
-}
-
 # need_tls TLS: UCX's own transports for verbs are not in every package of it.
 need_tls()
 {

@@ -40,7 +40,7 @@ other_host()
         printf ' sh -c "$*"\n'
     } >ssh
     chmod +x ssh
-    export OMPI_MCA_plm_rsh_agent=$PWD/ssh
+    export OMPI_MCA_plm_rsh_agent=$PWD/ssh PRTE_MCA_plm_ssh_agent=$PWD/ssh
 }
 
 # two_hosts MPI TLS RANKS CASE: half of the ranks are elsewhere; as job_run
@@ -50,7 +50,6 @@ two_hosts()
     local where=(--host "$hosts")
 
     need_mpi "$mpi"
-    [ "$mpi" != ompi ] || need_remote_environment
     [ "$mpi" = ompi ] ||
         where=(-launcher ssh -launcher-exec "$PWD/ssh" -hosts "$hosts")
     job_run "$mpi" "$tls" "$mpi" "$np" "${where[@]}" \

@@ -15,6 +15,8 @@
  *
  * "list=denied" instead fails the listing itself.
  *
+ * FAKE_SYSFS is the root of their sysfs, from which a test says where each device is.
+ *
  * With FAKE_GIDS the ports are RoCE, and these are the GIDs of port 1, in
  * order from index 0, on the interface lo: "v1=fe80::1 v2=::ffff:192.0.2.1".
  */
@@ -56,7 +58,8 @@ static int fake_is(const fake_device_t *fake, const char *state)
 
 static int fake_parse(void)
 {
-    const char *text = getenv("FAKE_VERBS");
+    const char *text  = getenv("FAKE_VERBS");
+    const char *sysfs = getenv("FAKE_SYSFS");
     int count        = 0;
     int length;
 
@@ -67,6 +70,11 @@ static int fake_parse(void)
         fake_devices[count].device.transport_type =
                 fake_is(&fake_devices[count], "iwarp") ? IBV_TRANSPORT_IWARP :
                                                          IBV_TRANSPORT_IB;
+        snprintf(fake_devices[count].device.ibdev_path,
+                 sizeof(fake_devices[count].device.ibdev_path),
+                 "%.180s/class/infiniband/%.50s",
+                 (sysfs != NULL) ? sysfs : "/nowhere",
+                 fake_devices[count].device.name);
         text += length;
         ++count;
     }

@@ -401,7 +401,7 @@ check_command()
 # programs that daqiri is compared with.
 foreign='--mca --allow-run-as-root --oversubscribe --bind-to --map-by --disable-werror
     --with-ucx-source --ipc --pid --target-gbps --workload --mode
-    --odp --host'
+    --odp --host --export --mpi'
 
 # all_options: of every command of ours.
 all_options()

@@ -179,7 +179,7 @@ sets()
 @test "a usable RDMA device is taken before the software one" {
     with_devices 'mlx5_0=active' run env
     [ "$status" -eq 0 ]
-    says 'device mlx5_0:1: the first usable RDMA device'
+    says 'device mlx5_0:1: the only usable RDMA device'
     sets UCX_NET_DEVICES=mlx5_0:1
     sets "LD_PRELOAD=$fake:$T_PLUGIN"
 }
@@ -196,7 +196,7 @@ sets()
     says 'device b0 is not usable: this user may not open it'
     says 'device c0 is not usable: it is neither InfiniBand nor RoCE'
     says 'device d0 is not usable: it cannot be opened: Input/output error'
-    says 'device e0:1: the first usable RDMA device'
+    says 'device e0:1: the first of 2 usable RDMA devices (the kernel does not say how near they are)'
     sets UCX_NET_DEVICES=e0:1
 }
 

@@ -27,48 +27,6 @@ program()
 # The smallest sweep that still sends messages of all kinds.
 quick='--tests latency,alltoall --step 64 --seconds 0.2'
 
-# --- remote ranks
-
-# A stand-in for ssh that starts the daemon of another host on this one, with
-# nothing of this environment.
-fake_ssh()
-{
-    cat >ssh <<'EOF'
-#!/bin/sh
-shift
-exec env -i PATH="$PATH" HOME="$HOME" OMPI_ALLOW_RUN_AS_ROOT=1 \
-    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 sh -c "$*"
-EOF
-    chmod +x ssh
-    export OMPI_MCA_plm_rsh_agent=$PWD/ssh
-}
-
-@test "Open MPI: remote ranks get the environment, with -x and without" {
-    local options preload=$T_SOFTVERBS:$T_PLUGIN folders=0
-
-    need_mpi ompi
-    need_remote_environment
-    if has_module_path; then
-        preload=$T_SOFTVERBS folders=2 # UCX loads the plugin itself
-    fi
-    fake_ssh
-    export UCX_LOG_LEVEL=warn MINE=3
-    for options in '' '-x MINE'; do
-        # shellcheck disable=SC2086
-        timeout 60 "$T_DAQIRI" run --device soft "$T_MPIRUN_OMPI" $options -np 2 \
-            --host localhost,elsewhere env >out 2>err || { cat err; false; }
-        [ "$(grep -c '^OMPI_COMM_WORLD_RANK=' out)" -eq 2 ]
-        [ "$(grep -c '^OMPI_COMM_WORLD_LOCAL_RANK=0' out)" -eq 2 ]
-        [ "$(grep -c "^LD_PRELOAD=$preload\$" out)" -eq 2 ]
-        [ "$(grep -c "^UCX_PLUGIN_PATH=$(dirname "$T_PLUGIN")\$" out)" -eq "$folders" ]
-        [ "$(grep -c '^UCX_TLS=daqiri$' out)" -eq 2 ]
-        [ "$(grep -c '^UCX_NET_DEVICES=softverbs0:1$' out)" -eq 2 ]
-        [ "$(grep -c '^UCX_LOG_LEVEL=warn$' out)" -eq 2 ]
-        [ "$(grep -c '^OMPI_MCA_pml=ucx$' out)" -eq 2 ]
-    done
-    [ "$(grep -c '^MINE=3$' out)" -eq 2 ]
-}
-
 # --- the sweep, by its subcommand
 
 # started_by MPI NAME: becomes the program of that MPI, and measures it.
