@@ -594,9 +594,15 @@ double t_ucx_seconds(void)
 #endif
 
 
+int t_is_daqiri(void)
+{
+    return strcmp(t_tl(), "daqiri") == 0;
+}
+
+
 void t_only_daqiri(const char *why)
 {
-    if (strcmp(t_tl(), "daqiri") != 0) {
+    if (!t_is_daqiri()) {
         t_dir_remove(); /* a skip runs no exit handlers */
         t_skip("only daqiri %s", why);
     }

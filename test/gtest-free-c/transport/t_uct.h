@@ -163,6 +163,9 @@ double t_ucx_seconds(void);
 /* Skips the test on another transport; @a why completes "only daqiri ...". */
 void t_only_daqiri(const char *why);
 
+/* Other transports have no statistics of ours. */
+int t_is_daqiri(void);
+
 /* The device does this from now on. By a count of requests it could be too soon,
  * for nobody knows how many are asked for while the ends meet. */
 void t_plan_by_command(const char *rule);
