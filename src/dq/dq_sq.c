@@ -13,11 +13,16 @@ uint32_t dq_sq_slots(uint32_t depth)
 }
 
 
+/* The longest run that ends in a signal. */
+static uint32_t dq_sq_cut(uint32_t signal_every, uint32_t depth)
+{
+    return dq_min((signal_every > 0) ? signal_every : 1, depth / 4);
+}
+
+
 void dq_sq_init(dq_sq_t *sq, uint32_t depth, uint32_t signal_every,
                 uint32_t first_id, uint32_t *slot)
 {
-    uint32_t quarter = depth / 4;
-
     DQ_ASSERT((depth >= DQ_SQ_DEPTH_MIN) && (depth <= DQ_SQ_DEPTH_MAX));
     *sq = (dq_sq_t){
         .posted       = first_id,
@@ -25,11 +30,30 @@ void dq_sq_init(dq_sq_t *sq, uint32_t depth, uint32_t signal_every,
         .retired      = first_id,
         .tail         = first_id,
         .depth        = depth,
-        .signal_every = dq_min((signal_every > 0) ? signal_every : 1, quarter),
+        .signal_every = dq_sq_cut(signal_every, depth),
         .mask         = dq_sq_slots(depth) - 1,
         .gate         = DQ_GATE_NOT_UP,
         .slot         = slot,
     };
+}
+
+
+uint32_t *dq_sq_grow(dq_sq_t *sq, uint32_t depth, uint32_t signal_every,
+                     uint32_t *slot)
+{
+    uint32_t *before = sq->slot;
+    uint32_t mask    = dq_sq_slots(depth) - 1;
+    uint32_t i;
+
+    DQ_ASSERT((depth >= sq->depth) && (depth <= DQ_SQ_DEPTH_MAX));
+    for (i = sq->signals_over; i != sq->signals; i++) {
+        slot[i & mask] = before[i & sq->mask];
+    }
+    sq->slot         = slot;
+    sq->mask         = mask;
+    sq->depth        = depth;
+    sq->signal_every = dq_sq_cut(signal_every, depth);
+    return before;
 }
 
 

@@ -29,6 +29,7 @@ typedef struct {
     dq_sq_t   sq;
     uint32_t  *slot;
     uint32_t  depth;
+    uint32_t  signal_every; /* as the test asked for                        */
     uint32_t  every;   /* longest run that the header allows                */
     uint32_t  next_id;
     uint32_t  credits; /* not spent by a post                               */
@@ -47,14 +48,21 @@ typedef struct {
 } world_t;
 
 
-static void lane_init(lane_t *lane, uint32_t depth, uint32_t signal_every,
-                      uint32_t first_id)
+static uint32_t model_every(uint32_t signal_every, uint32_t depth)
 {
     uint32_t every = (signal_every == 0) ? 1 : signal_every;
 
+    return (every < depth / 4) ? every : depth / 4;
+}
+
+
+static void lane_init(lane_t *lane, uint32_t depth, uint32_t signal_every,
+                      uint32_t first_id)
+{
     *lane = (lane_t){
         .depth   = depth,
-        .every   = (every < depth / 4) ? every : depth / 4,
+        .signal_every = signal_every,
+        .every   = model_every(signal_every, depth),
         .next_id = first_id,
         .gate    = DQ_GATE_NOT_UP,
         .slot    = calloc(dq_sq_slots(depth), sizeof(uint32_t)),
@@ -63,6 +71,23 @@ static void lane_init(lane_t *lane, uint32_t depth, uint32_t signal_every,
     ck_assert_ptr_nonnull(lane->slot);
     ck_assert_ptr_nonnull(lane->record);
     dq_sq_init(&lane->sq, depth, signal_every, first_id, lane->slot);
+}
+
+
+/* More depth: nothing else changes. */
+static void lane_grow(lane_t *lane, uint32_t depth)
+{
+    uint32_t *slot   = calloc(dq_sq_slots(depth), sizeof(*slot));
+    record_t *record = realloc(lane->record, depth * sizeof(*record));
+
+    ck_assert_ptr_nonnull(slot);
+    ck_assert_ptr_nonnull(record);
+    T_NEED(dq_sq_grow(&lane->sq, depth, lane->signal_every, slot) == lane->slot);
+    free(lane->slot);
+    lane->slot   = slot;
+    lane->record = record;
+    lane->depth  = depth;
+    lane->every  = model_every(lane->signal_every, depth);
 }
 
 
@@ -919,6 +944,81 @@ START_TEST(test_names)
 END_TEST
 
 
+/* Half of the depth in use, or four times as many posts, say that more would help. */
+START_TEST(test_tight)
+{
+    dq_sq_t sq = {.depth = 16, .posted = 1000, .retired = 993};
+
+    T_NEED(!dq_sq_is_tight(&sq, 1000));
+    T_NEED(!dq_sq_is_tight(&sq, 1000 - 63));
+    T_NEED(dq_sq_is_tight(&sq, 1000 - 64));
+    sq.retired = 992;
+    T_NEED(dq_sq_is_tight(&sq, 1000));
+
+    /* ids wrap */
+    sq = (dq_sq_t){.depth = 16, .posted = 2, .retired = 2};
+    T_NEED(!dq_sq_is_tight(&sq, (uint32_t)-61));
+    T_NEED(dq_sq_is_tight(&sq, (uint32_t)-62));
+}
+END_TEST
+
+
+/* A full SQ with a token is not full any more, and the signals are still known, in the
+ * same order, across a wrap of ids and of both rings. */
+START_TEST(test_grow_full)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+    uint32_t i;
+
+    world_init(&world, 100, 1);
+    lane_init(lane, 8, 2, (uint32_t)-5);
+    lane_up(&world, lane, 50);
+    while (lane_post(&world, lane, DQ_WR_RMA, 0)) {
+        world_check(&world);
+    }
+    T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_RMA), DQ_ADMIT_SQ_FULL);
+    lane_grow(lane, 20);
+    world_check(&world);
+    T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, DQ_WR_RMA), DQ_ADMIT_OK);
+    T_NEED_EQ(lane->sq.signal_every, 2);
+    for (i = 0; i < lane->count; i++) {
+        T_NEED_EQ(!!dq_sq_is_signalled(&lane->sq, lane->record[i].id),
+                  !!lane->record[i].signalled);
+    }
+    while (lane_post(&world, lane, DQ_WR_RMA, 0)) {
+        world_check(&world);
+    }
+    T_NEED_EQ(dq_sq_in_use(&lane->sq), 19);
+    world_free(&world);
+}
+END_TEST
+
+
+/* Tokens that were taken before stay tokens. */
+START_TEST(test_grow_with_tokens)
+{
+    world_t world;
+    lane_t *lane = &world.lane[0];
+
+    world_init(&world, 100, 1);
+    lane_init(lane, 16, 64, 0);
+    lane_up(&world, lane, 50);
+    lane_take_tokens(&world, lane, 40);
+    T_NEED_EQ(dq_sq_tokens(&lane->sq), 3);
+    lane_grow(lane, 64);
+    world_check(&world);
+    T_NEED_EQ(dq_sq_tokens(&lane->sq), 3);
+    T_NEED_EQ(lane_use_tokens(&world, lane, 3), 3);
+    world_check(&world);
+    lane_take_tokens(&world, lane, 40);
+    T_NEED_EQ(dq_sq_tokens(&lane->sq), 12);
+    world_check(&world);
+    world_free(&world);
+}
+END_TEST
+
+
 /* ---- Random runs ---- */
 
 static void random_world(world_t *world, t_rng_t *rng)
@@ -1014,7 +1114,7 @@ static void random_step(world_t *world, t_rng_t *rng)
 {
     lane_t *lane = &world->lane[t_rng_below(rng, world->count)];
 
-    switch (t_rng_below(rng, 19)) {
+    switch (t_rng_below(rng, 20)) {
     case 0:
     case 1:
     case 2:
@@ -1049,6 +1149,11 @@ static void random_step(world_t *world, t_rng_t *rng)
     case 11:
         if (t_rng_once_in(rng, 50)) {
             world_drains(world);
+        }
+        break;
+    case 12:
+        if (t_rng_once_in(rng, 500)) {
+            lane_grow(lane, lane->depth + (uint32_t)t_rng_below(rng, 40));
         }
         break;
     default:
@@ -1130,6 +1235,9 @@ static Suite *suite_sq(void)
     tcase_add_test(edges, test_stray_ids);
     tcase_add_test(edges, test_unpost);
     tcase_add_test(edges, test_check_sees);
+    tcase_add_test(edges, test_tight);
+    tcase_add_test(edges, test_grow_full);
+    tcase_add_test(edges, test_grow_with_tokens);
     tcase_add_test(edges, test_names);
     suite_add_tcase(suite, edges);
 

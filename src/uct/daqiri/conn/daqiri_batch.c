@@ -9,6 +9,7 @@
 #include "base/daqiri_port.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_qp.h"
+#include "conn/daqiri_replay.h"
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_iface.h"
 
@@ -248,6 +249,39 @@ static void uct_daqiri_batch_take_failure(uct_daqiri_batch_t *batch)
             uct_daqiri_tx_on_refused(conn, send_end, error);
         }
     } while (conn != NULL);
+}
+
+
+/* Under the lock, because the timer may be posting what is held. */
+static void uct_daqiri_batch_point(uct_daqiri_batch_t *batch, uct_daqiri_conn_t *conn)
+{
+    struct ibv_send_wr *wr;
+    unsigned i;
+
+    if ((batch->conn != conn) || (conn->replay.slots == NULL)) {
+        return;
+    }
+    for (i = 0; i < batch->count; i++) {
+        wr          = &batch->held[i].wr;
+        wr->sg_list = uct_daqiri_replay_slot(conn, wr->wr_id)->sge;
+    }
+}
+
+
+void uct_daqiri_batch_swap_log(uct_daqiri_conn_t *conn, dq_replay_log_t *log)
+{
+    uct_daqiri_batch_t *batch = conn->iface->tx.batch;
+    dq_replay_log_t before    = conn->replay;
+
+    if (batch == NULL) {
+        conn->replay = *log;
+    } else {
+        uct_daqiri_batch_lock(batch);
+        conn->replay = *log;
+        uct_daqiri_batch_point(batch, conn);
+        uct_daqiri_batch_unlock(batch);
+    }
+    *log = before;
 }
 
 

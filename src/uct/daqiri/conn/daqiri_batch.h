@@ -87,6 +87,9 @@ void uct_daqiri_batch_close(uct_daqiri_iface_t *iface);
  * conn remembers them. Returns 0, or errno if the device refused this request at once. A
  * later refusal is reported by uct_daqiri_batch_flush(). */
 int uct_daqiri_batch_post(uct_daqiri_conn_t *conn, struct ibv_send_wr *wr);
+/* Exchanges the conn's replay log and *log, which has the conn's requests already. The
+ * held ones point to it from now on. */
+void uct_daqiri_batch_swap_log(uct_daqiri_conn_t *conn, dq_replay_log_t *log);
 /* Posts the held requests, and handles refusals of the timer's posts, too. */
 void uct_daqiri_batch_flush(uct_daqiri_iface_t *iface);
 

@@ -29,6 +29,7 @@
 #include "conn/daqiri_replay.h"
 #include "conn/daqiri_retry.h"
 #include "conn/daqiri_rx.h"
+#include "conn/daqiri_slots.h"
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_iface.h"
 
@@ -42,37 +43,24 @@ uct_daqiri_peer_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,
                                           const dq_port_addr_t *port,
                                           const dq_iface_addr_t *addr)
 {
-    uint32_t slots = dq_sq_slots(iface->config.sq_depth);
     uct_daqiri_conn_t *conn;
-    uint32_t *ledger, i;
 
     conn = ucs_calloc(1, sizeof(*conn), "daqiri_conn");
     if (conn == NULL) {
         return NULL;
     }
-    conn->ops.slot = ucs_calloc(slots, sizeof(*conn->ops.slot), "daqiri_ops");
-    ledger    = ucs_calloc(slots, sizeof(*ledger), "daqiri_ledger");
-    if ((conn->ops.slot == NULL) || (ledger == NULL)) {
-        ucs_free(ledger);
-        ucs_free(conn->ops.slot);
+    conn->iface = iface;
+    if (uct_daqiri_slots_init(conn) != UCS_OK) {
         ucs_free(conn);
         return NULL;
     }
-
-    for (i = 0; i < slots; i++) {
-        conn->ops.slot[i] = uct_daqiri_op_none;
-    }
-    conn->iface = iface;
     pthread_mutex_init(&conn->preconnect.lock, NULL);
     ucs_queue_head_init(&conn->pending.queue);
     ucs_list_head_init(&conn->eps);
     ucs_list_head_init(&conn->drain_link);
-    dq_sq_init(&conn->sq, iface->config.sq_depth, iface->config.signal_every,
-               0, ledger);
     dq_sq_expect(&conn->sq);
     uct_daqiri_tx_set_direct(conn);
-    if ((uct_daqiri_peer_init(&conn->peer, iface, conn, port, addr) != UCS_OK) ||
-        (uct_daqiri_replay_init(conn) != UCS_OK)) {
+    if (uct_daqiri_peer_init(&conn->peer, iface, conn, port, addr) != UCS_OK) {
         uct_daqiri_conn_free(conn);
         return NULL;
     }
@@ -84,10 +72,8 @@ void uct_daqiri_conn_free(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_preconnect_drop(conn);
     pthread_mutex_destroy(&conn->preconnect.lock);
-    uct_daqiri_replay_cleanup(conn);
     uct_daqiri_peer_cleanup(&conn->peer);
-    ucs_free(conn->sq.slot);
-    ucs_free(conn->ops.slot);
+    uct_daqiri_slots_cleanup(conn);
     ucs_free(conn);
 }
 

@@ -40,6 +40,10 @@ struct uct_daqiri_conn {
         uct_daqiri_op_t *slot;     /* [sq.mask + 1], by ledger slot          */
         uint32_t       count;      /* slots that are not empty               */
     } ops;                         /* daqiri_op.h                            */
+    struct {
+        uint32_t       most;       /* largest depth of sq                    */
+        uint32_t       since;      /* sq.posted when they were made          */
+    } slots;                       /* daqiri_slots.h                         */
     uint32_t           next_flags; /* IBV_SEND_FENCE, or 0                   */
     struct {
         /* A request is posted directly if the last one was posted before this epoch. It

@@ -11,40 +11,6 @@
 #include "iface/daqiri_iface.h"
 
 
-ucs_status_t uct_daqiri_replay_init(uct_daqiri_conn_t *conn)
-{
-    uct_daqiri_iface_t *iface = conn->iface;
-    size_t length = ucs_max(iface->config.max_inline + sizeof(struct ibv_sge),
-                            iface->config.max_sge * sizeof(struct ibv_sge));
-    size_t size;
-    void *slots;
-
-    if (!iface->config.recovery) {
-        return UCS_OK;
-    }
-    /* Each slot starts a cache line, so a short request lies in one line. */
-    conn->replay.mask   = conn->sq.mask;
-    conn->replay.stride = ucs_align_up(sizeof(uct_daqiri_replay_t) + length,
-                                       UCS_SYS_CACHE_LINE_SIZE);
-    size              = (conn->sq.mask + 1) * conn->replay.stride;
-    if (ucs_posix_memalign(&slots, UCS_SYS_CACHE_LINE_SIZE, size,
-                           "daqiri_replay") != 0) {
-        return UCS_ERR_NO_MEMORY;
-    }
-    /* Touches the pages now, so that the first messages do not fault them in one by
-     * one. */
-    memset(slots, 0, size);
-    conn->replay.slots = slots;
-    return UCS_OK;
-}
-
-
-void uct_daqiri_replay_cleanup(uct_daqiri_conn_t *conn)
-{
-    ucs_free(conn->replay.slots);
-}
-
-
 /* Behind the only SGE of an atomic. */
 typedef struct {
     uint64_t compare_add, swap;

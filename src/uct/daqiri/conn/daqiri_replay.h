@@ -151,10 +151,6 @@ int uct_daqiri_replay_post_as_was(uct_daqiri_conn_t *conn, uint32_t id);
  * Returns 0, or errno. */
 int uct_daqiri_replay_post(uct_daqiri_conn_t *conn, uint32_t id, int is_past);
 
-/* Makes the log, if this interface recovers. UCS_ERR_NO_MEMORY if memory is short. */
-ucs_status_t uct_daqiri_replay_init(uct_daqiri_conn_t *conn);
-void uct_daqiri_replay_cleanup(uct_daqiri_conn_t *conn);
-
 /*
  * The conn has another QP. Posts all requests that the peer does not have by its REQ or
  * REP, in order and under the same ids. Opens the gate. Returns DQ_CAUSE_NONE, or the

@@ -39,7 +39,7 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
         .peer_host      = conn->peer.mail.news.peer.host,
         .peer_pid       = conn->peer.mail.news.peer.pid,
         .outstanding    = dq_sq_in_use(&conn->sq),
-        .depth          = conn->sq.depth,
+        .depth          = conn->slots.most,
         .ack_timeout_ms = dq_ack_timeout_seconds(iface->config.ack_timeout) *
                           1e3,
         .rnr_timer_ms   = dq_rnr_timer_seconds(iface->config.rnr_timer) * 1e3,
@@ -168,6 +168,17 @@ ucs_status_t uct_daqiri_tx_refused(uct_daqiri_conn_t *conn,
     facts.error = error;
     uct_daqiri_conn_fail(conn, &facts);
     return uct_daqiri_conn_status(conn);
+}
+
+
+void uct_daqiri_tx_add_slots(uct_daqiri_conn_t *conn)
+{
+    dq_replay_log_t log;
+
+    if (uct_daqiri_slots_grow(conn, &log)) {
+        uct_daqiri_batch_swap_log(conn, &log);
+        uct_daqiri_slots_free_log(&log);
+    }
 }
 
 

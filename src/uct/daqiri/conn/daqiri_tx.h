@@ -16,6 +16,7 @@
 #include "conn/daqiri_batch.h"
 #include "conn/daqiri_qp.h"
 #include "conn/daqiri_replay.h"
+#include "conn/daqiri_slots.h"
 
 /* Bytes in front of the payload of a short message: the wire's header and UCT's. */
 enum { UCT_DAQIRI_SHORT_HDR = sizeof(dq_msg_hdr_t) + sizeof(uint64_t) };
@@ -68,6 +69,8 @@ static inline int uct_daqiri_tx_is_due(const uct_daqiri_iface_t *iface)
            (iface->progress_epoch % UCT_DAQIRI_TX_POLL_EVERY == 0);
 }
 
+/* Gives the conn more slots (daqiri_slots.h). */
+void uct_daqiri_tx_add_slots(uct_daqiri_conn_t *conn);
 /* Makes more send buffers. Returns 0, and counts that, if none can be made. */
 int uct_daqiri_tx_grow(uct_daqiri_iface_t *iface);
 /* Fills *facts with what is known of a conn that fails for this cause. */
@@ -210,6 +213,9 @@ uct_daqiri_tx_post(uct_daqiri_conn_t *conn, const uct_daqiri_tx_t *tx,
     if ((tx->op.desc != UCT_DAQIRI_NO_DESC) || (tx->op.comp != NULL)) {
         conn->ops.slot[ticket.id & conn->sq.mask] = tx->op;
         conn->ops.count++;
+    }
+    if (ucs_unlikely(ticket.signal) && ucs_unlikely(uct_daqiri_slots_are_few(conn))) {
+        uct_daqiri_tx_add_slots(conn);
     }
     return UCS_OK;
 }
