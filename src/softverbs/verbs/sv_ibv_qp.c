@@ -30,6 +30,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* Logged once: programs print that they could not create a QP, but not why.
  * Some only probe. */
@@ -70,6 +71,11 @@ static int sv_qp_check_init(struct ibv_pd *pd,
     return 0;
 }
 
+static size_t sv_tx_bytes(const struct sv_tx *tx)
+{
+    return ((size_t)tx->mask + 1) * tx->stride;
+}
+
 /* Inline data use one piece of the list, so there is always room for one. */
 static int sv_tx_init(struct sv_tx *tx, const struct sv_node *node,
                       const struct ibv_qp_cap *cap)
@@ -84,8 +90,22 @@ static int sv_tx_init(struct sv_tx *tx, const struct sv_node *node,
     tx->stride     = (sizeof(struct sv_swqe) +
                       tx->max_sge * sizeof(struct ibv_sge) +
                       cap->max_inline_data + 7) & ~7u;
-    tx->wqes       = calloc(room, tx->stride);
-    return (tx->wqes == NULL) ? -1 : 0;
+    /* Pages of the kernel cost memory when they are first used: most QPs of a large job
+     * post little. */
+    tx->wqes       = mmap(NULL, sv_tx_bytes(tx), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (tx->wqes == MAP_FAILED) {
+        tx->wqes = NULL;
+        return -1;
+    }
+    return 0;
+}
+
+static void sv_tx_cleanup(struct sv_tx *tx)
+{
+    if (tx->wqes != NULL) {
+        munmap(tx->wqes, sv_tx_bytes(tx));
+    }
 }
 
 /* Takes the first ring of a QP. 0 or -1. Needs node->lock. */
@@ -239,7 +259,7 @@ static void sv_qp_free(struct sv_qp *qp)
         sv_hooks.qp_detach(qp);
     }
     sv_rq_cleanup(&qp->rq);
-    free(qp->tx.wqes);
+    sv_tx_cleanup(&qp->tx);
     free(qp->rx.cur);
     free(qp);
 }
