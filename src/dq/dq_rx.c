@@ -107,6 +107,27 @@ int dq_rx_widen(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
 }
 
 
+void dq_rx_cut(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
+{
+    DQ_ASSERT(window->backed && (count <= window->owed));
+    window->owed -= count;
+    rx->owed     -= count;
+    dq_rx_give_back(rx, window, count);
+}
+
+
+void dq_rx_give_back(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
+{
+    DQ_ASSERT(window->backed && (count <= window->size - window->owed));
+    DQ_ASSERT(window->size - count >= DQ_WINDOW_MIN);
+    window->size -= count;
+    window->wear  = 0;
+    rx->reserved -= count;
+    dq_rx_set_mark(window);
+    dq_rx_set_marks(rx);
+}
+
+
 void dq_rx_close(dq_rx_t *rx, dq_rx_window_t *window)
 {
     if (window->backed) {

@@ -15,7 +15,8 @@
  *
  * A window starts small, because most peers of a large job send little. It is
  * widened if its peer uses it up before we grant, or keeps using it. The new
- * credits are owed at first, so none is promised before its RECV is posted.
+ * credits are owed at first, so none is promised before its RECV is posted. It is
+ * made smaller when other peers need its buffers (dq_recall.h).
  *
  * While the inequality holds, no SEND can find the queue empty, so RNR cannot
  * happen. A window opened past the memory limit is not backed. Its credits are
@@ -242,6 +243,13 @@ static inline uint32_t dq_rx_wider_by(const dq_rx_window_t *window)
  * buffers to renew all windows in full, as for dq_rx_open(). Returns non-zero if it
  * did. If not, dq_rx_is_narrow() is true again later. */
 int dq_rx_widen(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count);
+
+/* The window loses @a count credits that it owes: nobody was promised them. It keeps
+ * DQ_WINDOW_MIN at least. As many posted buffers are not reserved any more. */
+void dq_rx_cut(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count);
+
+/* The window loses @a count credits that the peer had, and has given back. */
+void dq_rx_give_back(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count);
 
 /* The window keeps its size for good. */
 static inline void dq_rx_settle(dq_rx_window_t *window)

@@ -269,6 +269,15 @@ int dq_sq_credit(dq_sq_t *sq, uint32_t count)
 }
 
 
+uint32_t dq_sq_give_back(dq_sq_t *sq, dq_cq_t *cq, uint32_t count, uint32_t keep)
+{
+    dq_sq_return_tokens(sq, cq);
+    count        = dq_min(count, (sq->credits > keep) ? sq->credits - keep : 0);
+    sq->credits -= count;
+    return count;
+}
+
+
 /* Whether what tokens have paid for is still there. */
 static int dq_sq_check_tokens(const dq_sq_t *sq)
 {

@@ -307,6 +307,10 @@ static inline dq_ticket_t dq_sq_post(dq_sq_t *sq, dq_cq_t *cq,
     return ticket;
 }
 
+/* The peer wants @a count credits back. Gives up as many as are left beside @a keep, and
+ * returns how many those are. Returns the tokens. */
+uint32_t dq_sq_give_back(dq_sq_t *sq, dq_cq_t *cq, uint32_t count, uint32_t keep);
+
 /*
  * Takes back the newest @a count requests, which the device has refused: they are as if
  * never posted. @a messages of them had taken a credit. Older requests stay in use.

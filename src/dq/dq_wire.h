@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    DQ_WIRE_VERSION    = 7,
+    DQ_WIRE_VERSION    = 8,
     DQ_WIRE_GRH_LEN    = 40, /* in front of every UD message (IBA 11.4.1.2)  */
     DQ_WIRE_GID_LEN    = 16,
     DQ_WIRE_HOST_LEN   = 24,
@@ -42,7 +42,9 @@ typedef enum {
 
 typedef enum {
     DQ_MSG_AM    = 0x51, /* an active message: the header, then its data     */
-    DQ_MSG_GRANT = 0x52  /* only the credits in the immediate data           */
+    DQ_MSG_GRANT = 0x52, /* only the credits in the immediate data           */
+    DQ_MSG_RECALL = 0x53, /* give back as many credits as that               */
+    DQ_MSG_RETURN = 0x54 /* I give back as many                              */
 } dq_msg_kind_t;
 
 /* RC delivers in order and once. The number only proves that, so a few bits are
@@ -50,8 +52,8 @@ typedef enum {
 typedef struct {
     uint8_t  kind;
     uint8_t  am_id;
-    uint16_t seq; /* counts active messages on this connection, from 0, or
-                     grants, from 1; the low bits                            */
+    uint16_t seq; /* counts active messages on this connection, from 0, or the
+                     others, from 1; the low bits                            */
 } __attribute__((packed)) dq_msg_hdr_t;
 
 DQ_STATIC_ASSERT(sizeof(dq_msg_hdr_t) == 4, "whole words, as RoCE pads to");

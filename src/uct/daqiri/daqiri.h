@@ -62,6 +62,7 @@ enum {
     UCT_DAQIRI_HDR_MAX      = 256,     /* most bytes of a zcopy header, copied */
     /* 16 KiB, and 64 bytes for the headers of UCP and daqiri. On a device in user space,
      * one message holds what UCP sends eagerly; see daqiri_port.c. */
+    UCT_DAQIRI_WINDOW_LEAST = 4, /* credits of a peer, however few buffers are left */
     UCT_DAQIRI_SEG_SIZE    = 16384 + 64,
     UCT_DAQIRI_SEG_SIZE_EMULATED = 12288, /* see daqiri_port.c               */
     UCT_DAQIRI_FRAG_ALIGN  = 16,      /* see uct_daqiri_iface_seg_size()     */

@@ -7,6 +7,7 @@
 #include "dq/dq_conn.h"
 #include "dq/dq_life.h"
 #include "dq/dq_qp.h"
+#include "dq/dq_recall.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,8 @@ static const char head[] =
         "\n"
         "For developers of the transport, and for readers of its log.\n"
         "\n"
-        "Printed from the tables in `src/dq/dq_life.c`, `src/dq/dq_qp.c` and "
-        "`src/dq/dq_conn.c`;\na test holds it to them. After a change of a "
+        "Printed from the tables in `src/dq/dq_life.c`, `src/dq/dq_qp.c`, "
+        "`src/dq/dq_recall.c` and\n`src/dq/dq_conn.c`; a test holds it to them. After a change of a "
         "table, in the build folder:\n"
         "\n"
         "<!-- not run: it writes this page -->\n"
@@ -48,6 +49,12 @@ static const char qp_head[] =
         "\n"
         "A cell names the next state and, after a colon, what is to be done. "
         "\".\" is the same state. An\nempty cell cannot be reached.\n\n";
+
+static const char recall_head[] =
+        "\n## Credits that are asked back\n"
+        "\n"
+        "Of each connection, for the window of its peer. A cell names the next "
+        "state. An empty cell cannot\nbe reached.\n\n";
 
 static const char conn_head[] =
         "\n## The handshake\n"
@@ -99,6 +106,31 @@ static void print_life(FILE *out)
             cell = dq_life_cell((dq_life_state_t)state, (dq_life_event_t)event);
             fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
                                   ? "." : dq_life_state_name(cell.next));
+        }
+        fputs("\n", out);
+    }
+}
+
+
+static const char *recall_event(unsigned event)
+{
+    return dq_recall_event_name((dq_recall_event_t)event);
+}
+
+
+static void print_recall(FILE *out)
+{
+    unsigned state, event;
+    dq_recall_cell_t cell;
+
+    fputs(recall_head, out);
+    print_heads(out, DQ_RECALL_EV_LAST, recall_event);
+    for (state = 0; state < DQ_RECALL_STATE_LAST; state++) {
+        fprintf(out, "| **%s** |", dq_recall_state_name((dq_recall_state_t)state));
+        for (event = 0; event < DQ_RECALL_EV_LAST; event++) {
+            cell = dq_recall_cell((dq_recall_state_t)state, (dq_recall_event_t)event);
+            fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
+                                  ? "." : dq_recall_state_name(cell.next));
         }
         fputs("\n", out);
     }
@@ -174,6 +206,7 @@ static void print_table(FILE *out)
     fputs(head, out);
     print_life(out);
     print_qp(out);
+    print_recall(out);
     fputs(conn_head, out);
     for (state = 0; state < DQ_CONN_STATE_LAST; state++) {
         fprintf(out, "\n### %s\n\n| event | next | actions |\n|---|---|---|\n",

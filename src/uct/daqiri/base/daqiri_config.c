@@ -76,20 +76,21 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      "(1 to 32768; cut to a quarter of SQ_DEPTH).",
      FIELD(signal_every), UCT_DAQIRI_OPTION_UINT},
 
-    {"RX_BUFFERS", "16384",
+    {"RX_BUFFERS", "2000",
      "Receive buffers that an interface may have (64 to 1048576), allocated as\n"
-     "connections are made. This times SEG_SIZE is the memory limit.",
+     "connections are made. This times SEG_SIZE is the memory limit: 32 MiB.",
      FIELD(rx_buffers), UCT_DAQIRI_OPTION_UINT},
 
     {"RX_WINDOW", "256",
      "Most messages that a peer may ever send without an answer (4 to 32768).\n"
-     "Each of them has a receive buffer. One peer gets at most a 64th of the\n"
-     "RX_BUFFERS that are left.",
+     "Each of them has a receive buffer. One peer gets at most a quarter of\n"
+     "RX_BUFFERS. Where buffers are few, peers share them.",
      FIELD(rx_window), UCT_DAQIRI_OPTION_UINT},
 
     {"RX_WINDOW_START", "8",
      "Messages that a new peer may send without an answer (4 to 32768). This\n"
-     "doubles while the peer uses it up, up to RX_WINDOW.",
+     "doubles while the peer uses it up, up to RX_WINDOW. It becomes 4 if the\n"
+     "peer sends nothing and other peers need the buffers.",
      FIELD(rx_window_start), UCT_DAQIRI_OPTION_UINT},
 
     {"TX_BUFFERS", "4096",

@@ -80,8 +80,7 @@ static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
 {
     const size_t page = ucs_get_page_size();
 
-    chunk->length = ucs_align_up((count + 1) * pool->stride + pool->align,
-                                 page);
+    chunk->length = ucs_align_up(count * pool->stride + pool->align, page);
     chunk->memory = mmap(NULL, chunk->length, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (chunk->memory == MAP_FAILED) {
@@ -145,4 +144,15 @@ ucs_status_t uct_daqiri_pool_grow(uct_daqiri_pool_t *pool, uint32_t count,
 out:
     pthread_mutex_unlock(&pool->lock);
     return status;
+}
+
+
+uint32_t uct_daqiri_pool_room(uct_daqiri_pool_t *pool)
+{
+    uint32_t room;
+
+    pthread_mutex_lock(&pool->lock);
+    room = pool->limit - pool->count;
+    pthread_mutex_unlock(&pool->lock);
+    return room;
 }

@@ -50,6 +50,9 @@ void uct_daqiri_pool_cleanup(uct_daqiri_pool_t *pool);
 ucs_status_t uct_daqiri_pool_grow(uct_daqiri_pool_t *pool, uint32_t count,
                                   uint32_t *first_p);
 
+/* How many more buffers may be made. Any thread. */
+uint32_t uct_daqiri_pool_room(uct_daqiri_pool_t *pool);
+
 /* The counts are within their limits, and the last buffer lies within the last chunk.
  * The caller holds the lock. */
 static inline void uct_daqiri_pool_check(uct_daqiri_pool_t *pool)

@@ -20,6 +20,11 @@
 #include "iface/daqiri_iface.h"
 
 
+enum {
+    UCT_DAQIRI_RECV_RESERVE = 8 /* this part of the buffers is for later peers */
+};
+
+
 static void *uct_daqiri_recv_desc(uct_daqiri_iface_t *iface, void *point)
 {
     return UCS_PTR_BYTE_OFFSET(point, -(ptrdiff_t)iface->config.headroom);
@@ -222,4 +227,23 @@ int uct_daqiri_recv_take_spare(uct_daqiri_iface_t *iface, uint32_t count)
         }
     }
     return 0;
+}
+
+
+uint32_t uct_daqiri_recv_reserve(const uct_daqiri_iface_t *iface)
+{
+    return iface->rx.pool.limit / UCT_DAQIRI_RECV_RESERVE;
+}
+
+
+uint32_t uct_daqiri_recv_left(uct_daqiri_iface_t *iface)
+{
+    return uct_daqiri_pool_room(&iface->rx.pool) +
+           __atomic_load_n(&iface->rx.spare, __ATOMIC_RELAXED);
+}
+
+
+int uct_daqiri_recv_are_few(uct_daqiri_iface_t *iface)
+{
+    return uct_daqiri_recv_left(iface) < uct_daqiri_recv_reserve(iface);
 }

@@ -33,6 +33,12 @@ void uct_daqiri_recv_post_free(uct_daqiri_iface_t *iface, uint32_t count);
 /* Takes @a count of the buffers that closed conns have left. Zero, and none taken, if
  * there are fewer. Any thread. */
 int uct_daqiri_recv_take_spare(uct_daqiri_iface_t *iface, uint32_t count);
+/* Buffers that only new peers get. Any thread, as are the next two. */
+uint32_t uct_daqiri_recv_reserve(const uct_daqiri_iface_t *iface);
+/* Buffers that no window has, and that may still be made. */
+uint32_t uct_daqiri_recv_left(uct_daqiri_iface_t *iface);
+/* Whether fewer are left than are for new peers. */
+int uct_daqiri_recv_are_few(uct_daqiri_iface_t *iface);
 /* UCP gives back a buffer that it has kept. */
 void uct_daqiri_recv_release_desc(uct_recv_desc_t *self, void *desc);
 

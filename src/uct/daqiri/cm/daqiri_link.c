@@ -16,24 +16,29 @@
 #include "iface/daqiri_iface.h"
 
 enum {
-    UCT_DAQIRI_WINDOW_MIN   = 8, /* however little memory is left            */
-    /* A conn takes this part of the buffers that are left. With the default limit some
-     * 240 peers have RECVs for their windows. */
-    UCT_DAQIRI_WINDOW_SHARE = 64
+    /* The largest part of all buffers that one peer gets. */
+    UCT_DAQIRI_WINDOW_SHARE = 4
 };
 
 
 /* ---- RECVs behind what is promised to a new peer ---- */
 
 /* The largest window that the peer ever gets. */
-static uint32_t uct_daqiri_link_window(uct_daqiri_iface_t *iface)
+static uint32_t uct_daqiri_link_window(const uct_daqiri_iface_t *iface)
 {
-    uint32_t limit = iface->rx.pool.limit;
-    uint32_t left  = limit - ucs_min(limit, iface->cm.reserved);
-
-    return ucs_min(ucs_max(left / UCT_DAQIRI_WINDOW_SHARE,
-                           UCT_DAQIRI_WINDOW_MIN),
+    return ucs_min(ucs_max(iface->rx.pool.limit / UCT_DAQIRI_WINDOW_SHARE,
+                           UCT_DAQIRI_WINDOW_LEAST),
                    iface->config.rx_window);
+}
+
+
+/* What a new peer is promised. Where few buffers are left, that is the least. */
+static uint32_t uct_daqiri_link_promise(uct_daqiri_iface_t *iface, uint32_t window)
+{
+    uint32_t start = ucs_min(iface->config.rx_window_start, window);
+
+    return uct_daqiri_recv_are_few(iface) ? ucs_min(start, UCT_DAQIRI_WINDOW_LEAST)
+                                          : start;
 }
 
 
@@ -261,10 +266,9 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_peer_t *peer)
     }
     if (!is_another) {
         peer->hs->window           = uct_daqiri_link_window(iface);
-        peer->hs->promised         = ucs_min(iface->config.rx_window_start,
-                                            peer->hs->window);
+        peer->hs->promised         = uct_daqiri_link_promise(iface,
+                                                             peer->hs->window);
         peer->hs->resume.promised  = peer->hs->promised;
-        iface->cm.reserved       += peer->hs->window;
         status                    = uct_daqiri_link_back_window(peer);
         if (status != UCS_OK) {
             return status;
@@ -303,8 +307,6 @@ void uct_daqiri_link_close_qp(uct_daqiri_peer_t *peer)
 void uct_daqiri_link_close(uct_daqiri_peer_t *peer)
 {
     uct_daqiri_link_close_qp(peer);
-    uct_daqiri_assert(peer->iface->cm.reserved >= peer->hs->window);
-    peer->iface->cm.reserved -= peer->hs->window;
-    peer->hs->window           = 0;
+    peer->hs->window = 0;
     uct_daqiri_link_destroy_ah(peer);
 }

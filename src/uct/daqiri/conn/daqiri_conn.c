@@ -256,6 +256,8 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
                     conn->peer.mail.news.window)) {
         uct_daqiri_conn_log_few(iface);
     }
+    iface->rx.has_new_peer = 1;
+    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
 }
 
 

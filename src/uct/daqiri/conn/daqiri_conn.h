@@ -12,6 +12,7 @@
 #include "conn/daqiri_qp.h"
 #include "dq/dq_life.h"
 #include "dq/dq_liveness.h"
+#include "dq/dq_recall.h"
 #include "dq/dq_recovery.h"
 #include "dq/dq_replay.h"
 #include "dq/dq_retry.h"
@@ -62,9 +63,16 @@ struct uct_daqiri_conn {
     struct {
         uint16_t       tx_number;  /* of the last grant sent                 */
         uint16_t       rx_number;  /* of the last grant taken; from 1        */
-        int            due;        /* on iface->rx.grants_due: UCT_DAQIRI_GRANT_* */
+        int            due;        /* on iface->rx.grants_due, for a grant or for the
+                                      recall: UCT_DAQIRI_GRANT_* */
         ucs_list_link_t link;
     } grant;                       /* daqiri_rx.h                            */
+    struct {
+        dq_recall_t    window;     /* of our window, credits that the peer has */
+        uint32_t       asked;      /* credits that the peer wants back       */
+        int            is_asked;
+        uint32_t       rx_seq;     /* rx_seq when buffers were last missing  */
+    } recall;                      /* daqiri_rx.h                            */
     dq_life_state_t    state;      /* uct_daqiri_conn_step() alone writes it */
     struct {
         ucs_queue_head_t queue;    /* requests of all its endpoints, FIFO    */

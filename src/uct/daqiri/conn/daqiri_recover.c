@@ -155,6 +155,7 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     conn->lost.facts = *facts;
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_LOSE);
     uct_daqiri_retry_stop(conn);
+    uct_daqiri_rx_forget(conn);
     uct_daqiri_preconnect_drop(conn);
     conn->iface->count->qp_failures++;
     conn->watchdog.losses++;

@@ -11,8 +11,98 @@
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_iface.h"
 
+enum {
+    UCT_DAQIRI_RECALL_MS    = 1,  /* least time from one call for room to the next */
+    UCT_DAQIRI_CREDITS_KEPT = 3   /* beside those that go back: for the answer, for
+                                     one message, and for a grant */
+};
+
 
 /* ---- Windows ---- */
+
+static void uct_daqiri_rx_add_due(uct_daqiri_conn_t *conn, int due)
+{
+    if (!conn->grant.due) {
+        conn->grant.due = due;
+        uct_daqiri_iface_add_work(conn->iface, UCT_DAQIRI_WORK_LISTS);
+        ucs_list_add_tail(&conn->iface->rx.grants_due, &conn->grant.link);
+    }
+}
+
+
+/* What each peer that uses more than the least window may have, if they share all
+ * buffers that are not reserved. */
+static uint32_t uct_daqiri_rx_share(uct_daqiri_iface_t *iface)
+{
+    const dq_rx_t *ledger = &iface->rx.ledger;
+    uint32_t least        = UCT_DAQIRI_WINDOW_LEAST;
+    uint32_t wide         = 0;
+    uint64_t used         = ledger->slack + uct_daqiri_recv_reserve(iface);
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        wide += conn->window.size > least;
+        used += ucs_min(conn->window.size, least);
+    }
+    return (used < ledger->limit)
+                   ? least + (ledger->limit - used) / ucs_max(wide, 1) : least;
+}
+
+
+/* A window that has not been used since buffers were last missing becomes as small as it
+ * may be. */
+static void uct_daqiri_rx_call_back(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    int is_idle               = conn->recall.rx_seq == conn->rx_seq;
+    uint32_t freed;
+
+    conn->recall.rx_seq = conn->rx_seq;
+    if (conn->state != DQ_LIFE_UP) {
+        return;
+    }
+    freed = dq_recall_want(&conn->recall.window, &iface->rx.ledger, &conn->window,
+                           is_idle ? UCT_DAQIRI_WINDOW_LEAST : iface->rx.share);
+    __atomic_add_fetch(&iface->rx.spare, freed, __ATOMIC_ACQ_REL);
+    if (conn->recall.window.state == DQ_RECALL_DUE) {
+        uct_daqiri_rx_add_due(conn, UCT_DAQIRI_GRANT_NEXT);
+    }
+}
+
+
+/* If few buffers are left, asks peers for credits that they do not use, or that are more
+ * than their share. */
+static void uct_daqiri_rx_make_room(uct_daqiri_iface_t *iface)
+{
+    ucs_time_t now = ucs_get_time();
+    uct_daqiri_conn_t *conn;
+
+    if (!uct_daqiri_recv_are_few(iface) || (now < iface->rx.recall_at)) {
+        return;
+    }
+    iface->rx.recall_at = now + ucs_time_from_msec(UCT_DAQIRI_RECALL_MS);
+    iface->rx.share     = uct_daqiri_rx_share(iface);
+    ucs_list_for_each(conn, &iface->conns, iface_link) {
+        uct_daqiri_rx_call_back(conn);
+    }
+}
+
+
+/* Whether the window may become so much wider. The buffers for new peers stay. */
+static int uct_daqiri_rx_may_widen(uct_daqiri_conn_t *conn, uint32_t count)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    if (conn->recall.window.state != DQ_RECALL_REST) {
+        return 0;
+    }
+    if (uct_daqiri_recv_left(iface) >= count + uct_daqiri_recv_reserve(iface)) {
+        return 1;
+    }
+    uct_daqiri_rx_make_room(iface);
+    return 0;
+}
+
 
 void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
 {
@@ -20,11 +110,14 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
     uint32_t count            = dq_rx_wider_by(&conn->window);
     ucs_status_t status       = UCS_OK;
 
+    if (!uct_daqiri_rx_may_widen(conn, count)) {
+        return; /* until others have given credits back, or a conn closes */
+    }
     if (!uct_daqiri_recv_take_spare(iface, count)) {
         status = uct_daqiri_recv_add(iface, count);
     }
     if (status == UCS_ERR_NO_RESOURCE) {
-        return; /* at the memory limit, until a conn closes */
+        return; /* the async thread has taken them */
     }
     if (status != UCS_OK) {
         dq_rx_settle(&conn->window);
@@ -39,24 +132,20 @@ void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
 }
 
 
-/* ---- Credits ---- */
+/* ---- Messages of our own ---- */
 
 void uct_daqiri_rx_on_mark(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_iface_t *iface = conn->iface;
-
-    dq_sq_return_tokens(&conn->sq, &iface->tx.ledger);
-    if (dq_rx_grant_is_due(&conn->window) && !conn->grant.due) {
-        conn->grant.due  = UCT_DAQIRI_GRANT_NEW;
-        uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
-        ucs_list_add_tail(&iface->rx.grants_due, &conn->grant.link);
+    dq_sq_return_tokens(&conn->sq, &conn->iface->tx.ledger);
+    if (dq_rx_grant_is_due(&conn->window)) {
+        uct_daqiri_rx_add_due(conn, UCT_DAQIRI_GRANT_NEW);
     }
 }
 
 
 /* Inline, unless the device has no inline data or the user wants none. */
-static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
-                                             uint32_t count)
+static ucs_status_t uct_daqiri_rx_send(uct_daqiri_conn_t *conn, dq_msg_kind_t kind,
+                                       uint32_t count)
 {
     uct_daqiri_pool_t *pool = &conn->iface->tx.pool;
     uct_daqiri_tx_t tx      = {
@@ -71,6 +160,10 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
     struct ibv_sge sge = {.length = sizeof(*hdr)};
     ucs_status_t status;
 
+    if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_GRANT) !=
+        DQ_ADMIT_OK) {
+        return UCS_ERR_NO_RESOURCE;
+    }
     if (conn->iface->config.max_inline < sizeof(*hdr)) {
         if (!uct_daqiri_tx_take_desc(conn->iface, &tx.op.desc, &tx.signal)) {
             return UCS_ERR_NO_RESOURCE;
@@ -80,7 +173,7 @@ static ucs_status_t uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn,
         sge.lkey = pool->bufs[tx.op.desc].lkey;
     }
 
-    dq_msg_pack(hdr, DQ_MSG_GRANT, 0, conn->grant.tx_number + 1);
+    dq_msg_pack(hdr, kind, 0, conn->grant.tx_number + 1);
     sge.addr = (uintptr_t)hdr;
     status   = uct_daqiri_tx_post(conn, &tx, &sge, 1);
     if (status == UCS_OK) {
@@ -105,40 +198,140 @@ static int uct_daqiri_rx_may_grant_wait(uct_daqiri_conn_t *conn)
 }
 
 
+/* Credits for the peer, if that is due. Returns how many messages it has sent. */
+static unsigned uct_daqiri_rx_send_grant(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t count;
+
+    if (!dq_rx_grant_is_due(&conn->window) || uct_daqiri_rx_may_grant_wait(conn)) {
+        return 0;
+    }
+    if (dq_rx_is_narrow(&conn->window)) {
+        uct_daqiri_rx_widen(conn);
+    }
+    count = dq_min(dq_rx_grantable(&iface->rx.ledger, &conn->window),
+                   DQ_WIRE_MAX_CREDIT);
+    if ((count == 0) || (uct_daqiri_rx_send(conn, DQ_MSG_GRANT, count) != UCS_OK)) {
+        conn->grant.due = UCT_DAQIRI_GRANT_STUCK;
+        return 0;
+    }
+    dq_rx_grant(&iface->rx.ledger, &conn->window, count);
+    return 1;
+}
+
+
+/* The answer to the peer's question. The message takes a credit, too. */
+static unsigned uct_daqiri_rx_send_return(uct_daqiri_conn_t *conn)
+{
+    dq_cq_t *cq    = &conn->iface->tx.ledger;
+    uint32_t count = dq_sq_give_back(&conn->sq, cq, conn->recall.asked,
+                                     UCT_DAQIRI_CREDITS_KEPT);
+
+    if (uct_daqiri_rx_send(conn, DQ_MSG_RETURN, count) != UCS_OK) {
+        (void)dq_sq_credit(&conn->sq, count);
+        conn->grant.due = UCT_DAQIRI_GRANT_STUCK;
+        return 0;
+    }
+    conn->recall.is_asked = 0;
+    conn->iface->count->credits_returned += count;
+    return 1;
+}
+
+
+static unsigned uct_daqiri_rx_send_recall(uct_daqiri_conn_t *conn)
+{
+    uint32_t count = dq_min(conn->recall.window.count, DQ_WIRE_MAX_CREDIT);
+
+    if (uct_daqiri_rx_send(conn, DQ_MSG_RECALL, count) != UCS_OK) {
+        conn->grant.due = UCT_DAQIRI_GRANT_STUCK;
+        return 0;
+    }
+    dq_recall_sent(&conn->recall.window);
+    conn->iface->count->windows_recalled++;
+    return 1;
+}
+
+
+static int uct_daqiri_rx_is_any_due(const uct_daqiri_conn_t *conn)
+{
+    return !dq_life_is_over(conn->state) &&
+           (dq_rx_grant_is_due(&conn->window) || conn->recall.is_asked ||
+            (conn->recall.window.state == DQ_RECALL_DUE));
+}
+
+
+/* All that is due to the peer of one conn. */
+static unsigned uct_daqiri_rx_send_due(uct_daqiri_conn_t *conn)
+{
+    unsigned sent = 0;
+
+    if (conn->recall.is_asked) {
+        sent += uct_daqiri_rx_send_return(conn);
+    }
+    if (conn->recall.window.state == DQ_RECALL_DUE) {
+        sent += uct_daqiri_rx_send_recall(conn);
+    }
+    return sent + uct_daqiri_rx_send_grant(conn);
+}
+
+
 unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn, *next;
     unsigned sent = 0;
-    uint32_t count;
 
     uct_daqiri_assert_progress(iface);
+    if (ucs_unlikely(iface->rx.has_new_peer)) {
+        iface->rx.has_new_peer = 0;
+        uct_daqiri_rx_make_room(iface);
+    }
     ucs_list_for_each_safe(conn, next, &iface->rx.grants_due, grant.link) {
-        if (dq_life_is_over(conn->state) ||
-            !dq_rx_grant_is_due(&conn->window)) {
+        if (!uct_daqiri_rx_is_any_due(conn)) {
             conn->grant.due = 0;
             ucs_list_del(&conn->grant.link);
             continue;
         }
-        if (uct_daqiri_rx_may_grant_wait(conn)) {
-            continue;
-        }
-        if (dq_rx_is_narrow(&conn->window)) {
-            uct_daqiri_rx_widen(conn);
-        }
-        count = dq_min(dq_rx_grantable(&iface->rx.ledger, &conn->window),
-                       DQ_WIRE_MAX_CREDIT);
-        if ((count == 0) ||
-            (dq_sq_admit(&conn->sq, &iface->tx.ledger, DQ_WR_GRANT) !=
-             DQ_ADMIT_OK)) {
-            conn->grant.due = UCT_DAQIRI_GRANT_STUCK;
-            continue;
-        }
-        if (uct_daqiri_rx_send_grant(conn, count) != UCS_OK) {
-            conn->grant.due = UCT_DAQIRI_GRANT_STUCK;
-            continue;
-        }
-        dq_rx_grant(&iface->rx.ledger, &conn->window, count);
-        sent++;
+        sent += uct_daqiri_rx_send_due(conn);
     }
     return sent;
+}
+
+
+/* ---- Messages of the peer's own ---- */
+
+/* The peer wants credits back. A second question before the answer adds nothing. */
+static int uct_daqiri_rx_on_recall(uct_daqiri_conn_t *conn, uint32_t count)
+{
+    conn->recall.asked    = count;
+    conn->recall.is_asked = 1;
+    uct_daqiri_rx_add_due(conn, UCT_DAQIRI_GRANT_NEXT);
+    return 0;
+}
+
+
+static int uct_daqiri_rx_on_return(uct_daqiri_conn_t *conn, uint32_t count)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    if (dq_recall_back(&conn->recall.window, &iface->rx.ledger, &conn->window,
+                       count) != 0) {
+        return -1;
+    }
+    __atomic_add_fetch(&iface->rx.spare, count, __ATOMIC_ACQ_REL);
+    return 0;
+}
+
+
+int uct_daqiri_rx_on_control(uct_daqiri_conn_t *conn, dq_msg_kind_t kind,
+                             uint32_t count)
+{
+    switch (kind) {
+    case DQ_MSG_RECALL:
+        return uct_daqiri_rx_on_recall(conn, count);
+    case DQ_MSG_RETURN:
+        return uct_daqiri_rx_on_return(conn, count);
+    default:
+        return uct_daqiri_rx_credit(conn, count);
+    }
 }

@@ -13,8 +13,14 @@
 #include "base/daqiri_recv.h"
 #include "conn/daqiri_conn.h"
 
-/* Sends the credit grants that no message carried in time. Returns how many. */
+/* Sends the credit grants that no message carried in time, and what recalls need. Returns
+ * how many messages. */
 unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface);
+/* A message of the peer's own, with this number in its immediate data: credits, or a
+ * question for credits or its answer (dq_recall.h). Returns -1 and changes nothing if the
+ * peer is broken. */
+int uct_daqiri_rx_on_control(uct_daqiri_conn_t *conn, dq_msg_kind_t kind,
+                             uint32_t count);
 /* The peer uses more than its window, which is narrow. Widens it as far as memory
  * allows. */
 void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn);
@@ -43,19 +49,25 @@ uct_daqiri_rx_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
                               iface->poll_batch, wc);
 }
 
-/* The peer grants what we have used. A grant before the conn is up, or of more than the
- * whole window, is an error of the peer, and is dropped. */
-static inline void uct_daqiri_rx_credit(uct_daqiri_conn_t *conn,
-                                        const struct ibv_wc *wc)
+/* The peer grants what we have used. Returns -1 and changes nothing if the peer is
+ * broken: it grants more than the whole window. */
+static inline int uct_daqiri_rx_credit(uct_daqiri_conn_t *conn, uint32_t count)
 {
-    if (!(wc->wc_flags & IBV_WC_WITH_IMM)) {
-        return;
-    }
-    if (ucs_unlikely(dq_sq_credit(&conn->sq, ntohl(wc->imm_data)) != 0)) {
-        conn->iface->count->rx_dropped[DQ_WIRE_BAD_FIELD]++;
-        return;
+    if (ucs_unlikely(dq_sq_credit(&conn->sq, count) != 0)) {
+        return -1;
     }
     conn->iface->tx.wake = 1;
+    return 0;
+}
+
+/* The credits that an active message carries. Before the conn is up there are none. */
+static inline void uct_daqiri_rx_take_credit(uct_daqiri_conn_t *conn,
+                                             const struct ibv_wc *wc)
+{
+    if ((wc->wc_flags & IBV_WC_WITH_IMM) &&
+        ucs_unlikely(uct_daqiri_rx_credit(conn, ntohl(wc->imm_data)) != 0)) {
+        conn->iface->count->rx_dropped[DQ_WIRE_BAD_FIELD]++;
+    }
 }
 
 /* This message has used one credit of the peer's. */
@@ -65,6 +77,13 @@ static inline void uct_daqiri_rx_use_window(uct_daqiri_iface_t *iface,
     if (dq_rx_use(&iface->rx.ledger, &conn->window)) {
         uct_daqiri_rx_on_mark(conn);
     }
+}
+
+/* The QP is lost, and with it all that peers have asked each other for. */
+static inline void uct_daqiri_rx_forget(uct_daqiri_conn_t *conn)
+{
+    dq_recall_lost(&conn->recall.window);
+    conn->recall.is_asked = 0;
 }
 
 #endif

@@ -88,7 +88,10 @@ struct uct_daqiri_iface {
         struct ibv_srq    *srq;
         uct_daqiri_recv_t *recvs;      /* by index into the pool             */
         uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
-        ucs_list_link_t   grants_due;  /* conns with a grant due             */
+        ucs_list_link_t   grants_due;  /* conns with a grant, or a recall, due */
+        int               has_new_peer; /* since room was last looked at    */
+        ucs_time_t        recall_at;   /* no call for room before            */
+        uint32_t          share;       /* the most that one window had at the last call */
         uint32_t          spare;       /* buffers free for a window; atomic  */
         int               is_few_logged; /* the warning about too few buffers is logged */
         int               is_refused;  /* refused RECVs must be posted again */
@@ -143,7 +146,6 @@ struct uct_daqiri_iface {
         ucs_list_link_t   timed;       /* async                              */
         int               is_ticking;  /* async                              */
         uint32_t          epoch;       /* async                              */
-        uint32_t          reserved;    /* RECVs promised to peers; async     */
         uint32_t          unproven;    /* conns with is_unproven; async      */
         ucs_time_t        unknown_peers_at; /* unknown peers get no turn before; async */
         uint32_t          silent;      /* peers that may not know that we close;

@@ -91,13 +91,14 @@ static void uct_daqiri_progress_drop(uct_daqiri_iface_t *iface, uint32_t index,
 }
 
 
-/* A grant, or a message of unknown kind. */
+/* A message of the peer's own, or one of unknown kind. */
 static UCS_F_NOINLINE void
 uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
                              const struct ibv_wc *wc)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     dq_wire_status_t parsed   = dq_msg_parse(hdr, wc->byte_len);
+    int is_bad;
 
     if ((parsed == DQ_WIRE_OK) && (hdr->seq == conn->grant.rx_number)) {
         uct_daqiri_progress_drop(iface, wc->wr_id,
@@ -111,9 +112,12 @@ uct_daqiri_progress_on_other(uct_daqiri_conn_t *conn, const dq_msg_hdr_t *hdr,
         return;
     }
     conn->grant.rx_number = hdr->seq;
-    uct_daqiri_rx_credit(conn, wc);
+    is_bad = !(wc->wc_flags & IBV_WC_WITH_IMM) ||
+             (uct_daqiri_rx_on_control(conn, (dq_msg_kind_t)hdr->kind,
+                                       ntohl(wc->imm_data)) != 0);
     uct_daqiri_progress_drop(iface, wc->wr_id,
-                             &iface->count->credit_frames_rx);
+                             is_bad ? &iface->count->rx_dropped[DQ_WIRE_BAD_FIELD]
+                                    : &iface->count->credit_frames_rx);
 }
 
 
@@ -160,7 +164,7 @@ uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
         return;
     }
     uct_daqiri_rx_use_window(iface, conn);
-    uct_daqiri_rx_credit(conn, wc);
+    uct_daqiri_rx_take_credit(conn, wc);
     conn->rx_seq++;
     uct_daqiri_progress_deliver(iface, wc->wr_id, hdr->am_id, data,
                                 wc->byte_len - sizeof(*hdr));

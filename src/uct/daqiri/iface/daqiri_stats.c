@@ -65,6 +65,8 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(credit_frames_tx),
     COUNTER(credit_frames_rx),
     COUNTER(windows_widened),
+    COUNTER(windows_recalled),
+    COUNTER(credits_returned),
     COUNTER(slots_grown),
     COUNTER(refused_no_buffer),
     COUNTER(rx_duplicates),

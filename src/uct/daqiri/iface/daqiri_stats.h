@@ -22,6 +22,8 @@ typedef struct {
     uint64_t conns, conns_up, conns_closed;
     uint64_t credit_frames_tx, credit_frames_rx;
     uint64_t windows_widened;
+    uint64_t windows_recalled;
+    uint64_t credits_returned;
     uint64_t slots_grown;
     uint64_t refused[DQ_ADMIT_LAST];
     uint64_t refused_no_buffer;
