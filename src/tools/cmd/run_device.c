@@ -314,6 +314,13 @@ static int run_choose_named(const run_opts_t *opts,
     return run_choose_nearest(opts, nics, "devices of --device", 1, chosen);
 }
 
+static int run_no_list(int error)
+{
+    fprintf(stderr, RUN_SPEAKER ": RDMA devices cannot be listed: %s\n",
+            strerror(error));
+    return DAQIRI_EXIT_FAILED;
+}
+
 int daqiri_run_choose(const run_opts_t *opts, daqiri_job_device_t *chosen)
 {
     run_nics_t nics = {0};
@@ -327,14 +334,13 @@ int daqiri_run_choose(const run_opts_t *opts, daqiri_job_device_t *chosen)
     }
 
     error = daqiri_devices_list(&devices, &count);
-    if (error == 0) {
-        nics.list = calloc(count + 1, sizeof(*nics.list));
-        error     = (nics.list == NULL) ? ENOMEM : 0;
-    }
     if (error != 0) {
-        fprintf(stderr, RUN_SPEAKER ": RDMA devices cannot be listed: %s\n",
-                strerror(error));
-        return DAQIRI_EXIT_FAILED;
+        return run_no_list(error);
+    }
+    nics.list = calloc(count + 1, sizeof(*nics.list));
+    if (nics.list == NULL) {
+        free(devices);
+        return run_no_list(ENOMEM);
     }
     if (strcmp(opts->device, "auto") == 0) {
         status = run_choose_auto(opts, devices, &nics, count, chosen);

@@ -50,6 +50,9 @@ two_hosts()
     local where=(--host "$hosts")
 
     need_mpi "$mpi"
+    case $mpi.$(ompi_major) in
+        ompi.[5-9]) skip "Open MPI $(ompi_major): ranks on the other host do not say why yet" ;;
+    esac
     [ "$mpi" = ompi ] ||
         where=(-launcher ssh -launcher-exec "$PWD/ssh" -hosts "$hosts")
     job_run "$mpi" "$tls" "$mpi" "$np" "${where[@]}" \

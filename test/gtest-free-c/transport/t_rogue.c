@@ -176,7 +176,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
             device.ends++;
         }
         __atomic_store_n(&device.qp, qp, __ATOMIC_RELAXED);
-        device.flags = wr->send_flags;
+        __atomic_store_n(&device.flags, wr->send_flags, __ATOMIC_RELAXED);
         if ((device.lie == REFUSED) || (device.lie == FULL)) {
             return refuse_once(wr, bad_wr);
         }
