@@ -116,16 +116,6 @@ uint32_t dq_sq_slots(uint32_t depth);
 void dq_sq_init(dq_sq_t *sq, uint32_t depth, uint32_t signal_every,
                 uint32_t first_id, uint32_t *slot);
 
-/*
- * Whether more depth would help: half of it is in use, or the SQ has posted four times as
- * many requests since @a since. A small depth makes every few requests ask for a signal.
- */
-static inline int dq_sq_is_tight(const dq_sq_t *sq, uint32_t since)
-{
-    return ((sq->posted - sq->retired) * 2 >= sq->depth) ||
-           (sq->posted - since >= sq->depth * 4);
-}
-
 /* Moves the ledger to @a slot, which has dq_sq_slots(depth) words, and makes it @a depth
  * deep, no less than before. @a signal_every is cut as in dq_sq_init(). Returns the words
  * that it used before, which are the caller's again. */
@@ -137,6 +127,16 @@ void dq_cq_init(dq_cq_t *cq, uint32_t depth);
 static inline uint32_t dq_sq_in_use(const dq_sq_t *sq)
 {
     return sq->posted - sq->retired;
+}
+
+/*
+ * Whether more depth would help: half of it is in use, or the SQ has posted four times as
+ * many requests since @a since. A small depth makes every few requests ask for a signal.
+ */
+static inline int dq_sq_is_tight(const dq_sq_t *sq, uint32_t since)
+{
+    return (dq_sq_in_use(sq) * 2 >= sq->depth) ||
+           (sq->posted - since >= sq->depth * 4);
 }
 
 static inline uint32_t dq_sq_tokens(const dq_sq_t *sq)

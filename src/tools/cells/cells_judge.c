@@ -231,18 +231,27 @@ static int judge_is_same_line(const daqiri_cells_row_t *a,
            (a->pattern == b->pattern) && (a->window == b->window);
 }
 
+/* What the counters of the first run tell beside those of another row. */
+static void judge_explain_beside(const daqiri_cells_row_t *row,
+                                 const daqiri_cells_row_t *other, char *reason,
+                                 size_t size)
+{
+    const json_t *counters = daqiri_cells_counters(&other->runs[0]);
+
+    daqiri_verdict_explain(daqiri_cells_counters(&row->runs[0]),
+                           row->runs[0].messages, &counters,
+                           &other->runs[0].messages, 1, reason, size);
+}
+
 static void judge_explain_rate(const daqiri_cells_t *cells,
                                daqiri_cells_row_t *row,
                                const daqiri_cells_row_t *longer)
 {
-    const json_t *other = daqiri_cells_counters(&longer->runs[0]);
     const double share  = daqiri_cells_median(row, "messages_per_s") /
                           daqiri_cells_median(longer, "messages_per_s");
     char reason[256];
 
-    daqiri_verdict_explain(daqiri_cells_counters(&row->runs[0]),
-                           row->runs[0].messages, &other,
-                           &longer->runs[0].messages, 1, reason, sizeof(reason));
+    judge_explain_beside(row, longer, reason, sizeof(reason));
     judge_say(row, judge_blame(DAQIRI_CELLS_RATE, share,
                                daqiri_cells_row_speed(cells, row)),
               "%.2f of the messages/s of %zu bytes%s%s", share, longer->size,
@@ -296,12 +305,9 @@ static void judge_pace_collapsed(const daqiri_cells_t *cells,
                                  const daqiri_cells_row_t *unpaced)
 {
     const double share  = daqiri_cells_median(row, "gbps") / row->gbps;
-    const json_t *other = daqiri_cells_counters(&unpaced->runs[0]);
     char reason[256];
 
-    daqiri_verdict_explain(daqiri_cells_counters(&row->runs[0]),
-                           row->runs[0].messages, &other,
-                           &unpaced->runs[0].messages, 1, reason, sizeof(reason));
+    judge_explain_beside(row, unpaced, reason, sizeof(reason));
     judge_say(row, judge_blame(DAQIRI_CELLS_COLLAPSE, share,
                                daqiri_cells_row_speed(cells, row)),
               "it had %.2f of its pace%s%s", share, (reason[0] != '\0') ? ": " : "",

@@ -17,17 +17,24 @@ static uint64_t grown(void)
 }
 
 
+/* A link from one end to another, which may send as much as it likes. */
+static t_link_t *link_open(const char *options, t_stream_t *to)
+{
+    t_end_t *a = t_end_open(options);
+    t_end_t *b = t_end_open(WIDE);
+
+    t_only_daqiri("counts its slots");
+    return t_link_up(a, b, 1, to);
+}
+
+
 /* A few messages fit the 16 that are there, however often that is. */
 START_TEST(test_few)
 {
-    t_end_t *a = t_end_open(WIDE);
-    t_end_t *b = t_end_open(WIDE);
     t_stream_t to;
-    t_link_t *link;
+    t_link_t *link = link_open(WIDE, &to);
     unsigned i;
 
-    t_only_daqiri("counts its slots");
-    link = t_link_up(a, b, 1, &to);
     for (i = 0; i < 40; i++) {
         t_send(link, T_SHORT, 8);
         ck_assert_int_eq(t_ep_flush(link), UCS_OK);
@@ -42,14 +49,10 @@ END_TEST
  * there come more. */
 START_TEST(test_in_flight)
 {
-    t_end_t *a = t_end_open(WIDE "TX_BATCH=off");
-    t_end_t *b = t_end_open(WIDE);
     t_stream_t to;
-    t_link_t *link;
+    t_link_t *link = link_open(WIDE "TX_BATCH=off", &to);
     unsigned i;
 
-    t_only_daqiri("counts its slots");
-    link = t_link_up(a, b, 1, &to);
     for (i = 0; i < 200; i++) {
         ck_assert_int_eq(t_try_send(link, (t_how_t)_i, 100), UCS_OK);
     }
@@ -73,14 +76,10 @@ START_TEST(test_most)
         {WIDE "TX_BATCH=off SQ_DEPTH=17", 1, 16},
         {WIDE "TX_BATCH=off SQ_DEPTH=100", 2, 99},
     };
-    t_end_t *a = t_end_open(cases[_i].options);
-    t_end_t *b = t_end_open(WIDE);
     t_stream_t to;
-    t_link_t *link;
+    t_link_t *link = link_open(cases[_i].options, &to);
     unsigned i;
 
-    t_only_daqiri("counts its slots");
-    link = t_link_up(a, b, 1, &to);
     ck_assert_int_eq(t_ep_flush(link), UCS_OK);
     for (i = 0; i < cases[_i].fit; i++) {
         ck_assert_int_eq(t_try_send(link, T_SHORT, 8), UCS_OK);

@@ -51,7 +51,7 @@ static uint32_t uct_daqiri_rx_share(uct_daqiri_iface_t *iface)
 
 /* A window that has not been used since buffers were last missing becomes as small as it
  * may be. */
-static void uct_daqiri_rx_call_back(uct_daqiri_conn_t *conn)
+static void uct_daqiri_rx_call_back(uct_daqiri_conn_t *conn, uint32_t share)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     int is_idle               = conn->recall.rx_seq == conn->rx_seq;
@@ -62,7 +62,7 @@ static void uct_daqiri_rx_call_back(uct_daqiri_conn_t *conn)
         return;
     }
     freed = dq_recall_want(&conn->recall.window, &iface->rx.ledger, &conn->window,
-                           is_idle ? UCT_DAQIRI_WINDOW_LEAST : iface->rx.share);
+                           is_idle ? UCT_DAQIRI_WINDOW_LEAST : share);
     __atomic_add_fetch(&iface->rx.spare, freed, __ATOMIC_ACQ_REL);
     if (conn->recall.window.state == DQ_RECALL_DUE) {
         uct_daqiri_rx_add_due(conn, UCT_DAQIRI_GRANT_NEXT);
@@ -76,14 +76,15 @@ static void uct_daqiri_rx_make_room(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
     uct_daqiri_conn_t *conn;
+    uint32_t share;
 
     if (!uct_daqiri_recv_are_few(iface) || (now < iface->rx.recall_at)) {
         return;
     }
     iface->rx.recall_at = now + ucs_time_from_msec(UCT_DAQIRI_RECALL_MS);
-    iface->rx.share     = uct_daqiri_rx_share(iface);
+    share               = uct_daqiri_rx_share(iface);
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        uct_daqiri_rx_call_back(conn);
+        uct_daqiri_rx_call_back(conn, share);
     }
 }
 
@@ -301,12 +302,11 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
 /* ---- Messages of the peer's own ---- */
 
 /* The peer wants credits back. A second question before the answer adds nothing. */
-static int uct_daqiri_rx_on_recall(uct_daqiri_conn_t *conn, uint32_t count)
+static void uct_daqiri_rx_on_recall(uct_daqiri_conn_t *conn, uint32_t count)
 {
     conn->recall.asked    = count;
     conn->recall.is_asked = 1;
     uct_daqiri_rx_add_due(conn, UCT_DAQIRI_GRANT_NEXT);
-    return 0;
 }
 
 
@@ -328,7 +328,8 @@ int uct_daqiri_rx_on_control(uct_daqiri_conn_t *conn, dq_msg_kind_t kind,
 {
     switch (kind) {
     case DQ_MSG_RECALL:
-        return uct_daqiri_rx_on_recall(conn, count);
+        uct_daqiri_rx_on_recall(conn, count);
+        return 0;
     case DQ_MSG_RETURN:
         return uct_daqiri_rx_on_return(conn, count);
     default:

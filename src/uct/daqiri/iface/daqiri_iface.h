@@ -91,7 +91,6 @@ struct uct_daqiri_iface {
         ucs_list_link_t   grants_due;  /* conns with a grant, or a recall, due */
         int               has_new_peer; /* since room was last looked at    */
         ucs_time_t        recall_at;   /* no call for room before            */
-        uint32_t          share;       /* the most that one window had at the last call */
         uint32_t          spare;       /* buffers free for a window; atomic  */
         int               is_few_logged; /* the warning about too few buffers is logged */
         int               is_refused;  /* refused RECVs must be posted again */
