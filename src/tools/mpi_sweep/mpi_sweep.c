@@ -2,6 +2,7 @@
 
 #include "tools/mpi_sweep/mpi_sweep.h"
 
+#include "tools/base/mapped.h"
 #include "tools/base/median.h"
 #include "tools/base/pattern.h"
 
@@ -456,6 +457,7 @@ int main(int argc, char **argv)
 
     mpi_sweep_opts_parse(argc, argv, &sweep.opts);
     MPI_Init(&argc, &argv);
+    mapped_keep_pmix();
     MPI_Comm_rank(MPI_COMM_WORLD, &sweep.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &sweep.np);
     if (sweep.np < 2) {

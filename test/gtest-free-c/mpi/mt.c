@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "mt.h"
+#include "tools/base/mapped.h"
 #include "tools/base/pattern.h"
 
 #include <inttypes.h>
@@ -214,6 +215,7 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv,
                     mt_ucx_has_threads() ? MPI_THREAD_MULTIPLE
                                          : MPI_THREAD_SINGLE, &mt.threads);
+    mapped_keep_pmix();
     t_ucx_check();
     MPI_Comm_rank(MPI_COMM_WORLD, &mt.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mt.np);

@@ -5,6 +5,7 @@
  * end with, to be held against the transport's own counters.
  */
 
+#include "tools/base/mapped.h"
 #include "tools/base/pattern.h"
 
 #include <inttypes.h>
@@ -226,6 +227,7 @@ static void say_hello(void)
 int main(void)
 {
     shmem_init();
+    mapped_keep_pmix();
     me    = shmem_my_pe();
     count = shmem_n_pes();
     CHECK(count <= PES_MAX);

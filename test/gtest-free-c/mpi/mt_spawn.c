@@ -23,6 +23,8 @@
  * Every byte is checked. Who finds a fault says so and ends the job.
  */
 
+#include "tools/base/mapped.h"
+
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -288,6 +290,7 @@ int main(int argc, char **argv)
     const char *form;
 
     MPI_Init(&argc, &argv);
+    mapped_keep_pmix();
     form = (argc > 1) ? argv[1] : "spawn";
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {

@@ -8,6 +8,7 @@
 #include "tools/base/clock.h"
 #include "tools/base/failure.h"
 #include "tools/base/hist.h"
+#include "tools/base/mapped.h"
 #include "tools/base/parse.h"
 #include "tools/base/progress.h"
 #include "tools/base/report.h"
@@ -15,6 +16,7 @@
 #include "tools/base/watch.h"
 #include "tools/peer/peer.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -795,6 +797,29 @@ START_TEST(test_answer_none)
 }
 END_TEST
 
+/* Is the library still mapped when nobody holds it any more? */
+static int base_is_mapped(const char *name)
+{
+    return dlopen(name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+}
+
+/* Two libraries that every glibc has, and nothing here uses. */
+START_TEST(test_mapped_keep)
+{
+    void *other = dlopen("libanl.so.1", RTLD_LAZY);
+    void *kept  = dlopen("libBrokenLocale.so.1", RTLD_LAZY);
+
+    ck_assert_ptr_nonnull(other);
+    ck_assert_ptr_nonnull(kept);
+    ck_assert_int_eq(mapped_keep("libBrokenLocale"), 1);
+    ck_assert_int_eq(mapped_keep("libNobodyHas"), 0);
+    dlclose(other);
+    dlclose(kept);
+    ck_assert(!base_is_mapped("libanl.so.1"));
+    ck_assert(base_is_mapped("libBrokenLocale.so.1"));
+}
+END_TEST
+
 static Suite *suite_base(void)
 {
     return t_suite("base", "duration", test_duration, "size_text", test_size_text,
@@ -806,7 +831,8 @@ static Suite *suite_base(void)
                    test_peer_header, "peer", test_peer_keys, "peer", test_peer_agree,
                    "peer", test_peer_fuzz, "progress", test_progress_bar, "answer",
                    test_answer_find, "answer", test_answer_none, "stop",
-                   test_stop_second, "stop", test_stop_told, NULL);
+                   test_stop_second, "stop", test_stop_told, "mapped",
+                   test_mapped_keep, NULL);
 }
 
 T_MAIN(suite_base)
