@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,4 +168,22 @@ int daqiri_args_word(struct argp_state *state, const char *name,
     }
     argp_error(state, "--%s %s: it is one of %s", name, text, list);
     return -1;
+}
+
+uint32_t daqiri_args_user(struct argp_state *state, const char *text)
+{
+    const struct passwd *user = getpwnam(text);
+    unsigned long value;
+    char *end;
+
+    if (user != NULL) {
+        return user->pw_uid;
+    }
+    errno = 0;
+    value = strtoul(text, &end, 10);
+    if ((*text < '0') || (*text > '9') || (*end != '\0') || (errno != 0) ||
+        (value > UINT32_MAX)) {
+        argp_error(state, "--user %s: there is no such user", text);
+    }
+    return (uint32_t)value;
 }

@@ -75,4 +75,7 @@ const char *daqiri_args_name(struct argp_state *state, const char *name,
 int daqiri_args_word(struct argp_state *state, const char *name,
                      const char *text, const char *const *words, size_t count);
 
+/* Of --user: a name, or a number that need not have one. */
+uint32_t daqiri_args_user(struct argp_state *state, const char *text);
+
 #endif

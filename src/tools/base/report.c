@@ -202,7 +202,7 @@ static void report_plain(const json_t *value, char *text, size_t size)
     }
 }
 
-static int report_digits(double value)
+int daqiri_report_digits(double value)
 {
     return (value < 10) ? 3 : (value < 100) ? 2 : (value < 1000) ? 1 : 0;
 }
@@ -231,7 +231,7 @@ static void report_human(const json_t *value, daqiri_unit_t unit,
     }
     number = json_number_value(value);
     snprintf(text, size, "%.*f%s",
-             (unit == DAQIRI_UNIT_RATE) ? 0 : report_digits(number), number,
+             (unit == DAQIRI_UNIT_RATE) ? 0 : daqiri_report_digits(number), number,
              with_unit ? names[unit] : "");
 }
 

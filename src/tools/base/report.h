@@ -92,6 +92,9 @@ void daqiri_report_only(const char *keys);
 /* Which of those keys no section has, or NULL. */
 const char *daqiri_report_unknown(const daqiri_section_t *sections, size_t count);
 
+/* How many digits a person reads behind the point, except of a rate: none. */
+int daqiri_report_digits(double value);
+
 /* Writes all of it. Returns 0, or an errno when the stream does not take it. */
 int daqiri_report_print(const json_t *report, daqiri_format_t format,
                         const daqiri_section_t *sections, size_t count,

@@ -82,8 +82,9 @@ static int stats_read(daqiri_stats_file_t *file, size_t length)
     if (file->copy == NULL) {
         return 0;
     }
-    length       = stats_read_at(file->fd, file->copy, length, 0);
-    file->header = dq_stats_find(file->copy, length);
+    file->read_ns = daqiri_now_ns();
+    length        = stats_read_at(file->fd, file->copy, length, 0);
+    file->header  = dq_stats_find(file->copy, length);
     if (file->header == NULL) {
         free(file->copy);
         return 0;
@@ -209,6 +210,41 @@ void daqiri_stats_close_all(daqiri_stats_files_t *files)
     free(files->list);
     files->list  = NULL;
     files->count = 0;
+}
+
+int daqiri_stats_is_denied(const char *speaker, uint32_t uid)
+{
+    if ((geteuid() == 0) || (uid == geteuid())) {
+        return 0;
+    }
+    fprintf(stderr, "%s: --user %u: only root sees the counters of another "
+            "user\n", speaker, uid);
+    return 1;
+}
+
+const char *daqiri_stats_explain(char *text, size_t size, uint32_t uid, uint32_t pid,
+                                 int error, const daqiri_stats_rest_t *rest)
+{
+    if (error != 0) {
+        snprintf(text, size, "%s: %s", DQ_STATS_DIR, strerror(error));
+    } else if (rest->unreadable > 0) {
+        snprintf(text, size, "there are counters, but they cannot be read: they "
+                 "are of another version, or spoiled");
+    } else if ((pid != 0) && (rest->foreign > 0)) {
+        snprintf(text, size, "process %u has counters, but they are another "
+                 "user's: root sees them with --user %u", pid, rest->foreign_uid);
+    } else if (pid != 0) {
+        snprintf(text, size, "process %u has no counters: it does not run "
+                 "daqiri, or runs it with UCX_DAQIRI_STATS=n", pid);
+    } else if (rest->foreign > 0) {
+        snprintf(text, size, "no process of user %u runs daqiri with counters; "
+                 "there are some of other users, as %u (--user)", uid,
+                 rest->foreign_uid);
+    } else {
+        snprintf(text, size, "no process of user %u runs daqiri with counters",
+                 uid);
+    }
+    return text;
 }
 
 /* Its owner holds an exclusive lock as long as it lives. */

@@ -22,6 +22,7 @@ typedef struct daqiri_stats_file {
     uint32_t serial;
     int      fd;
     void     *copy;      /* of the file, as it was when it was found */
+    uint64_t read_ns;    /* when that was */
     const dq_stats_header_t *header; /* in the copy */
     uint64_t *before;    /* values at the last report, or NULL */
     uint64_t before_ns;
@@ -45,6 +46,15 @@ int daqiri_stats_find_all(uint32_t uid, uint32_t pid,
                           daqiri_stats_files_t *files,
                           daqiri_stats_rest_t *rest);
 void daqiri_stats_close_all(daqiri_stats_files_t *files);
+
+/* Says on stderr, and returns 1, if the caller may not see what this user has. */
+int daqiri_stats_is_denied(const char *speaker, uint32_t uid);
+
+/* Why daqiri_stats_find_all() has found nothing, or has failed; no full stop. Returns
+ * text. */
+#define DAQIRI_STATS_TEXT_MAX 256
+const char *daqiri_stats_explain(char *text, size_t size, uint32_t uid, uint32_t pid,
+                                 int error, const daqiri_stats_rest_t *rest);
 
 /* Whether the process that writes it still lives. */
 int daqiri_stats_is_alive(const daqiri_stats_file_t *file);

@@ -5,6 +5,7 @@
 #include "tools/base/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -68,6 +69,18 @@ void daqiri_stop_tell(pid_t pid)
 int daqiri_stop_asked(void)
 {
     return stop_signal;
+}
+
+void daqiri_stop_pause(double seconds)
+{
+    uint64_t now_ns = daqiri_now_ns();
+    uint64_t end_ns = now_ns + (uint64_t)(seconds * 1e9);
+
+    while (!daqiri_stop_asked() && (now_ns < end_ns)) {
+        poll(NULL, 0, (end_ns - now_ns > 100000000) ? 100 :
+             (int)((end_ns - now_ns) / 1000000) + 1);
+        now_ns = daqiri_now_ns();
+    }
 }
 
 void daqiri_stop_own(void)

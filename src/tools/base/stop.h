@@ -25,6 +25,9 @@ void daqiri_stop_catch(void);
 /* The number of the signal that asked to stop, or 0. */
 int daqiri_stop_asked(void);
 
+/* Waits so long, or until the user asks to stop. */
+void daqiri_stop_pause(double seconds);
+
 /* Tells a child of the caller that the caller was asked to stop. A terminal may
  * have told the child as well, at any time: this never counts as the second. */
 void daqiri_stop_tell(pid_t pid);

@@ -12,8 +12,6 @@
 #include "tools/cmd/cmd.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,25 +44,6 @@ static const struct argp_option stats_options[] = {
     {NULL}
 };
 
-/* A name, or a number that need not have one. */
-static uint32_t stats_parse_user(struct argp_state *state, const char *text)
-{
-    const struct passwd *user = getpwnam(text);
-    unsigned long value;
-    char *end;
-
-    if (user != NULL) {
-        return user->pw_uid;
-    }
-    errno = 0;
-    value = strtoul(text, &end, 10);
-    if ((*text < '0') || (*text > '9') || (*end != '\0') || (errno != 0) ||
-        (value > UINT32_MAX)) {
-        argp_error(state, "--user %s: there is no such user", text);
-    }
-    return (uint32_t)value;
-}
-
 static error_t stats_parse(int key, char *arg, struct argp_state *state)
 {
     stats_opts_t *opts = state->input;
@@ -84,7 +63,7 @@ static error_t stats_parse(int key, char *arg, struct argp_state *state)
         opts->is_all = 1;
         return 0;
     case STATS_USER:
-        opts->uid = stats_parse_user(state, arg);
+        opts->uid = daqiri_args_user(state, arg);
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0) {
@@ -361,42 +340,12 @@ static int stats_once(const stats_opts_t *opts, daqiri_stats_files_t *files,
 static int stats_refuse(const stats_opts_t *opts, int error,
                         const daqiri_stats_rest_t *rest)
 {
-    if (error != 0) {
-        fprintf(stderr, "%s: %s: %s\n", opts->speaker, DQ_STATS_DIR,
-                strerror(error));
-    } else if (rest->unreadable > 0) {
-        fprintf(stderr, "%s: there are counters, but they cannot be read: they "
-                "are of another version, or spoiled\n", opts->speaker);
-    } else if ((opts->pid != 0) && (rest->foreign > 0)) {
-        fprintf(stderr, "%s: process %u has counters, but they are another "
-                "user's: root sees them with --user %u\n", opts->speaker,
-                opts->pid, rest->foreign_uid);
-    } else if (opts->pid != 0) {
-        fprintf(stderr, "%s: process %u has no counters: it does not run "
-                "daqiri, or runs it with UCX_DAQIRI_STATS=n\n", opts->speaker,
-                opts->pid);
-    } else if (rest->foreign > 0) {
-        fprintf(stderr, "%s: no process of user %u runs daqiri with counters; "
-                "there are some of other users, as %u (--user)\n",
-                opts->speaker, opts->uid, rest->foreign_uid);
-    } else {
-        fprintf(stderr, "%s: no process of user %u runs daqiri with counters\n",
-                opts->speaker, opts->uid);
-    }
+    char text[DAQIRI_STATS_TEXT_MAX];
+
+    fprintf(stderr, "%s: %s\n", opts->speaker,
+            daqiri_stats_explain(text, sizeof(text), opts->uid, opts->pid, error,
+                                 rest));
     return DAQIRI_EXIT_FAILED;
-}
-
-/* Until it is time, or the user asks to stop. */
-static void stats_pause(double seconds)
-{
-    uint64_t end_ns = daqiri_now_ns() + (uint64_t)(seconds * 1e9);
-    uint64_t now_ns = daqiri_now_ns();
-
-    while (!daqiri_stop_asked() && (now_ns < end_ns)) {
-        poll(NULL, 0, (end_ns - now_ns > 100000000) ? 100 :
-             (int)((end_ns - now_ns) / 1000000) + 1);
-        now_ns = daqiri_now_ns();
-    }
 }
 
 int daqiri_stats(int argc, char **argv)
@@ -413,9 +362,7 @@ int daqiri_stats(int argc, char **argv)
                               (opts.format == DAQIRI_FORMAT_CSV) ? &stats_csv :
                               (opts.pid == 0) ? &stats_summary : stats_full,
                               (opts.pid == 0) ? 1 : 3);
-    if ((geteuid() != 0) && (opts.uid != geteuid())) {
-        fprintf(stderr, "%s: --user %u: only root sees the counters of another "
-                "user\n", opts.speaker, opts.uid);
+    if (daqiri_stats_is_denied(opts.speaker, opts.uid)) {
         return DAQIRI_EXIT_FAILED;
     }
     daqiri_stop_catch();
@@ -431,7 +378,7 @@ int daqiri_stats(int argc, char **argv)
         if ((opts.interval == 0) || (reports == opts.count)) {
             break;
         }
-        stats_pause(opts.interval);
+        daqiri_stop_pause(opts.interval);
     }
     daqiri_stats_close_all(&before);
     if (reports == 0) {
