@@ -12,30 +12,13 @@ setup()
     tools_setup
     need_jq
     command -v ucx_perftest >/dev/null || skip 'ucx_perftest is not installed'
-    job=
     made=()
 }
 
 teardown()
 {
-    [ -z "$job" ] || kill -KILL "$job" 2>/dev/null || true
+    end_job
     [ ${#made[@]} -eq 0 ] || rm -f "${made[@]}"
-}
-
-# A program that sends messages to itself until it is killed; its pid is $job.
-start_job()
-{
-    start job env LD_PRELOAD="$T_SOFTVERBS:$T_PLUGIN" ucx_perftest -l -x daqiri \
-        -d softverbs0:1 -t am_lat -n 2000000000 -w 1
-    job=$pid
-    wait_for 60 sends
-}
-
-# Peers are written when the transport looks at them, which it does now and then.
-sends()
-{
-    "$T_DAQIRI" stats "$job" --json 2>/dev/null | is_so '.interfaces[0] |
-        (.values[] | select(.name == "am_rx") | .value > 100) and (.peers | length > 0)'
 }
 
 # value NAME: of the only interface in the output.

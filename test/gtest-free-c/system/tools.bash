@@ -134,6 +134,33 @@ wait_for()
     done
 }
 
+# --- a job with counters
+
+# In a namespace of the test's, `inside` enters it.
+inside=()
+job=
+
+# A program that sends messages to itself until it is killed; its pid is $job.
+start_job()
+{
+    start job "${inside[@]}" env LD_PRELOAD="$T_SOFTVERBS:$T_PLUGIN" ucx_perftest -l \
+        -x daqiri -d softverbs0:1 -t am_lat -n 2000000000 -w 1
+    job=$pid
+    wait_for 60 sends
+}
+
+# Peers are written when the transport looks at them, which it does now and then.
+sends()
+{
+    "${inside[@]}" "$T_DAQIRI" stats "$job" --json 2>/dev/null | is_so '.interfaces[0] |
+        (.values[] | select(.name == "am_rx") | .value > 100) and (.peers | length > 0)'
+}
+
+end_job()
+{
+    [ -z "$job" ] || kill -KILL "$job" 2>/dev/null || true
+}
+
 # --- two sides
 
 # listening NAME: the address that the server whose files are NAME.* printed.
