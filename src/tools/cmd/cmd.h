@@ -28,5 +28,6 @@ int daqiri_sweep(int argc, char **argv);
 int daqiri_drop_curve(int argc, char **argv);
 int daqiri_mpi_sweep(int argc, char **argv);
 int daqiri_stats(int argc, char **argv);
+int daqiri_top(int argc, char **argv);
 
 #endif

@@ -24,6 +24,7 @@ static const daqiri_subcommand_t daqiri_subcommands[] = {
     {"drop-curve", daqiri_drop_curve, "measure whether paces are kept without loss"},
     {"mpi-sweep", daqiri_mpi_sweep, "measure MPI by message size"},
     {"stats", daqiri_stats, "print counters of running jobs"},
+    {"top", daqiri_top, "watch connections of running jobs"},
     {"faults", daqiri_faults, "make the software device fail on purpose"}
 };
 

@@ -88,7 +88,8 @@ refused()
 @test "no check library: all is built but the tests, and who asks for them is told" {
     mkdir pc
     cp "$real_pc"/ucx*.pc "$(pkg-config --variable=pcfiledir jansson)"/jansson.pc \
-        "$(pkg-config --variable=pcfiledir smartcols)"/smartcols.pc pc/
+        "$(pkg-config --variable=pcfiledir smartcols)"/smartcols.pc \
+        "$(pkg-config --variable=pcfiledir ncurses)"/ncurses.pc pc/
     export PKG_CONFIG_LIBDIR=$PWD/pc
     cp "$CACHE" cache
     run -0 "$T_TOP_SRCDIR/configure" --cache-file=cache
@@ -112,6 +113,14 @@ refused()
     rm pc/smartcols.pc
     export PKG_CONFIG_LIBDIR=$PWD/pc
     refused 'libsmartcols was not found'
+}
+
+@test "no library of screens" {
+    mkdir pc
+    cp "$real_pc"/*.pc "$(pkg-config --variable=pcfiledir check)"/*.pc pc/
+    rm pc/ncurses.pc
+    export PKG_CONFIG_LIBDIR=$PWD/pc
+    refused 'ncurses was not found (on Debian: apt-get install libncurses-dev)'
 }
 
 @test "an unknown flavour" {

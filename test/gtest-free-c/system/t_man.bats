@@ -40,13 +40,13 @@ same()
 }
 
 @test "the pages of the subcommands that measure and look have the options of --help" {
-    for name in drop-curve interfaces pingpong probe serve stats sweep tcp; do
+    for name in drop-curve interfaces pingpong probe serve stats sweep tcp top; do
         same "$man/daqiri-$name.1" "$T_DAQIRI" "$name"
     done
 }
 
 @test "the exit statuses of --help are those of the man pages" {
-    for name in drop-curve interfaces pingpong probe serve stats sweep tcp; do
+    for name in drop-curve interfaces pingpong probe serve stats sweep tcp top; do
         "$T_DAQIRI" "$name" --help | sed -n '/^Exit status/,$p' | grep -o -w -E '[0-9]+' | sort -u >help
         [ -s help ]
         sed -n '/^\.SH EXIT STATUS/,/^\.SH [^E]/s/^\.B \([0-9]*\)$/\1/p' "$man/daqiri-$name.1" | sort -u | diff help -

@@ -197,6 +197,7 @@ adapt()
         -e 's/\bmlx5_0\b/soft/' \
         -e 's/^daqiri probe/& --device soft/' \
         -e 's/--watch\b/--watch=10ms --count 2/' \
+        -e 's/^daqiri top\b/& --batch --interval 100ms --count 1/' \
         -e 's/^daqiri tcp/& --duration 50ms/' \
         -e 's/^daqiri pingpong/& --iters 100/' \
         -e 's/^daqiri (sweep|drop-curve)/& --duration 10ms --repeats 1 --collapse 1 --rate 100/' \
