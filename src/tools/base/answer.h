@@ -20,6 +20,7 @@
 /* What it is. */
 #define DAQIRI_ANSWER_REPORT  "report"
 #define DAQIRI_ANSWER_FAILURE "failure" /* as daqiri_failure_report() has it */
+#define DAQIRI_ANSWER_INTERVAL "interval" /* one of interval.h, at once */
 
 /* Sets the key in the object, and writes it with one call. Returns 0, or an errno. */
 int daqiri_answer_write(const char *kind, json_t *object);

@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CAPTURE_TICK_MS 250
+#define CAPTURE_TICK_MS  250
+#define CAPTURE_LINE_MAX 4096 /* longer ones are nobody's to take */
 
 static void capture_child(char *const *command,
                           const daqiri_env_list_t *env_list, int fd)
@@ -50,6 +51,34 @@ static uint64_t capture_ask(pid_t pid, uint64_t deadline_ns,
     return (end_ns < deadline_ns) ? end_ns : deadline_ns;
 }
 
+/* Hands over the lines that are whole; *seen_p is where the first of the others is. */
+static void capture_hand_over(daqiri_capture_t *capture, size_t *used_p,
+                              size_t *seen_p, const daqiri_capture_wait_t *wait)
+{
+    char copy[CAPTURE_LINE_MAX];
+    char *line, *end;
+    size_t length;
+
+    for (;;) {
+        line = capture->text + *seen_p;
+        end  = memchr(line, '\n', *used_p - *seen_p);
+        if (end == NULL) {
+            return;
+        }
+        length = (size_t)(end - line) + 1;
+        if (length < sizeof(copy)) {
+            memcpy(copy, line, length);
+            copy[length - 1] = '\0';
+            if (wait->take(wait->arg, copy)) {
+                memmove(line, line + length, *used_p - *seen_p - length);
+                *used_p -= length;
+                continue;
+            }
+        }
+        *seen_p += length;
+    }
+}
+
 /* What there is to be read. Returns 0 at the end. */
 static int capture_take(daqiri_capture_t *capture, int fd, size_t *used_p)
 {
@@ -73,6 +102,7 @@ static void capture_read(daqiri_capture_t *capture, int fd, pid_t pid,
 {
     struct pollfd event = {.fd = fd, .events = POLLIN};
     size_t used         = 0;
+    size_t seen         = 0;
     int is_asked        = 0;
     uint64_t now_ns, left_ms;
 
@@ -94,6 +124,9 @@ static void capture_read(daqiri_capture_t *capture, int fd, pid_t pid,
         if ((poll(&event, 1, (int)left_ms) > 0) &&
             !capture_take(capture, fd, &used)) {
             break;
+        }
+        if (wait->take != NULL) {
+            capture_hand_over(capture, &used, &seen, wait);
         }
     }
     capture->text[used] = '\0';

@@ -25,11 +25,13 @@ int daqiri_capture_run(daqiri_capture_t *capture, char *const *command,
 
 /* How to wait: tick, or NULL, is called at least twice a second; a signal that
  * asks to stop is passed on as SIGINT, and the program has `grace` seconds to
- * end by itself. */
+ * end by itself. take, or NULL, is handed each whole line as it comes, and may change
+ * it; lines of which it returns non-zero are not kept. */
 typedef struct daqiri_capture_wait {
     double grace;
     void   (*tick)(void *arg);
     void   *arg;
+    int    (*take)(void *arg, char *line);
 } daqiri_capture_wait_t;
 
 int daqiri_capture_run_while(daqiri_capture_t *capture, char *const *command,

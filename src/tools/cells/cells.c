@@ -96,7 +96,19 @@ typedef struct cells_tick {
     daqiri_cells_t           *cells;
     const daqiri_cells_row_t *row;
     int                      is_again;
+    uint64_t                 start_ns;
 } cells_tick_t;
+
+/* What is done of all, from 0 to 1. A run that is made again adds nothing. */
+static double cells_done(const cells_tick_t *tick, uint64_t now_ns)
+{
+    const daqiri_cells_t *cells = tick->cells;
+    const double part           = tick->is_again ? 0 :
+                                  (double)(now_ns - tick->start_ns) * 1e-9 /
+                                  cells->opts->duration;
+
+    return ((double)cells->done + fmin(part, 1)) / (double)cells->all;
+}
 
 static void cells_show_progress(void *arg)
 {
@@ -107,7 +119,7 @@ static void cells_show_progress(void *arg)
 
     if (daqiri_progress_is_due(&cells->progress, now_ns)) {
         daqiri_progress_show(&cells->progress, now_ns,
-                             (double)cells->done / (double)cells->all,
+                             cells_done(tick, now_ns),
                              "run %zu of %zu%s: %s, %s, %s",
                              cells->done + !tick->is_again, cells->all,
                              tick->is_again ? ", one of them again" : "",
@@ -175,18 +187,38 @@ static void cells_set_line(daqiri_cells_t *cells)
 /* At once: what is still to be measured may take long. */
 static void cells_say_apart(daqiri_cells_t *cells)
 {
+    if (cells->opts->is_single) {
+        return; /* the end is near, and says it */
+    }
     daqiri_progress_end(&cells->progress);
     fprintf(stderr, "%s: %s\n", cells->opts->speaker, cells->peer.apart);
     daqiri_progress_start(&cells->progress);
 }
 
+/* Above the lines of a run, which do not say whose they are. */
+static void cells_head_intervals(const daqiri_cells_t *cells,
+                                 const daqiri_cells_row_t *row, size_t number)
+{
+    const daqiri_cells_opts_t *opts = cells->opts;
+    char size[DAQIRI_SIZE_TEXT_MAX];
+
+    if ((opts->interval > 0) && !opts->is_single &&
+        (opts->format == DAQIRI_FORMAT_TABLE)) {
+        printf("%s, %s, %s, run %zu of %u%s\n", row->transport, row->pattern,
+               daqiri_size_text(row->size, size, sizeof(size)), number, opts->repeats,
+               row->is_paced ? ", at a pace" : "");
+        fflush(stdout);
+    }
+}
+
 /* Returns 0, or -1 if it was asked to stop. */
 static int cells_measure_run(daqiri_cells_t *cells, daqiri_cells_row_t *row)
 {
-    cells_tick_t tick = {cells, row, 0};
+    cells_tick_t tick = {cells, row, 0, daqiri_now_ns()};
     int was_apart     = cells->peer.is_apart;
     int ret;
 
+    cells_head_intervals(cells, row, row->run_count + 1);
     ret = daqiri_cells_run(cells->opts, row, &cells->peer,
                            cells_show_progress, &tick);
     if (cells->peer.is_apart && !was_apart) {
@@ -200,11 +232,12 @@ static int cells_measure_again(daqiri_cells_t *cells,
                                const daqiri_cells_row_t *row,
                                daqiri_cells_run_t *run)
 {
-    cells_tick_t tick = {cells, row, 1};
+    cells_tick_t tick = {cells, row, 1, daqiri_now_ns()};
 
     if (daqiri_stop_asked()) {
         return -1;
     }
+    cells_head_intervals(cells, row, (size_t)(run - row->runs) + 1);
     return daqiri_cells_run_again(cells->opts, row, run,
                                   daqiri_cells_no_cpu(run),
                                   daqiri_cells_far(cells, run), &cells->peer,
@@ -309,6 +342,9 @@ static void cells_look(daqiri_cells_t *cells)
     gmtime_r(&now, &utc);
     strftime(cells->date, sizeof(cells->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
     cells->machine = daqiri_machine_look();
+    if (cells->opts->is_single && !cells->opts->is_verbose) {
+        return;
+    }
     fprintf(stderr, "%s: this machine: %s\n", cells->opts->speaker,
             daqiri_machine_text(cells->machine,
                                 (cells->opts->connect_to == NULL) ? 2 : 1, text,
@@ -321,9 +357,12 @@ void daqiri_cells_measure(daqiri_cells_t *cells,
     memset(cells, 0, sizeof(*cells));
     cells->opts = opts;
     cells_look(cells);
-    daqiri_cells_peer_init(&cells->peer, opts->connect_to);
+    daqiri_cells_peer_init(&cells->peer, opts->connect_to, opts->patience);
     cells_plan(cells);
     daqiri_progress_start(&cells->progress);
+    if ((opts->interval > 0) && (opts->format == DAQIRI_FORMAT_TABLE)) {
+        cells->progress.next_ns = UINT64_MAX; /* their lines are progress enough */
+    }
     cells_measure_kind(cells, 0);
     if (!cells->is_interrupted) {
         cells_set_targets(cells);
@@ -445,6 +484,22 @@ static void cells_for_csv(const daqiri_cells_t *cells, json_t *report)
     }
 }
 
+/* Why there is nothing, or not all, before what there is. */
+static void cells_say_failure(const daqiri_cells_t *cells)
+{
+    const daqiri_cells_opts_t *opts = cells->opts;
+    const daqiri_cells_run_t *run   = &cells->rows[0].runs[0];
+
+    if (opts->is_single && (cells->rows[0].run_count > 0) && !run->is_ok) {
+        fprintf(stderr, "%s: failed in stage %s (%s): %s\n", opts->speaker,
+                daqiri_report_find_text(run->report, "stage"),
+                daqiri_report_find_text(run->report, "failure_class"),
+                daqiri_report_find_text(run->report, "error"));
+    } else if (cells->peer.is_lost) {
+        fprintf(stderr, "%s: %s\n", opts->speaker, cells->peer.failure.text);
+    }
+}
+
 static int cells_print(const daqiri_cells_t *cells, json_t *report,
                        const daqiri_section_t *table, size_t table_count,
                        const daqiri_section_t *csv)
@@ -453,9 +508,7 @@ static int cells_print(const daqiri_cells_t *cells, json_t *report,
     int is_csv = opts->format == DAQIRI_FORMAT_CSV;
     int error;
 
-    if (cells->peer.is_lost) {
-        fprintf(stderr, "%s: %s\n", opts->speaker, cells->peer.failure.text);
-    }
+    cells_say_failure(cells);
     if (opts->format == DAQIRI_FORMAT_TABLE) {
         cells_for_people(cells, report);
     } else if (is_csv) {
@@ -476,7 +529,7 @@ static int cells_print(const daqiri_cells_t *cells, json_t *report,
                 "run was made again: SCHED_FIFO is not permitted, or the "
                 "other end is on another host\n", opts->speaker);
     }
-    if (cells->is_interrupted) {
+    if (cells->is_interrupted && !opts->is_single) {
         fprintf(stderr, "%s: interrupted: %zu of %zu runs were made\n",
                 opts->speaker, cells->done, cells->all);
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The engine of `daqiri sweep` and `daqiri drop-curve`: rows of runs. Each run
+ * The engine of `daqiri sweep`, `drop-curve` and `tcp`: rows of runs. Each run
  * is a daqiri-flow of its own, both of its ends on this host or one of them, in
  * the environment of `daqiri run`; so one that hangs or dies takes nothing with
  * it.
  *
- *   cells_opts.c  the options that both commands have
+ *   cells_opts.c  the options that these commands have
  *   cells_check.c whether there is what they name
  *   cells_run.c   one run: what is asked for, and what came of it
  *   cells_peer.c  the connection to the other host, if there is one
@@ -36,6 +36,8 @@
 #define DAQIRI_CELLS_LIST_MAX    32
 #define DAQIRI_CELLS_NAME_MAX    32  /* of a transport */
 #define DAQIRI_CELLS_REPEATS_MAX 100
+#define DAQIRI_CELLS_SIZE_MIN    8          /* a serial */
+#define DAQIRI_CELLS_SIZE_MAX    (1u << 30)
 #define DAQIRI_CELLS_AGAIN_MAX   8   /* times that one run is made again */
 
 /* Paces up to this part of the maximum are judged: above, the machine's own
@@ -64,6 +66,10 @@ typedef struct daqiri_cells_opts {
     size_t     gbps_count;
     double     duration;      /* s, of a run */
     unsigned   repeats;
+    double     patience;      /* s, to connect, and without anything from the other
+                                 host */
+    double     interval;      /* s; 0: none are shown */
+    int        is_single;     /* of one run: it alone says how the command ends */
     double     collapse;      /* percent of the row's median */
     double     rate;          /* percent that a rate may fall by */
     double     pace;          /* percent that a pace may be missed by */
@@ -109,6 +115,7 @@ typedef struct daqiri_cells_row {
 
 typedef struct daqiri_cells_peer {
     const char *connect_to;
+    double     patience;      /* s, for a connection */
     int        fd;            /* -1: there is no connection */
     int        is_lost;       /* it could not be reached */
     int        is_apart;      /* it is beyond the software device */
@@ -136,7 +143,28 @@ int daqiri_cells_check(const daqiri_cells_opts_t *opts);
 
 /* ---- options: for the children of a command's argp ---- */
 
-#define DAQIRI_CELLS_OPT_OWN (DAQIRI_ARGS_OWN + 0x20)
+/* Keys. A preset lists some of them itself, with words of its own, and hands them to
+ * daqiri_cells_parse(). */
+enum {
+    DAQIRI_CELLS_OPT_ADDR = DAQIRI_ARGS_OWN + 0x20,
+    DAQIRI_CELLS_OPT_TRANSPORTS,
+    DAQIRI_CELLS_OPT_SIZES,
+    DAQIRI_CELLS_OPT_WINDOWS,
+    DAQIRI_CELLS_OPT_DURATION,
+    DAQIRI_CELLS_OPT_REPEATS,
+    DAQIRI_CELLS_OPT_DEVICE,
+    DAQIRI_CELLS_OPT_COLLAPSE,
+    DAQIRI_CELLS_OPT_RATE,
+    DAQIRI_CELLS_OPT_STALLED,
+    DAQIRI_CELLS_OPT_STRICT,
+    DAQIRI_CELLS_OPT_VERBOSE,
+    DAQIRI_CELLS_OPT_PLOT,
+    DAQIRI_CELLS_OPT_INTERVAL,
+    DAQIRI_CELLS_OPT_TIMEOUT
+};
+
+/* Its state->input is the daqiri_cells_opts_t. */
+error_t daqiri_cells_parse(int key, char *arg, struct argp_state *state);
 
 /* The end of both commands' --help. */
 #define DAQIRI_CELLS_STATUS                                             \
@@ -189,7 +217,8 @@ int daqiri_cells_run_again(const daqiri_cells_opts_t *opts,
 
 /* ---- the other host ---- */
 
-void daqiri_cells_peer_init(daqiri_cells_peer_t *peer, const char *connect_to);
+void daqiri_cells_peer_init(daqiri_cells_peer_t *peer, const char *connect_to,
+                            double patience);
 
 /* Unless there is a connection. Returns 0, or -1 and peer->failure. */
 int daqiri_cells_peer_connect(daqiri_cells_peer_t *peer);

@@ -362,7 +362,8 @@ int daqiri_cells_status(const daqiri_cells_t *cells)
         found |= cells->rows[i].verdict;
     }
     return (((found & (cells->opts->is_strict ? ~0u : grave)) != 0) ||
-            cells->is_interrupted) ?
+            (cells->is_interrupted &&
+             !(cells->opts->is_single && (cells->done == cells->all)))) ?
            (cells->peer.is_apart ? DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED) :
            DAQIRI_EXIT_OK;
 }
@@ -442,7 +443,7 @@ static json_t *judge_run(const daqiri_cells_run_t *run)
     static const char *const keys[] = {
         "gbps", "messages_per_s", "deviation_percent", "sent", "received",
         "disorder", "elapsed_s", "cpu_tx_percent", "cpu_rx_percent", "round_trip",
-        "counters", "instead_of"
+        "counters", "instead_of", "intervals"
     };
     json_t *report = json_copy(run->report);
     size_t i;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CELLS_SIZE_MIN   8          /* a serial */
-#define CELLS_SIZE_MAX   (1u << 30)
 #define CELLS_WINDOW_MAX (1u << 20)
 
 void daqiri_cells_opts_init(daqiri_cells_opts_t *opts, const char *speaker)
@@ -20,6 +18,7 @@ void daqiri_cells_opts_init(daqiri_cells_opts_t *opts, const char *speaker)
     opts->windows[0]   = 64;
     opts->window_count = 1;
     opts->repeats      = 3;
+    opts->patience     = 5;
     opts->collapse     = 50;
     opts->rate         = 10;
     opts->pace         = 1;
@@ -91,8 +90,8 @@ static void cells_take_size(struct argp_state *state, const char *name,
                             const char *word, size_t i)
 {
     daqiri_cells_opts_t *opts = state->input;
-    size_t size = daqiri_args_size(state, name, word, CELLS_SIZE_MIN,
-                                   CELLS_SIZE_MAX);
+    size_t size = daqiri_args_size(state, name, word, DAQIRI_CELLS_SIZE_MIN,
+                                   DAQIRI_CELLS_SIZE_MAX);
 
     for (; (i > 0) && (opts->sizes[i - 1] > size); --i) {
         opts->sizes[i] = opts->sizes[i - 1];
@@ -116,45 +115,30 @@ static void cells_take_window(struct argp_state *state, const char *name,
 
 /* ---- options ---- */
 
-enum {
-    CELLS_ADDR = DAQIRI_CELLS_OPT_OWN,
-    CELLS_TRANSPORTS,
-    CELLS_SIZES,
-    CELLS_WINDOWS,
-    CELLS_DURATION,
-    CELLS_REPEATS,
-    CELLS_DEVICE,
-    CELLS_COLLAPSE,
-    CELLS_RATE,
-    CELLS_STALLED,
-    CELLS_STRICT,
-    CELLS_VERBOSE,
-    CELLS_PLOT
-};
-
 static const struct argp_option cells_options[] = {
-    {"addr", CELLS_ADDR, "HOST[:PORT]", 0,
+    {"addr", DAQIRI_CELLS_OPT_ADDR, "HOST[:PORT]", 0,
      "Through daqiri serve on that host (on this one)", 10},
-    {"transports", CELLS_TRANSPORTS, "LIST", 0,
+    {"transports", DAQIRI_CELLS_OPT_TRANSPORTS, "LIST", 0,
      "verbs, tcp, or UCX's: daqiri, rc_verbs, uct:tcp", 10},
-    {"sizes", CELLS_SIZES, "LIST", 0, "Of messages, 8 bytes or more", 10},
-    {"windows", CELLS_WINDOWS, "LIST", 0,
+    {"sizes", DAQIRI_CELLS_OPT_SIZES, "LIST", 0, "Of messages, 8 bytes or more", 10},
+    {"windows", DAQIRI_CELLS_OPT_WINDOWS, "LIST", 0,
      "Most messages without acknowledgement (64)", 10},
-    {"duration", CELLS_DURATION, "TIME", 0, "Time of one run", 11},
-    {"repeats", CELLS_REPEATS, "N", 0, "Runs of each row (3)", 11},
-    {"device", CELLS_DEVICE, "NAME", 0,
+    {"duration", DAQIRI_CELLS_OPT_DURATION, "TIME", 0, "Time of one run", 11},
+    {"repeats", DAQIRI_CELLS_OPT_REPEATS, "N", 0, "Runs of each row (3)", 11},
+    {"device", DAQIRI_CELLS_OPT_DEVICE, "NAME", 0,
      "auto, soft or an RDMA device (auto)", 11},
-    {"collapse", CELLS_COLLAPSE, "PERCENT", 0,
+    {"collapse", DAQIRI_CELLS_OPT_COLLAPSE, "PERCENT", 0,
      "Below this share of its median: collapse (50)", 12},
-    {"rate", CELLS_RATE, "PERCENT", 0,
+    {"rate", DAQIRI_CELLS_OPT_RATE, "PERCENT", 0,
      "Allowed lag of short behind long messages (10)", 12},
-    {"stalled", CELLS_STALLED, "PERCENT", 0,
+    {"stalled", DAQIRI_CELLS_OPT_STALLED, "PERCENT", 0,
      "Repeat runs with no or far CPUs for more (never)", 12},
-    {"strict", CELLS_STRICT, NULL, 0,
-     "Fail on any verdict but ok", 12},
-    {"verbose", CELLS_VERBOSE, NULL, 0, "Print each run, too, with what explains it",
-     13},
-    {"plot", CELLS_PLOT, "FILE", 0, "Draw a picture: FILE.svg or FILE.png",
+    {"strict", DAQIRI_CELLS_OPT_STRICT, NULL, 0,
+     "Fail on any verdict but ok; print each run", 12},
+    {"verbose", DAQIRI_CELLS_OPT_VERBOSE, NULL, OPTION_ALIAS},
+    {"interval", DAQIRI_CELLS_OPT_INTERVAL, "TIME", 0,
+     "Print a line for each such time of a run", 13},
+    {"plot", DAQIRI_CELLS_OPT_PLOT, "FILE", 0, "Draw a picture: FILE.svg or FILE.png",
      13},
     {NULL}
 };
@@ -165,63 +149,69 @@ static error_t cells_parse_verdict(int key, char *arg,
     daqiri_cells_opts_t *opts = state->input;
 
     switch (key) {
-    case CELLS_COLLAPSE:
+    case DAQIRI_CELLS_OPT_COLLAPSE:
         opts->collapse = daqiri_args_number(state, "collapse", arg, 1, 100);
         return 0;
-    case CELLS_RATE:
+    case DAQIRI_CELLS_OPT_RATE:
         opts->rate = daqiri_args_number(state, "rate", arg, 0, 100);
         return 0;
-    case CELLS_STALLED:
+    case DAQIRI_CELLS_OPT_STALLED:
         opts->stalled = daqiri_args_number(state, "stalled", arg, 0.1, 100);
         return 0;
-    case CELLS_STRICT:
+    case DAQIRI_CELLS_OPT_STRICT:
         opts->is_strict = 1;
         return 0;
-    case CELLS_VERBOSE:
+    case DAQIRI_CELLS_OPT_VERBOSE:
         opts->is_verbose = 1;
         return 0;
-    case CELLS_PLOT:
+    case DAQIRI_CELLS_OPT_PLOT:
         if (!daqiri_plot_is_name(arg)) {
             argp_error(state, "--plot %s: the name ends with .svg or .png", arg);
         }
         opts->plot = arg;
+        return 0;
+    case DAQIRI_CELLS_OPT_INTERVAL:
+        opts->interval = daqiri_args_interval(state, arg);
+        return 0;
+    case DAQIRI_CELLS_OPT_TIMEOUT:
+        opts->patience = daqiri_args_duration(state, "timeout", arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
 }
 
-static error_t cells_parse(int key, char *arg, struct argp_state *state)
+error_t daqiri_cells_parse(int key, char *arg, struct argp_state *state)
 {
     daqiri_cells_opts_t *opts = state->input;
 
     switch (key) {
-    case CELLS_ADDR:
+    case DAQIRI_CELLS_OPT_ADDR:
         opts->connect_to = daqiri_net_args_address(state, "addr", arg);
         return 0;
-    case CELLS_TRANSPORTS:
+    case DAQIRI_CELLS_OPT_TRANSPORTS:
         opts->transport_count = daqiri_cells_list(state, "transports", arg,
                                                   cells_take_transport);
         opts->has_transports  = 1;
         return 0;
-    case CELLS_SIZES:
+    case DAQIRI_CELLS_OPT_SIZES:
         opts->size_count = daqiri_cells_list(state, "sizes", arg,
                                              cells_take_size);
         return 0;
-    case CELLS_WINDOWS:
+    case DAQIRI_CELLS_OPT_WINDOWS:
         opts->window_count = daqiri_cells_list(state, "windows", arg,
                                                cells_take_window);
         opts->has_windows  = 1;
         return 0;
-    case CELLS_DURATION:
+    case DAQIRI_CELLS_OPT_DURATION:
         opts->duration = daqiri_args_duration(state, "duration", arg);
         return 0;
-    case CELLS_REPEATS:
+    case DAQIRI_CELLS_OPT_REPEATS:
         opts->repeats = (unsigned)
             daqiri_args_count(state, "repeats", arg, 1,
                               DAQIRI_CELLS_REPEATS_MAX);
         return 0;
-    case CELLS_DEVICE:
+    case DAQIRI_CELLS_OPT_DEVICE:
         opts->device = daqiri_args_name(state, "device", arg);
         return 0;
     default:
@@ -229,7 +219,7 @@ static error_t cells_parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static const struct argp cells_argp = {cells_options, cells_parse};
+static const struct argp cells_argp = {cells_options, daqiri_cells_parse};
 
 const struct argp_child daqiri_cells_children[] = {
     {&cells_argp, 0, NULL, 10}, {&daqiri_args_table, 0, NULL, 11}, {NULL}

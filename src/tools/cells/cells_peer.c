@@ -15,21 +15,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PEER_SETUP_NS 5000000000ull
+#define PEER_END_NS 5000000000ull /* for a word that ends it */
 /* Its program may have to wait for its processor before it ends. */
 #define PEER_READY_NS 60000000000ull
 
-void daqiri_cells_peer_init(daqiri_cells_peer_t *peer, const char *connect_to)
+void daqiri_cells_peer_init(daqiri_cells_peer_t *peer, const char *connect_to,
+                            double patience)
 {
     memset(peer, 0, sizeof(*peer));
     peer->connect_to    = connect_to;
+    peer->patience      = patience;
     peer->fd            = -1;
     peer->failure.stage = "connect";
 }
 
 int daqiri_cells_peer_connect(daqiri_cells_peer_t *peer)
 {
-    const uint64_t deadline_ns = daqiri_now_ns() + PEER_SETUP_NS;
+    const uint64_t deadline_ns = daqiri_now_ns() +
+                                 (uint64_t)(peer->patience * 1e9);
     daqiri_progress_t progress;
     int ret;
 
@@ -44,6 +47,9 @@ int daqiri_cells_peer_connect(daqiri_cells_peer_t *peer)
     daqiri_net_show(&progress);
     peer->fd = daqiri_net_connect(peer->connect_to, deadline_ns,
                                   &peer->failure);
+    if (peer->fd >= 0) {
+        peer->failure.stage = "control";
+    }
     ret      = (peer->fd < 0) ? -1 :
                daqiri_net_hello(peer->fd, DAQIRI_PEER_FLOW, peer->version,
                                 deadline_ns, &peer->failure);
@@ -82,7 +88,7 @@ void daqiri_cells_peer_close(daqiri_cells_peer_t *peer)
         return;
     }
     if (peer->failure.class_id == DAQIRI_CLASS_NONE) {
-        daqiri_net_send_frame(peer->fd, &done, daqiri_now_ns() + PEER_SETUP_NS,
+        daqiri_net_send_frame(peer->fd, &done, daqiri_now_ns() + PEER_END_NS,
                               &ignored);
     }
     close(peer->fd);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "tools/base/answer.h"
 #include "tools/base/exit_status.h"
+#include "tools/base/interval.h"
 #include "tools/base/stop.h"
 #include "tools/base/verdict.h"
 #include "tools/cells/cells.h"
@@ -13,8 +15,6 @@
 #define RUN_SPARE 60.0
 /* s for a run that is asked to stop, to tell what it has. */
 #define RUN_GRACE 10.0
-/* s that the other host may be silent. */
-#define RUN_PATIENCE 5.0
 
 static double run_number(const json_t *report, const char *key)
 {
@@ -24,10 +24,19 @@ static double run_number(const json_t *report, const char *key)
 static void run_take(daqiri_cells_run_t *run, json_t *report, int is_ok,
                      const char *complaint)
 {
+    daqiri_failure_t failure = {.stage = "datapath"};
+
     run->report = report;
     run->is_ok  = is_ok;
     daqiri_report_bool(report, "ok", is_ok);
-    daqiri_report_text(report, "error", is_ok ? NULL : complaint);
+    if (is_ok) {
+        daqiri_report_text(report, "error", NULL);
+    } else if (daqiri_report_find(report, "failure_class") == NULL) {
+        daqiri_fail(&failure, DAQIRI_CLASS_LOCAL, "%s", complaint);
+        daqiri_failure_report(&failure, report);
+    } else {
+        daqiri_report_text(report, "error", complaint);
+    }
     run->gbps      = run_number(report, "gbps");
     run->rate      = run_number(report, "messages_per_s");
     run->deviation = run_number(report, "deviation_percent");
@@ -53,15 +62,19 @@ static int run_between_hosts(daqiri_cells_peer_t *peer, daqiri_flow_run_t *flow,
                              const daqiri_capture_wait_t *wait,
                              json_t **report_p, char *complaint)
 {
+    daqiri_failure_t apart = {.stage = "connect"};
     int ret;
 
     if (run_is_apart(peer, flow->transport)) {
         *report_p = json_object();
+        daqiri_fail(&apart, DAQIRI_CLASS_OTHER_FABRIC, "%s", peer->apart);
+        daqiri_failure_report(&apart, *report_p);
         snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "%s", peer->apart);
         return -1;
     }
     if (daqiri_cells_peer_connect(peer) != 0) {
         *report_p = json_object();
+        daqiri_failure_report(&peer->failure, *report_p);
         snprintf(complaint, DAQIRI_FLOW_COMPLAINT_MAX, "%.500s",
                  peer->failure.text);
         return -1;
@@ -82,13 +95,48 @@ static int run_between_hosts(daqiri_cells_peer_t *peer, daqiri_flow_run_t *flow,
     return ret;
 }
 
+/* ---- while it goes on ---- */
+
+typedef struct run_watch {
+    const daqiri_cells_opts_t *opts;
+    void   (*tick)(void *arg);
+    void   *arg;
+    json_t *intervals; /* NULL: nobody wants them */
+} run_watch_t;
+
+static void run_tick(void *arg)
+{
+    const run_watch_t *watch = arg;
+
+    watch->tick(watch->arg);
+}
+
+static int run_take_line(void *arg, char *line)
+{
+    run_watch_t *watch = arg;
+    json_t *object;
+    int is_taken;
+
+    daqiri_answer_next(&line, &object);
+    is_taken = (object != NULL) && daqiri_answer_take(object, DAQIRI_ANSWER_INTERVAL);
+    if (is_taken && (watch->intervals != NULL)) {
+        json_array_append(watch->intervals, object);
+        if (watch->opts->format == DAQIRI_FORMAT_TABLE) {
+            daqiri_interval_print(object);
+        }
+    }
+    json_decref(object);
+    return is_taken;
+}
+
 /* Returns 0, or -1 if it was asked to stop: the run is what it was. */
 static int run_make(const daqiri_cells_opts_t *opts,
                     const daqiri_cells_row_t *row, daqiri_cells_run_t *run,
                     daqiri_cells_peer_t *peer, void (*tick)(void *arg),
                     void *arg)
 {
-    const daqiri_capture_wait_t wait = {RUN_GRACE, tick, arg};
+    run_watch_t watch = {opts, tick, arg, (opts->interval > 0) ? json_array() : NULL};
+    const daqiri_capture_wait_t wait = {RUN_GRACE, run_tick, &watch, run_take_line};
     daqiri_flow_run_t flow = {
         .device     = opts->device,
         .transport  = row->transport,
@@ -98,7 +146,8 @@ static int run_make(const daqiri_cells_opts_t *opts,
         .seconds    = opts->duration,
         .gbps       = row->is_paced ? row->gbps : 0,
         .fd         = -1,
-        .patience   = RUN_PATIENCE,
+        .interval   = opts->interval,
+        .patience   = opts->patience,
         .time_limit = 1.5 * opts->duration + RUN_SPARE
     };
     char complaint[DAQIRI_FLOW_COMPLAINT_MAX];
@@ -109,10 +158,13 @@ static int run_make(const daqiri_cells_opts_t *opts,
           daqiri_flow_run(&flow, &wait, &report, complaint) :
           run_between_hosts(peer, &flow, &wait, &report, complaint);
     if (daqiri_stop_asked() && (ret != 0)) {
+        json_decref(watch.intervals);
         json_decref(report);
         return -1;
     }
     run_take(run, report, ret == 0, complaint);
+    daqiri_report_set(report, "intervals", (watch.intervals != NULL) ?
+                      watch.intervals : json_null());
     return 0;
 }
 

@@ -23,6 +23,7 @@ typedef struct run_command {
     char size[RUN_NUMBER_MAX], window[RUN_NUMBER_MAX];
     char time[RUN_NUMBER_MAX], gbps[RUN_NUMBER_MAX];
     char fd[RUN_NUMBER_MAX], patience[RUN_NUMBER_MAX];
+    char interval[RUN_NUMBER_MAX];
     char self[PATH_MAX];
 } run_command_t;
 
@@ -80,6 +81,7 @@ static void run_prepare(run_command_t *command, const daqiri_flow_run_t *run,
              (unsigned long long)run->window);
     snprintf(command->time, RUN_NUMBER_MAX, "%.9fs", run->seconds);
     snprintf(command->gbps, RUN_NUMBER_MAX, "%.12g", run->gbps);
+    snprintf(command->interval, RUN_NUMBER_MAX, "%.9fs", run->interval);
     snprintf(command->fd, RUN_NUMBER_MAX, "%d", run->fd);
     snprintf(command->patience, RUN_NUMBER_MAX, "%.9fs", run->patience);
     run_add_environment(command, run->device, run->transport);
@@ -92,6 +94,9 @@ static void run_prepare(run_command_t *command, const daqiri_flow_run_t *run,
     run_add_option(command, "--time", command->time);
     if (run->gbps > 0) {
         run_add_option(command, "--gbps", command->gbps);
+    }
+    if (run->interval > 0) {
+        run_add_option(command, "--interval", command->interval);
     }
     if (run->fd >= 0) {
         run_add_option(command, run->is_second ? "--second" : "--first",

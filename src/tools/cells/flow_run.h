@@ -24,6 +24,7 @@ typedef struct daqiri_flow_run {
     uint64_t   window;
     double     seconds;
     double     gbps;       /* 0: no pace */
+    double     interval;   /* s; 0: none are told */
     int        fd;         /* -1: both ends are here */
     int        is_second;
     double     patience;   /* s; between hosts */

@@ -2,8 +2,8 @@
 
 /*
  * `daqiri serve`: the server of daqiri tcp, pingpong, sweep and drop-curve; the
- * client's first frame says which. Each client has a process of its own, so that one
- * that stalls, or sends nonsense, is nobody else's problem.
+ * client's first frame says whether it is pingpong. Each client has a process of
+ * its own, so that one that stalls, or sends nonsense, is nobody else's problem.
  */
 
 #include "tools/cmd/serve.h"
@@ -14,7 +14,6 @@
 #include "tools/base/stop.h"
 #include "tools/cmd/cmd.h"
 #include "tools/cmd/pingpong.h"
-#include "tools/cmd/tcp.h"
 #include "tools/peer/clients.h"
 #include "tools/peer/net.h"
 #include "tools/rdma/devices.h"
@@ -243,29 +242,6 @@ int daqiri_serve_say(const daqiri_serve_opts_t *opts, const char *test,
     return is_ok;
 }
 
-static json_t *serve_tcp(const daqiri_serve_opts_t *opts, int fd, const char *version,
-                         const daqiri_failure_t *failure)
-{
-    daqiri_tcp_t *test = calloc(1, sizeof(*test));
-    json_t *report;
-
-    if (test == NULL) {
-        _exit(DAQIRI_EXIT_FAILED);
-    }
-    test->fd      = fd;
-    test->timeout = opts->timeout;
-    test->quota   = &opts->quota;
-    test->failure = *failure;
-    snprintf(test->peer_version, sizeof(test->peer_version), "%s", version);
-    if (failure->class_id == DAQIRI_CLASS_NONE) {
-        daqiri_tcp_run(test);
-    }
-    report = daqiri_tcp_report(test, "serve");
-    daqiri_report_set(report, "addr", json_null());
-    free(test);
-    return report;
-}
-
 static json_t *serve_pingpong(const daqiri_serve_opts_t *opts, int fd,
                               const char *version)
 {
@@ -307,19 +283,11 @@ static int serve_one(const daqiri_serve_opts_t *opts, int fd)
     if (daqiri_net_hello_any(fd, &service, version, daqiri_now_ns() +
                              (uint64_t)(opts->timeout * 1e9), &failure) != 0) {
         daqiri_net_abort(fd, &failure);
-        return daqiri_serve_say(opts, NULL,
-                                serve_tcp(opts, fd, version, &failure));
+        return daqiri_serve_refused(opts, version, &failure);
     }
-    switch (service) {
-    case DAQIRI_PEER_FLOW:
-        return daqiri_serve_flows(opts, fd, version);
-    case DAQIRI_PEER_PINGPONG:
-        return daqiri_serve_say(opts, "pingpong",
-                                serve_pingpong(opts, fd, version));
-    default:
-        return daqiri_serve_say(opts, "tcp",
-                                serve_tcp(opts, fd, version, &failure));
-    }
+    return (service == DAQIRI_PEER_PINGPONG) ?
+           daqiri_serve_say(opts, "pingpong", serve_pingpong(opts, fd, version)) :
+           daqiri_serve_flows(opts, fd, version);
 }
 
 static void serve_client(const daqiri_serve_opts_t *opts, int fd,

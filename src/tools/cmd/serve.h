@@ -2,7 +2,7 @@
 
 /*
  * `daqiri serve`: options, clients and their lines (serve.c), who may come
- * (clients.c) and what he may have (quota.c), and the runs of a sweep
+ * (clients.c) and what he may have (quota.c), and runs
  * (serve_flow.c). Each client is served in a process of its own.
  */
 
@@ -39,6 +39,10 @@ typedef struct daqiri_serve_opts {
 /* One line on stdout; takes the report. Returns whether that was "ok". */
 int daqiri_serve_say(const daqiri_serve_opts_t *opts, const char *test,
                      json_t *report);
+
+/* The line of a client of which nothing is known but why. Returns 0. */
+int daqiri_serve_refused(const daqiri_serve_opts_t *opts, const char *version,
+                         const daqiri_failure_t *failure);
 
 /* Runs until the client has no more, or one fails. Returns whether all were
  * good. */

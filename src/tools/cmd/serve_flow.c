@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The other end of `daqiri sweep` and `daqiri drop-curve`. A connection is for
+ * The other end of `daqiri sweep`, `drop-curve` and `tcp`. A connection is for
  * many runs: the client's terms, then whatever both ends of daqiri-flow have to
  * say to each other, then READY from here. DONE in place of terms ends it.
  */
@@ -249,6 +249,16 @@ static int serve_next(const daqiri_serve_opts_t *opts, int fd,
     daqiri_report_bool(report, "ok", ret == 0);
     return daqiri_serve_say(opts, "flow", report) ? 0 :
            (failure.class_id == DAQIRI_CLASS_INTERRUPTED) ? 1 : -1;
+}
+
+int daqiri_serve_refused(const daqiri_serve_opts_t *opts, const char *version,
+                         const daqiri_failure_t *failure)
+{
+    json_t *report = serve_new_report((version[0] != '\0') ? version : NULL);
+
+    daqiri_failure_report(failure, report);
+    daqiri_report_bool(report, "ok", 0);
+    return daqiri_serve_say(opts, NULL, report);
 }
 
 int daqiri_serve_flows(const daqiri_serve_opts_t *opts, int fd,

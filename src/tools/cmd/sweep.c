@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * `daqiri sweep`: message sizes x transports x patterns. The engine is cells.h;
- * this is what is asked for by default and the table.
+ * `daqiri sweep`: message sizes x transports x patterns. `daqiri tcp`: one of these,
+ * for longer. The engine is cells.h; this is what is asked for by default and the
+ * table.
  */
 
 #include "tools/cells/cells.h"
@@ -65,8 +66,8 @@ static error_t sweep_parse(int key, char *arg, struct argp_state *state)
 static const struct argp sweep_argp = {
     sweep_options, sweep_parse, NULL,
     "Measures and judges message rates, bandwidth and round trips by size.\v"
-    "Unless told otherwise: --transports daqiri,rc_verbs,verbs,tcp --patterns "
-    "stream,pingpong --sizes 64,512,4K,64K,1M --duration 300ms.\n"
+    "Defaults: daqiri,rc_verbs,verbs,tcp; stream,pingpong; 64,512,4K,64K,1M; "
+    "300ms.\n"
     DAQIRI_CELLS_STATUS,
     daqiri_cells_children
 };
@@ -145,4 +146,99 @@ int daqiri_sweep(int argc, char **argv)
     sweep_opts_init(&opts, argv[0]);
     daqiri_args_parse(&sweep_argp, argc, argv, &opts);
     return daqiri_cells_main(&opts, "sweep", sweep_table, 2, &sweep_csv);
+}
+
+/* ---- daqiri tcp ---- */
+
+enum {
+    TCP_PATTERN = DAQIRI_ARGS_OWN,
+    TCP_SIZE
+};
+
+/* Bytes on their way: enough for any network, and not much of the memory of a server. */
+#define TCP_WINDOW_BYTES (64u << 20)
+#define TCP_WINDOW_LEAST 2
+#define TCP_WINDOW_MOST  4096
+
+static const struct argp_option tcp_options[] = {
+    {"addr", DAQIRI_CELLS_OPT_ADDR, "HOST[:PORT]", 0,
+     "Where daqiri serve is (port 9000)"},
+    {"pattern", TCP_PATTERN, "NAME", 0,
+     "stream, pingpong or duplex (stream)"},
+    {"size", TCP_SIZE, "SIZE", 0, "Of a message, 8 or more (1M; pingpong: 64)"},
+    {"duration", DAQIRI_CELLS_OPT_DURATION, "TIME", 0, "How long to send (10s)"},
+    {"timeout", DAQIRI_CELLS_OPT_TIMEOUT, "TIME", 0,
+     "To connect, and without any answer (5s)"},
+    {"interval", DAQIRI_CELLS_OPT_INTERVAL, "TIME", 0,
+     "Print a line for each such time"},
+    {"verbose", DAQIRI_CELLS_OPT_VERBOSE, NULL, 0,
+     "Print what explains the figures, too"},
+    {NULL}
+};
+
+static void tcp_settle(struct argp_state *state, daqiri_cells_opts_t *opts)
+{
+    if (opts->connect_to == NULL) {
+        argp_error(state, "--addr is missing: where daqiri serve is");
+    }
+    if (opts->sizes[0] == 0) {
+        opts->sizes[0] = (strcmp(opts->patterns[0], "pingpong") == 0) ? 64 : 1 << 20;
+    }
+    opts->windows[0] = TCP_WINDOW_BYTES / opts->sizes[0];
+    opts->windows[0] = (opts->windows[0] < TCP_WINDOW_LEAST) ? TCP_WINDOW_LEAST :
+                       (opts->windows[0] > TCP_WINDOW_MOST) ? TCP_WINDOW_MOST :
+                       opts->windows[0];
+}
+
+static error_t tcp_parse(int key, char *arg, struct argp_state *state)
+{
+    daqiri_cells_opts_t *opts = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &opts->format;
+        return 0;
+    case TCP_PATTERN:
+        opts->patterns[0] = sweep_patterns[daqiri_args_word(state, "pattern", arg,
+                                                            sweep_patterns,
+                                                            SWEEP_NUM_PATTERNS)];
+        return 0;
+    case TCP_SIZE:
+        opts->sizes[0] = daqiri_args_size(state, "size", arg, DAQIRI_CELLS_SIZE_MIN,
+                                          DAQIRI_CELLS_SIZE_MAX);
+        return 0;
+    case ARGP_KEY_END:
+        tcp_settle(state, opts);
+        return 0;
+    default:
+        return daqiri_cells_parse(key, arg, state);
+    }
+}
+
+static const struct argp_child tcp_children[] = {
+    {&daqiri_args_table}, {NULL}
+};
+
+static const struct argp tcp_argp = {
+    tcp_options, tcp_parse, NULL,
+    "Sends messages over TCP to daqiri serve, for comparison with RDMA.\v"
+    "Exit status: 0; 1 it failed, with stage and class; 2 usage error.",
+    tcp_children
+};
+
+int daqiri_tcp(int argc, char **argv)
+{
+    static daqiri_cells_opts_t opts;
+
+    daqiri_cells_opts_init(&opts, argv[0]);
+    opts.is_single       = 1;
+    opts.repeats         = 1;
+    opts.duration        = 10;
+    strcpy(opts.transports[0], "tcp");
+    opts.transport_count = 1;
+    opts.patterns[0]     = "stream";
+    opts.pattern_count   = 1;
+    opts.size_count      = 1;
+    daqiri_args_parse(&tcp_argp, argc, argv, &opts);
+    return daqiri_cells_main(&opts, "tcp", sweep_table, 1, &sweep_csv);
 }

@@ -281,6 +281,7 @@ static int flow_first(const flow_opts_t *opts, int fd, flow_line_t *line,
     daqiri_report_set(json_object_get(report, "counters"), "port",
                       flow_count_change(port, port_after));
     end.link->close(end.link, fd);
+    json_decref(daqiri_interval_report(&end.interval)); /* they were shown */
 
     error = (format == DAQIRI_FORMAT_JSON) ?
             daqiri_answer_write(DAQIRI_ANSWER_REPORT, report) :
@@ -310,6 +311,7 @@ enum {
     FLOW_OPT_WINDOW,
     FLOW_OPT_TIME,
     FLOW_OPT_GBPS,
+    FLOW_OPT_INTERVAL,
     FLOW_OPT_FIRST,
     FLOW_OPT_SECOND,
     FLOW_OPT_PATIENCE,
@@ -328,6 +330,7 @@ static const struct argp_option flow_options[] = {
      "Most messages without acknowledgement (64)"},
     {"time", FLOW_OPT_TIME, "TIME", 0, "How long (1s)"},
     {"gbps", FLOW_OPT_GBPS, "N", 0, "Pace in Gb/s (as fast as it goes)"},
+    {"interval", FLOW_OPT_INTERVAL, "TIME", 0, "Tell of each such time at once"},
     {"first", FLOW_OPT_FIRST, "FD", 0,
      "Be the end that sends first; the other one is at this socket"},
     {"second", FLOW_OPT_SECOND, "FD", 0, "Be the other end"},
@@ -395,6 +398,9 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
         return 0;
     case FLOW_OPT_GBPS:
         opts->gbps = flow_parse_gbps(state, arg);
+        return 0;
+    case FLOW_OPT_INTERVAL:
+        opts->interval.every = daqiri_args_interval(state, arg);
         return 0;
     case FLOW_OPT_FIRST:
         flow_parse_end(state, "first", arg, 0);
@@ -480,6 +486,7 @@ static int flow_fork_receiver(const flow_opts_t *opts, flow_line_t *line)
 {
     struct sigaction action = {.sa_handler = flow_on_child,
                                .sa_flags   = SA_RESTART | SA_NOCLDSTOP};
+    flow_opts_t receiver = *opts;
     int fds[2];
     pid_t child;
 
@@ -496,7 +503,8 @@ static int flow_fork_receiver(const flow_opts_t *opts, flow_line_t *line)
         signal(SIGCHLD, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(fds[0]);
-        json_decref(flow_second(opts, fds[1], line));
+        receiver.interval.every = 0; /* the sender tells */
+        json_decref(flow_second(&receiver, fds[1], line));
         exit(DAQIRI_EXIT_OK);
     }
     close(fds[1]);
@@ -555,6 +563,11 @@ int main(int argc, char **argv)
     if (arguments.format == DAQIRI_FORMAT_JSON) {
         flow_answers = 1;
         flow_is_child();
+    }
+    arguments.opts.interval.is_told  = flow_answers;
+    arguments.opts.interval.is_shown = (arguments.format == DAQIRI_FORMAT_TABLE);
+    if (arguments.opts.is_second) {
+        arguments.opts.interval.every = 0;
     }
     if (arguments.is_list) {
         return flow_list();

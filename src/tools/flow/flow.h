@@ -34,6 +34,7 @@
 
 #include "tools/base/failure.h"
 #include "tools/base/hist.h"
+#include "tools/base/interval.h"
 #include "tools/peer/peer.h"
 
 #include <jansson.h>
@@ -63,6 +64,7 @@ typedef struct flow_opts {
     int            fd;      /* to another host; -1: both ends are here */
     int            is_second;
     double         patience; /* s without anything from the other host */
+    daqiri_interval_t interval; /* of who sends first: its every and how it is told */
 } flow_opts_t;
 
 /* ---- the socket ---- */
@@ -258,6 +260,7 @@ typedef struct flow_end {
     unsigned          idle, turns; /* polls that found nothing; all */
     int               has_moved; /* something happened since event_ns */
     uint64_t          event_ns;
+    daqiri_interval_t interval;
     daqiri_hist_t     hist;      /* round trips, of who asks, in ticks */
     double            tick_ns;
     flow_side_t       side;

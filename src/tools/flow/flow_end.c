@@ -93,6 +93,24 @@ static double end_patience(const flow_opts_t *opts)
            ((opts->gbps > 0) ? gbits / opts->gbps : 0);
 }
 
+/* Messages that this end knows to have arrived, in both directions. */
+static uint64_t end_messages(const flow_end_t *end)
+{
+    const uint64_t in  = (end->arrived > end->warm_up) ? end->arrived - end->warm_up : 0;
+    const uint64_t out = (end->opts->pattern == FLOW_PINGPONG) ? in :
+                         (end->acked > end->warm_up) ? end->acked - end->warm_up : 0;
+
+    return in + out;
+}
+
+static void end_note(flow_end_t *end, uint64_t now_ns)
+{
+    if (daqiri_interval_is_due(&end->interval, now_ns)) {
+        daqiri_interval_note(&end->interval, now_ns, end_messages(end),
+                             end_messages(end) * end->opts->size);
+    }
+}
+
 /* Between two hosts nothing else tells that the other end has gone, or that it
  * has been asked to stop. */
 static void end_look(flow_end_t *end)
@@ -100,6 +118,10 @@ static void end_look(flow_end_t *end)
     const daqiri_peer_frame_t stop = {.kind = DAQIRI_PEER_DONE};
     const uint64_t now_ns          = daqiri_now_ns();
 
+    end_note(end, now_ns);
+    if (!flow_pair_remote()) {
+        return;
+    }
     if (daqiri_stop_asked() && !end->has_told_stop) {
         end->has_told_stop = 1;
         flow_tell(end->fd, &stop);
@@ -126,7 +148,7 @@ static void end_turn(flow_end_t *end)
         ++end->idle;
     }
     end_ack(end);
-    if (flow_pair_remote() && (++end->turns % END_LOOK_TURNS == 0)) {
+    if (++end->turns % END_LOOK_TURNS == 0) {
         end_look(end);
     }
     if (end->idle >= END_IDLE_POLLS) {
@@ -205,9 +227,11 @@ static void end_send_all(flow_end_t *end)
 
     daqiri_bucket_init(&bucket, end->opts->gbps, end->opts->size);
     start = daqiri_now_ns();
+    daqiri_interval_start(&end->interval, start);
     for (k = 0; !is_last; ++k) {
         end_await_acks(end, end->window - 1);
         past = daqiri_now_ns() - start;
+        end_note(end, start + past);
         while (daqiri_bucket_allowed(&bucket, past) <= k) {
             end_turn(end);
             past = daqiri_now_ns() - start;
@@ -237,6 +261,7 @@ static void end_ask(flow_end_t *end)
         end_await_messages(end, k + 1);
     }
     daqiri_ticks_start(&ticks);
+    daqiri_interval_start(&end->interval, ticks.first_ns);
     past_ns = 0;
     before  = looked = ticks.first;
     for (k = 0; !is_last; ++k) {
@@ -249,6 +274,7 @@ static void end_ask(flow_end_t *end)
         if (now - looked > END_LOOK_TICKS) {
             looked  = now;
             past_ns = daqiri_now_ns() - ticks.first_ns;
+            end_note(end, ticks.first_ns + past_ns);
         }
     }
     end->side.sent     = k;
@@ -332,6 +358,8 @@ void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line)
     end_run_pattern(end, is_first);
     getrusage(RUSAGE_SELF, &after);
     end->side.elapsed_ns = daqiri_now_ns() - start;
+    daqiri_interval_end(&end->interval, start + end->side.elapsed_ns,
+                        end_messages(end), end_messages(end) * end->opts->size);
     end->side.cpu_ns     = end_cpu_ns(&after) - end_cpu_ns(&before);
     end->side.preempted  = (uint64_t)(after.ru_nivcsw - before.ru_nivcsw);
     end->side.waited_ns  = (waited_ns == FLOW_NOT_SEEN) ?
@@ -365,6 +393,7 @@ void flow_end_open(flow_end_t *end, const flow_opts_t *opts, int fd,
     daqiri_hist_init(&end->hist);
     end->opts      = opts;
     end->fd        = fd;
+    end->interval  = opts->interval;
     end->link      = end_open_link(opts, fd, &sink, is_first);
     end->fragments = (opts->size + end->link->most - 1) / end->link->most;
     end->window    = (opts->window < end->link->window_max) ?

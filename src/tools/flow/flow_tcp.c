@@ -5,7 +5,7 @@
  * the addresses that the two hosts have found each other at. In the stream of bytes
  * each begins with its serial, and an acknowledgement is a serial with a bit
  * of its own and nothing behind it. One system call for each message, none
- * waits.
+ * waits. What comes back in a ping-pong is compared with what was sent.
  */
 
 #include "tools/flow/flow.h"
@@ -35,6 +35,7 @@ typedef struct flow_tcp {
     size_t      out_done; /* of which have gone */
     uint64_t    in;       /* the serial of what is coming */
     size_t      in_done;  /* of which have come */
+    int         is_compared;
     char        *data;
     char        buffer[TCP_RECV_BUFFER];
 } flow_tcp_t;
@@ -53,9 +54,10 @@ static void tcp_push(flow_tcp_t *tcp)
 {
     size_t head = (tcp->out_done < FLOW_SERIAL_SIZE) ?
                   FLOW_SERIAL_SIZE - tcp->out_done : 0;
+    size_t gone = tcp->out_done + head - FLOW_SERIAL_SIZE; /* of the data */
     struct iovec iov[2] = {
         {(char*)&tcp->out + FLOW_SERIAL_SIZE - head, head},
-        {tcp->data, tcp->out_size - tcp->out_done - head}
+        {tcp->data + gone, tcp->out_size - tcp->out_done - head}
     };
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
     ssize_t n = sendmsg(tcp->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -98,6 +100,14 @@ static int tcp_ack(flow_link_t *link, uint64_t count)
 
 /* ---- what comes ---- */
 
+static void tcp_compare(const flow_tcp_t *tcp, const char *bytes, size_t length)
+{
+    if (memcmp(bytes, tcp->data + tcp->in_done - FLOW_SERIAL_SIZE, length) != 0) {
+        flow_die_as(DAQIRI_CLASS_DATA_MISMATCH, "a message did not arrive as it "
+                    "was sent");
+    }
+}
+
 /* Takes some of these bytes; returns how many. */
 static size_t tcp_take(flow_tcp_t *tcp, const char *bytes, size_t length)
 {
@@ -111,6 +121,9 @@ static size_t tcp_take(flow_tcp_t *tcp, const char *bytes, size_t length)
     } else {
         want   = tcp->size - tcp->in_done;
         length = (length < want) ? length : want;
+        if (tcp->is_compared) {
+            tcp_compare(tcp, bytes, length);
+        }
     }
     tcp->in_done += length;
     if ((tcp->in_done == FLOW_SERIAL_SIZE) && ((tcp->in & TCP_ACK) != 0)) {
@@ -251,6 +264,7 @@ flow_link_t *flow_tcp_open(const flow_opts_t *opts, int fd,
                            const flow_sink_t *sink, int is_server)
 {
     flow_tcp_t *tcp = calloc(1, sizeof(*tcp));
+    size_t i;
 
     if (tcp == NULL) {
         flow_die("no memory");
@@ -265,10 +279,14 @@ flow_link_t *flow_tcp_open(const flow_opts_t *opts, int fd,
         .count      = tcp_count,
         .close      = tcp_close
     };
-    tcp->size = opts->size;
-    tcp->data = calloc(1, opts->size);
+    tcp->size        = opts->size;
+    tcp->is_compared = (opts->pattern == FLOW_PINGPONG);
+    tcp->data        = malloc(opts->size);
     if (tcp->data == NULL) {
         flow_die("no memory");
+    }
+    for (i = 0; i < opts->size; ++i) {
+        tcp->data[i] = (char)(i * 31 + 7);
     }
     tcp_join(tcp, fd, is_server);
     return &tcp->link;

@@ -599,7 +599,6 @@ int daqiri_net_expect(int fd, daqiri_peer_kind_t kind,
 
 static const char *const net_services[DAQIRI_PEER_SERVICE_LAST] = {
     [DAQIRI_PEER_PINGPONG] = "pingpong",
-    [DAQIRI_PEER_TCP]      = "tcp",
     [DAQIRI_PEER_FLOW]     = "sweep"
 };
 

@@ -60,17 +60,6 @@ static const peer_field_t peer_fields[] = {
     {DAQIRI_PEER_ABORT, "failure_class", PEER_TEXT, PEER_AT(abort.class_name), 0, 0},
     {DAQIRI_PEER_ABORT, "stage", PEER_TEXT, PEER_AT(abort.stage), 0, 0},
     {DAQIRI_PEER_ABORT, "error", PEER_TEXT, PEER_AT(abort.text), 0, 0},
-    {DAQIRI_PEER_TCP_TERMS, "pattern", PEER_PATTERN, PEER_AT(tcp_terms.pattern), 0, 0},
-    {DAQIRI_PEER_TCP_TERMS, "size", PEER_NUMBER, PEER_AT(tcp_terms.size), 1,
-     DAQIRI_PEER_SIZE_MAX},
-    {DAQIRI_PEER_TCP_TERMS, "duration_ms", PEER_NUMBER, PEER_AT(tcp_terms.duration_ms),
-     1, DAQIRI_PEER_MS_MAX},
-    {DAQIRI_PEER_TCP_RESULT, "bytes", PEER_NUMBER, PEER_AT(tcp_result.bytes), 0,
-     INT64_MAX},
-    {DAQIRI_PEER_TCP_RESULT, "messages", PEER_NUMBER, PEER_AT(tcp_result.messages), 0,
-     INT64_MAX},
-    {DAQIRI_PEER_TCP_RESULT, "elapsed_ns", PEER_NUMBER, PEER_AT(tcp_result.elapsed_ns),
-     0, INT64_MAX},
     {DAQIRI_PEER_FLOW_TERMS, "transport", PEER_NAME, PEER_AT(flow_terms.transport), 0,
      0},
     {DAQIRI_PEER_FLOW_TERMS, "pattern", PEER_PATTERN, PEER_AT(flow_terms.pattern), 0, 0},
@@ -116,8 +105,6 @@ static const char *const peer_kinds[DAQIRI_PEER_LAST] = {
     [DAQIRI_PEER_READY]        = "ready",
     [DAQIRI_PEER_DONE]         = "done",
     [DAQIRI_PEER_ABORT]        = "abort",
-    [DAQIRI_PEER_TCP_TERMS]    = "tcp_terms",
-    [DAQIRI_PEER_TCP_RESULT]   = "tcp_result",
     [DAQIRI_PEER_FLOW_TERMS]   = "flow_terms",
     [DAQIRI_PEER_FLOW_ADDRESS] = "flow_address",
     [DAQIRI_PEER_FLOW_SIDE]    = "flow_side",
@@ -278,11 +265,6 @@ size_t daqiri_peer_pack(const daqiri_peer_frame_t *frame, uint8_t *bytes)
     length = peer_or_exit(json_dumpb(object, text, DAQIRI_PEER_PAYLOAD_MAX,
                                      JSON_COMPACT | JSON_ENSURE_ASCII));
     json_decref(object);
-    /* Who reads it behind other bytes knows where it begins. */
-    for (; (frame->kind == DAQIRI_PEER_TCP_RESULT) &&
-           (length < DAQIRI_PEER_RESULT_LEN - DAQIRI_PEER_HEADER_LEN); ++length) {
-        text[length] = ' ';
-    }
     for (i = 0; i < DAQIRI_PEER_HEADER_LEN; ++i) {
         bytes[i] = (uint8_t)(length >> (8 * (DAQIRI_PEER_HEADER_LEN - 1 - i)));
     }

@@ -28,7 +28,6 @@ enum {
     DAQIRI_PEER_HEADER_LEN  = 4,
     DAQIRI_PEER_PAYLOAD_MAX = 16384,
     DAQIRI_PEER_FRAME_MAX   = DAQIRI_PEER_HEADER_LEN + DAQIRI_PEER_PAYLOAD_MAX,
-    DAQIRI_PEER_RESULT_LEN  = 256, /* of a TCP_RESULT, which ends with blanks */
     DAQIRI_PEER_TEXT_MAX    = 768, /* with the zero that ends it */
     DAQIRI_PEER_WORD_MAX    = 32,
     DAQIRI_PEER_COUNTER_MAX = 64,  /* name of a counter */
@@ -39,8 +38,7 @@ enum {
 /* Largest that a peer may ask for. */
 #define DAQIRI_PEER_SIZE_MAX  ((uint64_t)256 << 20)
 #define DAQIRI_PEER_ITERS_MAX ((uint64_t)1 << 40)
-#define DAQIRI_PEER_MS_MAX    ((uint64_t)7 * 24 * 3600 * 1000)
-#define DAQIRI_PEER_NS_MAX    (DAQIRI_PEER_MS_MAX * 1000000)
+#define DAQIRI_PEER_NS_MAX    ((uint64_t)7 * 24 * 3600 * 1000000000)
 
 /* What a transport's name is made of: it becomes a word of a command. */
 #define DAQIRI_PEER_TRANSPORT_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_:"
@@ -57,9 +55,7 @@ typedef enum daqiri_peer_kind {
     DAQIRI_PEER_READY,     /* a barrier: this stage is behind me */
     DAQIRI_PEER_DONE,      /* I have nothing more to send, or was asked to stop */
     DAQIRI_PEER_ABORT,     /* I failed */
-    DAQIRI_PEER_TCP_TERMS, /* of a TCP test; from the client */
-    DAQIRI_PEER_TCP_RESULT, /* what the server saw of it */
-    DAQIRI_PEER_FLOW_TERMS,   /* of a run of daqiri sweep; from the client */
+    DAQIRI_PEER_FLOW_TERMS,   /* of a run; from the client */
     DAQIRI_PEER_FLOW_ADDRESS, /* where UCX, or TCP, is to connect to */
     DAQIRI_PEER_FLOW_SIDE,    /* what the server saw of it */
     DAQIRI_PEER_FLOW_COUNTER, /* and has counted; as many as there are */
@@ -68,8 +64,7 @@ typedef enum daqiri_peer_kind {
 
 typedef enum daqiri_peer_service {
     DAQIRI_PEER_PINGPONG = 1,
-    DAQIRI_PEER_TCP      = 2,
-    DAQIRI_PEER_FLOW     = 3, /* daqiri sweep, daqiri drop-curve */
+    DAQIRI_PEER_FLOW     = 2, /* daqiri sweep, drop-curve, tcp */
     DAQIRI_PEER_SERVICE_LAST
 } daqiri_peer_service_t;
 
@@ -121,16 +116,6 @@ typedef struct daqiri_peer_frame {
             char text[DAQIRI_PEER_TEXT_MAX];
         } abort;
         struct {
-            uint32_t pattern;
-            uint64_t size;        /* 1 to SIZE_MAX */
-            uint64_t duration_ms; /* 1 to MS_MAX */
-        } tcp_terms;
-        struct {
-            uint64_t bytes;       /* received */
-            uint64_t messages;
-            uint64_t elapsed_ns;
-        } tcp_result;
-        struct {
             char     transport[DAQIRI_PEER_WORD_MAX]; /* a-z 0-9 _ : */
             uint32_t pattern;
             uint64_t size;        /* FLOW_SIZE_MIN to FLOW_SIZE_MAX */
@@ -175,7 +160,7 @@ daqiri_peer_verdict_t daqiri_peer_parse_header(const uint8_t *bytes,
 int daqiri_peer_parse(const uint8_t *bytes, size_t length,
                       daqiri_peer_frame_t *frame, char *why);
 
-/* "terms", or "tcp_result". */
+/* "terms", or "flow_side". */
 const char *daqiri_peer_kind_name(daqiri_peer_kind_t kind);
 
 /* The highest version that both speak, of two ranges; 0 if there is none. */

@@ -92,14 +92,6 @@ static void fuzz_ranges(const daqiri_peer_frame_t *frame)
                   (frame->info.psn <= 0xffffff));
         FUZZ_MUST(frame->info.is_global <= 1);
         break;
-    case DAQIRI_PEER_TCP_TERMS:
-        FUZZ_MUST((frame->tcp_terms.pattern >= DAQIRI_PEER_STREAM) &&
-                  (frame->tcp_terms.pattern < DAQIRI_PEER_PATTERN_LAST));
-        FUZZ_MUST((frame->tcp_terms.size >= 1) &&
-                  (frame->tcp_terms.size <= DAQIRI_PEER_SIZE_MAX));
-        FUZZ_MUST((frame->tcp_terms.duration_ms >= 1) &&
-                  (frame->tcp_terms.duration_ms <= DAQIRI_PEER_MS_MAX));
-        break;
     case DAQIRI_PEER_FLOW_TERMS:
         fuzz_flow_terms(frame);
         break;

@@ -498,16 +498,6 @@ static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
         fill_text(frame->abort.stage, DAQIRI_PEER_WORD_MAX, rng);
         fill_text(frame->abort.text, DAQIRI_PEER_TEXT_MAX, rng);
         break;
-    case DAQIRI_PEER_TCP_TERMS:
-        frame->tcp_terms.pattern = (uint32_t)t_rng_range(rng, 1, 3);
-        frame->tcp_terms.size    = t_rng_range(rng, 1, DAQIRI_PEER_SIZE_MAX);
-        frame->tcp_terms.duration_ms = t_rng_range(rng, 1, DAQIRI_PEER_MS_MAX);
-        break;
-    case DAQIRI_PEER_TCP_RESULT:
-        frame->tcp_result.bytes      = t_rng_next(rng) >> 1;
-        frame->tcp_result.messages   = t_rng_next(rng) >> 1;
-        frame->tcp_result.elapsed_ns = t_rng_next(rng) >> 1;
-        break;
     default:
         make_flow_frame(frame, rng);
     }
@@ -558,10 +548,6 @@ START_TEST(test_peer_round_trip)
         ck_assert_uint_eq(said, length - DAQIRI_PEER_HEADER_LEN);
         ck_assert_int_eq(parse(bytes, length, &other), 0);
         ck_assert(same_frame(&frame, &other));
-        if (frame.kind == DAQIRI_PEER_TCP_RESULT) {
-            ck_assert_uint_eq(length, DAQIRI_PEER_RESULT_LEN);
-            continue; /* it ends with blanks */
-        }
         shorter = t_rng_range(&rng, DAQIRI_PEER_HEADER_LEN, length - 1);
         ck_assert_int_eq(parse(bytes, shorter, &other), -1);
         bytes[length] = 0;

@@ -20,8 +20,8 @@ valid_lines()
 {
     local name
 
-    for name in tcp pingpong; do
-        valid_each "$name" < <(jq -c "select((.test // \"tcp\") == \"$name\")" serve.out)
+    for name in flow pingpong; do
+        valid_each "$name" < <(jq -c "select((.test // \"flow\") == \"$name\")" serve.out)
     done
 }
 
@@ -40,7 +40,7 @@ valid_lines()
     line 1 '.command == "serve" and .test == "pingpong" and .ok and .role == "server" and .messages == 200 and .device == "softverbs0"'
     [ "$(jq -S .local line.json)" = "$(jq -S .remote pingpong.json)" ]
     [ "$(jq -r .remote_addr line.json)" = "$(jq -r .local_addr pingpong.json)" ]
-    line 2 '.command == "serve" and .test == "tcp" and .ok and .datapath == "tcp"'
+    line 2 '.command == "serve" and .test == "flow" and .ok and .datapath == "tcp"'
     line 3 '.test == "pingpong" and .ok and .size == 1048576'
     valid_lines
     kill -INT "$server"
@@ -64,7 +64,7 @@ valid_lines()
     [ "$ended" -eq 0 ]
     lines 4
     [ "$(jq -s '[.[] | select(.ok)] | length' serve.out)" -eq 4 ]
-    [ "$(jq -s -r 'map(.test) | sort | join(" ")' serve.out)" = 'pingpong pingpong tcp tcp' ]
+    [ "$(jq -s -r 'map(.test) | sort | join(" ")' serve.out)" = 'flow flow pingpong pingpong' ]
 }
 
 @test "--device none: pingpong is refused in a sentence on both sides, tcp is answered" {
@@ -219,7 +219,7 @@ flows()
     ended "$server"
     [ "$ended" -eq 0 ]
     grep -q -E '^127\.0\.0\.1:[0-9]+: pingpong of 64 bytes, .* over RDMA, ' serve.out
-    grep -q -E '^127\.0\.0\.1:[0-9]+: stream of 1048576 bytes, .* over TCP, ' serve.out
+    grep -q -E '^127\.0\.0\.1:[0-9]+: stream of 1048576 bytes, .* over tcp, ' serve.out
     serve --device soft --count 1 --csv
     daqiri pingpong --device soft --addr "$addr" --iters 10
     ended "$server"
@@ -285,7 +285,7 @@ stays()
     wait_for 60 clients 2
     daqiri tcp --addr "$addr" --duration 50ms --json
     failed peer_failed control
-    has '.error | test("this server has its 2 clients, and takes no more meanwhile \\(--max-clients\\)")'
+    has '.rows[0].runs[0].error | test("this server has its 2 clients, and takes no more meanwhile \\(--max-clients\\)")'
     wait_for 60 grep -q 'daqiri serve: 127\.0\.0\.1:[0-9]* is refused: this server has its 2 clients' serve.err
     kill "$first"
     wait_for 60 clients 1
@@ -301,7 +301,7 @@ stays()
     wait_for 60 clients 1
     daqiri tcp --addr "$addr" --duration 50ms --json
     failed peer_failed control
-    has '.error | test("this server has 1 of 1 clients from this address, and takes no more meanwhile \\(--max-per-address\\)")'
+    has '.rows[0].runs[0].error | test("this server has 1 of 1 clients from this address, and takes no more meanwhile \\(--max-per-address\\)")'
     daqiri tcp --addr "$addr6" --duration 50ms --json
     [ "$status" -eq 0 ]
 }
@@ -326,8 +326,8 @@ stays()
     daqiri tcp --addr "$addr" --size 512K --duration 50ms --json
     [ "$status" -eq 0 ]
     daqiri tcp --addr "$addr" --size 1M --duration 50ms --json
-    failed peer_failed control
-    has '.error | test("this server has no 2 MiB for the test: its clients may have 1 MiB together \\(--max-memory\\)")'
+    failed peer_failed connect
+    has '.rows[0].runs[0].error | test("this server has no 2 MiB for the test: its clients may have 1 MiB together \\(--max-memory\\)")'
     daqiri pingpong --device soft --addr "$addr" --size 1M --iters 10 --json
     [ "$status" -eq 1 ]
     has '.error | test("this server has no 2 MiB for the test")'
@@ -342,8 +342,8 @@ stays()
     holder=$pid
     wait_for 60 grep -a -q post-resource-control a.out
     daqiri tcp --addr "$addr" --size 64 --duration 50ms --json
-    failed peer_failed control
-    has '.error | test("this server has no 128 B for the test")'
+    failed peer_failed connect
+    has '.rows[0].runs[0].error | test("this server has no 128 B for the test")'
     kill "$holder"
     wait_for 60 clients 0
     daqiri tcp --addr "$addr" --size 512K --duration 50ms --json
@@ -353,8 +353,8 @@ stays()
 @test "--max-duration: longer tests are refused, and longer stays ended" {
     serve --device soft --timeout 2s --max-duration 1s --json
     daqiri tcp --addr "$addr" --duration 2s --json
-    failed peer_failed control
-    has '.error | test("a test of 2 s is longer than the 1 s that this server allows \\(--max-duration\\)")'
+    failed peer_failed connect
+    has '.rows[0].runs[0].error | test("a test of 2 s is longer than the 1 s that this server allows \\(--max-duration\\)")'
     daqiri pingpong --device soft --addr "$addr" --duration 1h --json
     [ "$status" -eq 0 ]
     has '.ok and .messages > 0 and .elapsed_s < 3600'
@@ -369,24 +369,24 @@ stays()
     [ "$(id -u)" -eq 0 ] || skip 'root has no bound, and only root can become another user'
     command -v setpriv >/dev/null && command -v prlimit >/dev/null || skip 'util-linux is not installed'
     dir=$(mktemp -d)
-    install -m 755 "$T_DAQIRI" "$dir/daqiri"
+    install -m 755 "$T_DAQIRI" "${T_DAQIRI%/*}/daqiri-flow" "$dir"
     chmod 755 "$dir"
     start serve setpriv --reuid=65534 --regid=65534 --clear-groups \
         "$dir/daqiri" serve --device none --listen 127.0.0.1:0 --json
     server=$pid
     running+=("$pid")
     listening serve
-    rm -r "$dir"
     bound=(setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --pid "$server")
     most=$("${bound[@]}" --nproc -o HARD --noheadings)
     "${bound[@]}" --nproc=0:
     daqiri tcp --addr "$addr" --duration 50ms --json
     failed peer_failed control
-    has '.error | test("there is no process for another client: Resource temporarily unavailable")'
+    has '.rows[0].runs[0].error | test("there is no process for another client: Resource temporarily unavailable")'
     "${bound[@]}" --nproc="${most// /}:"
     daqiri tcp --addr "$addr" --duration 50ms --json
     [ "$status" -eq 0 ]
     grep -q 'is refused: there is no process for another client' serve.err
+    rm -r "$dir"
 }
 
 @test "no descriptor for a client: it waits, and the server goes on" {

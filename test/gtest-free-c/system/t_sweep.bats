@@ -66,6 +66,22 @@ good()
     [[ ${lines[1]} == tcp,,stream,1048576,64,1,* ]]
 }
 
+@test "--interval: a line for each under the head of its run; an array in JSON, all of them are the whole" {
+    daqiri sweep --device soft --transports tcp --patterns stream,pingpong --sizes 4K --repeats 2 --duration 500ms --interval 100ms
+    [ "$(grep -c -E '^tcp, (stream|pingpong), 4 KiB, run [12] of 2$' <<<"$output")" -eq 4 ]
+    [[ ${lines[0]} == 'tcp, stream, 4 KiB, run 1 of 2' ]]
+    [[ ${lines[1]} =~ ^\ +0\.00\ to\ +0\.[0-9]+\ s\ +[0-9]+\ messages/s\ +[0-9.]+\ Gb/s$ ]]
+    daqiri drop-curve "${calm[@]}" --duration 400ms --transports daqiri,verbs,tcp --sizes 4K --repeats 1 --targets 50 --interval 100ms --json
+    valid drop-curve
+    has '[.rows[].runs[] | (.intervals | length >= 2) and ([.intervals[].messages] | add) == .received] | length == 6 and all'
+    daqiri sweep "${calm[@]}" --duration 300ms --transports daqiri --patterns duplex --sizes 64 --repeats 1 --interval 100ms --json
+    has '.rows[0].runs[0] | ([.intervals[].messages] | add) == .received'
+    daqiri sweep "${calm[@]}" --transports tcp --patterns stream --sizes 64 --repeats 1 --json
+    has '.rows[0].runs[0].intervals == null'
+    daqiri sweep --interval 99ms
+    refused 2 '--interval 99ms: it is 100ms at least'
+}
+
 @test "--columns: those of the table and of the CSV, in that order; a sentence before it takes minutes" {
     local brief=("${calm[@]}" --transports tcp --patterns stream --sizes 1M --repeats 1)
 
