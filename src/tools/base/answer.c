@@ -47,15 +47,6 @@ int daqiri_answer_write(const char *kind, json_t *object)
     return error;
 }
 
-void daqiri_answer_fail(const daqiri_failure_t *failure)
-{
-    json_t *object = json_object();
-
-    daqiri_failure_report(failure, object);
-    daqiri_answer_write(DAQIRI_ANSWER_FAILURE, object);
-    json_decref(object);
-}
-
 char *daqiri_answer_next(char **text_p, json_t **object_p)
 {
     char *line = *text_p;

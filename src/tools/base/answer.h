@@ -21,12 +21,11 @@
 #define DAQIRI_ANSWER_REPORT  "report"
 #define DAQIRI_ANSWER_FAILURE "failure" /* as daqiri_failure_report() has it */
 #define DAQIRI_ANSWER_INTERVAL "interval" /* one of interval.h, at once */
+#define DAQIRI_ANSWER_STAGE   "stage" /* "name", which may take "limit_s" from now on */
+#define DAQIRI_ANSWER_HAND    "hand"  /* to a person: "word" of this side, or "ready" */
 
 /* Sets the key in the object, and writes it with one call. Returns 0, or an errno. */
 int daqiri_answer_write(const char *kind, json_t *object);
-
-/* A failure, and its sentence. */
-void daqiri_answer_fail(const daqiri_failure_t *failure);
 
 /* Reads the line at *text_p, and goes on to the next; NULL at the end. If it is an
  * object of that form, *object_p is it, the caller's; else NULL. Returns the line,

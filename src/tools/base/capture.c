@@ -17,10 +17,11 @@
 #include <unistd.h>
 
 #define CAPTURE_TICK_MS  250
+#define CAPTURE_BURY_NS  2000000000ull
 #define CAPTURE_LINE_MAX 4096 /* longer ones are nobody's to take */
 
 static void capture_child(char *const *command,
-                          const daqiri_env_list_t *env_list, int fd)
+                          const daqiri_env_list_t *env_list, int fd, int has_stdin)
 {
     int null = open("/dev/null", O_RDONLY);
     size_t i;
@@ -28,7 +29,9 @@ static void capture_child(char *const *command,
     /* A session of its own: all of it can be ended at once. */
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(null, STDIN_FILENO);
+    if (!has_stdin) {
+        dup2(null, STDIN_FILENO);
+    }
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
     for (i = 0; (env_list != NULL) && (i < env_list->count); ++i) {
@@ -112,7 +115,9 @@ static void capture_read(daqiri_capture_t *capture, int fd, pid_t pid,
             deadline_ns = capture_ask(pid, deadline_ns, wait);
         }
         now_ns = daqiri_now_ns();
-        if (now_ns >= deadline_ns) {
+        if ((now_ns >= deadline_ns) ||
+            ((wait->until_ns != NULL) && (*wait->until_ns > 0) &&
+             (now_ns >= *wait->until_ns))) {
             capture->is_timeout = 1;
             break;
         }
@@ -132,6 +137,17 @@ static void capture_read(daqiri_capture_t *capture, int fd, pid_t pid,
     capture->text[used] = '\0';
 }
 
+/* One that is within a driver that hangs does not die: it is left behind. */
+static void capture_bury(pid_t pid, int *status_p)
+{
+    static const struct timespec pause = {.tv_nsec = 2000000};
+    const uint64_t end_ns = daqiri_now_ns() + CAPTURE_BURY_NS;
+
+    while ((waitpid(pid, status_p, WNOHANG) == 0) && (daqiri_now_ns() < end_ns)) {
+        nanosleep(&pause, NULL);
+    }
+}
+
 static void capture_wait(daqiri_capture_t *capture, pid_t pid,
                          uint64_t deadline_ns)
 {
@@ -141,7 +157,7 @@ static void capture_wait(daqiri_capture_t *capture, pid_t pid,
         if (capture->is_timeout || (daqiri_now_ns() >= deadline_ns)) {
             capture->is_timeout = 1;
             kill(-pid, SIGKILL);
-            waitpid(pid, &capture->status, 0);
+            capture_bury(pid, &capture->status);
             return;
         }
         nanosleep(&pause, NULL);
@@ -172,7 +188,7 @@ int daqiri_capture_run_while(daqiri_capture_t *capture, char *const *command,
     }
     pid = fork();
     if (pid == 0) {
-        capture_child(command, env_list, fds[1]);
+        capture_child(command, env_list, fds[1], wait->has_stdin);
     }
     capture->error = (pid < 0) ? errno : 0;
     close(fds[1]);

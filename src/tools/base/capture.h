@@ -9,6 +9,8 @@
 
 #include "tools/base/env_list.h"
 
+#include <stdint.h>
+
 #define DAQIRI_CAPTURE_MAX 65536
 
 typedef struct daqiri_capture {
@@ -26,12 +28,15 @@ int daqiri_capture_run(daqiri_capture_t *capture, char *const *command,
 /* How to wait: tick, or NULL, is called at least twice a second; a signal that
  * asks to stop is passed on as SIGINT, and the program has `grace` seconds to
  * end by itself. take, or NULL, is handed each whole line as it comes, and may change
- * it; lines of which it returns non-zero are not kept. */
+ * it; lines of which it returns non-zero are not kept. *until_ns, if there is one that
+ * is not 0, ends the program as the timeout does; take may change it. */
 typedef struct daqiri_capture_wait {
     double grace;
     void   (*tick)(void *arg);
     void   *arg;
     int    (*take)(void *arg, char *line);
+    const uint64_t *until_ns; /* as daqiri_now_ns(); or NULL */
+    int    has_stdin;         /* it reads ours */
 } daqiri_capture_wait_t;
 
 int daqiri_capture_run_while(daqiri_capture_t *capture, char *const *command,

@@ -12,7 +12,5 @@
 /* Monotonic, in ns. */
 uint64_t daqiri_now_ns(void);
 
-/* Processor time of this process so far, the kernel's included, in s. */
-double daqiri_cpu_s(void);
 
 #endif

@@ -104,20 +104,3 @@ void daqiri_failure_report(const daqiri_failure_t *failure, json_t *report)
                        is_ok ? NULL : daqiri_class_name(failure->class_id));
     daqiri_report_text(report, "error", is_ok ? NULL : failure->text);
 }
-
-void daqiri_failure_trim(json_t *report, daqiri_format_t format)
-{
-    static const char *const figures[] = {
-        "messages", "bytes", "elapsed_s", "messages_per_s", "gbps", "cpu_percent",
-        "sent_bytes", "received_bytes", "peer_received_bytes"
-    };
-    size_t i;
-
-    if ((format != DAQIRI_FORMAT_TABLE) ||
-        (json_number_value(json_object_get(report, "messages")) > 0)) {
-        return;
-    }
-    for (i = 0; i < sizeof(figures) / sizeof(figures[0]); ++i) {
-        json_object_del(report, figures[i]);
-    }
-}

@@ -62,8 +62,4 @@ int daqiri_fail_verb(daqiri_failure_t *failure, const char *verb, int error);
 /* Sets "stage", "failure_class" and "error" of a report; null if none. */
 void daqiri_failure_report(const daqiri_failure_t *failure, json_t *report);
 
-/* Of a test that failed before there was a message, takes from what is printed as a
- * table the figures, which are all zero. */
-void daqiri_failure_trim(json_t *report, daqiri_format_t format);
-
 #endif

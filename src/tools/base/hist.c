@@ -110,8 +110,3 @@ json_t *daqiri_hist_report_in(const daqiri_hist_t *hist, double unit_ns)
     }
     return report;
 }
-
-json_t *daqiri_hist_report(const daqiri_hist_t *hist)
-{
-    return daqiri_hist_report_in(hist, 1);
-}

@@ -37,11 +37,8 @@ uint64_t daqiri_hist_share(const daqiri_hist_t *hist, double share);
 /* Which share (0 to 1) of all times is no less than this; 0 of none. */
 double daqiri_hist_least(const daqiri_hist_t *hist, uint64_t ns);
 
-/* {"count", "min_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us",
- * "max_us"}. */
-json_t *daqiri_hist_report(const daqiri_hist_t *hist);
-
-/* The same of times that were counted in something else, so many ns long. */
+/* {"count", "min_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us"} of
+ * times that were counted in something that is so many ns long. */
 json_t *daqiri_hist_report_in(const daqiri_hist_t *hist, double unit_ns);
 
 #endif

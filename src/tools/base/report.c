@@ -251,6 +251,11 @@ void daqiri_report_only(const char *keys)
     report_only = keys;
 }
 
+int daqiri_report_has_only(void)
+{
+    return report_only != NULL;
+}
+
 static const daqiri_column_t *report_find_column(const daqiri_section_t *section,
                                                  const char *key, size_t length)
 {

@@ -87,6 +87,7 @@ const char *daqiri_report_find_text(const json_t *object, const char *path);
 
 /* From now on a table or CSV has these columns only, in this order: keys with commas
  * between. A section that has none of them is left out. Kept, not copied. */
+int daqiri_report_has_only(void);
 void daqiri_report_only(const char *keys);
 
 /* Which of those keys no section has, or NULL. */

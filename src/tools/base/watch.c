@@ -20,9 +20,6 @@
 /* How long a child that was killed is waited for. */
 #define WATCH_REAP_MS 1000
 
-/* A step that may take so long waits for people. */
-#define WATCH_PATIENT_S 3600.0
-
 /* How long a child may take to report when the user asks to stop. */
 #define WATCH_STOP_NS 2000000000ull
 
@@ -177,14 +174,7 @@ static void watch_show(daqiri_watch_t *watch, uint64_t now_ns)
         !daqiri_progress_is_due(watch->progress, now_ns)) {
         return;
     }
-    if (watch->what != NULL) {
-        daqiri_progress_show(watch->progress, now_ns, -1, "waiting for %s",
-                             watch->what);
-    } else if ((watch->timeout < WATCH_PATIENT_S) &&
-               (strcmp(watch->step, watch->own) != 0)) {
-        daqiri_progress_show(watch->progress, now_ns, -1, "in stage %s",
-                             watch->step);
-    }
+    daqiri_progress_show(watch->progress, now_ns, -1, "waiting for %s", watch->what);
 }
 
 static void watch_parent(daqiri_watch_t *watch, int fd, pid_t pid)

@@ -30,8 +30,7 @@ typedef struct daqiri_watch {
     /* in */
     double timeout; /* s, until the first step is told */
     daqiri_progress_t *progress; /* shown when it takes long, or NULL */
-    const char *what; /* of the progress; NULL: the step that was told, but not */
-    const char *own;  /* this one, which shows its own */
+    const char *what; /* of the progress */
     /* out */
     daqiri_watch_end_t end;
     json_t *result;                   /* of DONE; the caller's */

@@ -107,7 +107,8 @@ static double cells_done(const cells_tick_t *tick, uint64_t now_ns)
                                   (double)(now_ns - tick->start_ns) * 1e-9 /
                                   cells->opts->duration;
 
-    return ((double)cells->done + fmin(part, 1)) / (double)cells->all;
+    return (cells->opts->iters > 0) ? -1 : /* nobody knows */
+           ((double)cells->done + fmin(part, 1)) / (double)cells->all;
 }
 
 static void cells_show_progress(void *arg)
@@ -357,7 +358,8 @@ void daqiri_cells_measure(daqiri_cells_t *cells,
     memset(cells, 0, sizeof(*cells));
     cells->opts = opts;
     cells_look(cells);
-    daqiri_cells_peer_init(&cells->peer, opts->connect_to, opts->patience);
+    daqiri_cells_peer_init(&cells->peer, opts->connect_to, (opts->setup > 0) ?
+                           opts->setup : opts->patience);
     cells_plan(cells);
     daqiri_progress_start(&cells->progress);
     if ((opts->interval > 0) && (opts->format == DAQIRI_FORMAT_TABLE)) {
@@ -469,6 +471,19 @@ static void cells_for_people(const daqiri_cells_t *cells, json_t *report)
     }
 }
 
+/* Of a run that failed: the way to it, and what another attempt needs. */
+static void cells_add_failure(const daqiri_cells_t *cells, json_t *report)
+{
+    static const char *const keys[] = {"stages", "local", "remote"};
+    const daqiri_cells_run_t *run   = &cells->rows[0].runs[0];
+    size_t i;
+
+    for (i = 0; (cells->rows[0].run_count > 0) && !run->is_ok &&
+                (i < sizeof(keys) / sizeof(keys[0])); ++i) {
+        json_object_set(report, keys[i], json_object_get(run->report, keys[i]));
+    }
+}
+
 /* A row of a CSV stands alone, and says where and how it was measured. */
 static void cells_for_csv(const daqiri_cells_t *cells, json_t *report)
 {
@@ -511,6 +526,9 @@ static int cells_print(const daqiri_cells_t *cells, json_t *report,
     cells_say_failure(cells);
     if (opts->format == DAQIRI_FORMAT_TABLE) {
         cells_for_people(cells, report);
+        if (opts->is_single) {
+            cells_add_failure(cells, report);
+        }
     } else if (is_csv) {
         cells_for_csv(cells, report);
     }
@@ -580,7 +598,7 @@ int daqiri_cells_main(const daqiri_cells_opts_t *opts, const char *command,
         return DAQIRI_EXIT_FAILED; /* before it takes minutes */
     }
     daqiri_stop_catch();
-    status = daqiri_cells_check(opts);
+    status = opts->is_settled ? DAQIRI_EXIT_OK : daqiri_cells_check(opts);
     if ((status != DAQIRI_EXIT_OK) && !daqiri_stop_asked()) {
         return status;
     }

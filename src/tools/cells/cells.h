@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The engine of `daqiri sweep`, `drop-curve` and `tcp`: rows of runs. Each run
- * is a daqiri-flow of its own, both of its ends on this host or one of them, in
+ * The engine of `daqiri sweep`, `drop-curve`, `pingpong` and `tcp`: rows of runs. Each
+ * run is a daqiri-flow of its own, both of its ends on this host or one of them, in
  * the environment of `daqiri run`; so one that hangs or dies takes nothing with
  * it.
  *
@@ -28,6 +28,7 @@
 #include "tools/base/failure.h"
 #include "tools/base/progress.h"
 #include "tools/base/report.h"
+#include "tools/cells/flow_run.h"
 #include "tools/peer/peer.h"
 
 #include <stddef.h>
@@ -36,6 +37,7 @@
 #define DAQIRI_CELLS_LIST_MAX    32
 #define DAQIRI_CELLS_NAME_MAX    32  /* of a transport */
 #define DAQIRI_CELLS_REPEATS_MAX 100
+#define DAQIRI_CELLS_ENDLESS     604800.0 /* s of a run that another bound ends */
 #define DAQIRI_CELLS_SIZE_MIN    8          /* a serial */
 #define DAQIRI_CELLS_SIZE_MAX    (1u << 30)
 #define DAQIRI_CELLS_AGAIN_MAX   8   /* times that one run is made again */
@@ -70,6 +72,12 @@ typedef struct daqiri_cells_opts {
                                  host */
     double     interval;      /* s; 0: none are shown */
     int        is_single;     /* of one run: it alone says how the command ends */
+    uint64_t   iters;         /* round trips of a run; 0: no bound */
+    double     setup;         /* s, for each stage of a run before the messages; 0:
+                                 none is watched */
+    int        is_settled;    /* this process has the device (flow_run.h) */
+    const char *by_hand;      /* as in flow_run.h */
+    daqiri_flow_verbs_t verbs;
     double     collapse;      /* percent of the row's median */
     double     rate;          /* percent that a rate may fall by */
     double     pace;          /* percent that a pace may be missed by */

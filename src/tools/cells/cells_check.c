@@ -57,7 +57,8 @@ static int check_device(const daqiri_cells_opts_t *opts)
 /* These are the tools' own. */
 static int check_is_own(const char *transport)
 {
-    return (strcmp(transport, "verbs") == 0) || (strcmp(transport, "tcp") == 0);
+    return (strcmp(transport, "verbs") == 0) || (strcmp(transport, "tcp") == 0) ||
+           (strcmp(transport, "verbs_uc") == 0);
 }
 
 /* In whose environment UCX is to be asked; NULL: there is nothing to ask. The
@@ -101,7 +102,7 @@ static int check_refuse_transport(const daqiri_cells_opts_t *opts,
     const char *name;
     size_t i;
 
-    fprintf(stderr, "%s: there is no transport '%s'; there are: verbs, tcp",
+    fprintf(stderr, "%s: there is no transport '%s'; there are: verbs, verbs_uc, tcp",
             opts->speaker, transport);
     for (i = 0; i < json_array_size(list); ++i) {
         name = check_row_name(list, i);

@@ -353,6 +353,8 @@ void daqiri_cells_judge(daqiri_cells_t *cells)
 /* Some verdicts are failures always, all of them if that was asked for. */
 int daqiri_cells_status(const daqiri_cells_t *cells)
 {
+    const char *name;
+
     const unsigned grave = DAQIRI_CELLS_MISSING | DAQIRI_CELLS_COLLAPSE |
                            DAQIRI_CELLS_DROPS;
     unsigned found = 0;
@@ -360,6 +362,13 @@ int daqiri_cells_status(const daqiri_cells_t *cells)
 
     for (i = 0; i < cells->row_count; ++i) {
         found |= cells->rows[i].verdict;
+    }
+    if (cells->opts->is_single && (cells->rows[0].run_count > 0)) {
+        name = daqiri_report_find_text(cells->rows[0].runs[0].report, "failure_class");
+        if ((name != NULL) &&
+            (daqiri_class_of_name(name) == DAQIRI_CLASS_PROVIDER_TIMEOUT)) {
+            return DAQIRI_EXIT_WATCHDOG;
+        }
     }
     return (((found & (cells->opts->is_strict ? ~0u : grave)) != 0) ||
             (cells->is_interrupted &&
@@ -556,7 +565,12 @@ json_t *daqiri_cells_report(const daqiri_cells_t *cells, const char *command)
                        cells->peer.version : NULL);
     daqiri_report_bool(report, "interrupted", cells->is_interrupted);
     daqiri_report_int(report, "repeats", cells->opts->repeats);
-    daqiri_report_real(report, "duration_s", cells->opts->duration);
+    daqiri_report_set(report, "duration_s",
+                      (cells->opts->duration < DAQIRI_CELLS_ENDLESS) ?
+                      json_real(cells->opts->duration) : json_null());
+    if (cells->opts->iters > 0) {
+        daqiri_report_int(report, "iterations", (long long)cells->opts->iters);
+    }
     daqiri_report_real(report, "collapse_percent", cells->opts->collapse);
     daqiri_report_real(report, "rate_percent", cells->opts->rate);
     daqiri_report_set(report, "pace_percent",

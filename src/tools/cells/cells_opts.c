@@ -19,6 +19,7 @@ void daqiri_cells_opts_init(daqiri_cells_opts_t *opts, const char *speaker)
     opts->window_count = 1;
     opts->repeats      = 3;
     opts->patience     = 5;
+    opts->verbs.gid_index = -1;
     opts->collapse     = 50;
     opts->rate         = 10;
     opts->pace         = 1;

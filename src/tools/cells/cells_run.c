@@ -111,6 +111,20 @@ static void run_tick(void *arg)
     watch->tick(watch->arg);
 }
 
+/* What a person is to do. */
+static void run_ask(const daqiri_cells_opts_t *opts, const json_t *object)
+{
+    const char *word = daqiri_report_find_text(object, "word");
+
+    if (word != NULL) {
+        fprintf(stderr, "%s: give the other side this word, and enter its word "
+                "here:\n%s\n", opts->speaker, word);
+    } else {
+        fprintf(stderr, "%s: ready; press Enter when the other side is ready, too, the "
+                "client last\n", opts->speaker);
+    }
+}
+
 static int run_take_line(void *arg, char *line)
 {
     run_watch_t *watch = arg;
@@ -118,6 +132,11 @@ static int run_take_line(void *arg, char *line)
     int is_taken;
 
     daqiri_answer_next(&line, &object);
+    if ((object != NULL) && daqiri_answer_take(object, DAQIRI_ANSWER_HAND)) {
+        run_ask(watch->opts, object);
+        json_decref(object);
+        return 1;
+    }
     is_taken = (object != NULL) && daqiri_answer_take(object, DAQIRI_ANSWER_INTERVAL);
     if (is_taken && (watch->intervals != NULL)) {
         json_array_append(watch->intervals, object);
@@ -136,7 +155,8 @@ static int run_make(const daqiri_cells_opts_t *opts,
                     void *arg)
 {
     run_watch_t watch = {opts, tick, arg, (opts->interval > 0) ? json_array() : NULL};
-    const daqiri_capture_wait_t wait = {RUN_GRACE, run_tick, &watch, run_take_line};
+    const daqiri_capture_wait_t wait = {RUN_GRACE, run_tick, &watch, run_take_line,
+                                        NULL, opts->by_hand != NULL};
     daqiri_flow_run_t flow = {
         .device     = opts->device,
         .transport  = row->transport,
@@ -147,6 +167,11 @@ static int run_make(const daqiri_cells_opts_t *opts,
         .gbps       = row->is_paced ? row->gbps : 0,
         .fd         = -1,
         .interval   = opts->interval,
+        .iters      = opts->iters,
+        .setup      = opts->setup,
+        .verbs      = opts->verbs,
+        .is_settled = opts->is_settled,
+        .by_hand    = opts->by_hand,
         .patience   = opts->patience,
         .time_limit = 1.5 * opts->duration + RUN_SPARE
     };
@@ -157,7 +182,10 @@ static int run_make(const daqiri_cells_opts_t *opts,
     ret = (opts->connect_to == NULL) ?
           daqiri_flow_run(&flow, &wait, &report, complaint) :
           run_between_hosts(peer, &flow, &wait, &report, complaint);
-    if (daqiri_stop_asked() && (ret != 0)) {
+    if ((ret == DAQIRI_EXIT_APART) && !peer->is_apart) {
+        run_note_apart(peer, complaint); /* by hand */
+    }
+    if (daqiri_stop_asked() && (ret != 0) && !opts->is_single) {
         json_decref(watch.intervals);
         json_decref(report);
         return -1;

@@ -15,6 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What only raw verbs have. */
+typedef struct daqiri_flow_verbs {
+    unsigned port;          /* 0: the first that is active */
+    int      gid_index;     /* -1: as daqiri chooses it */
+    unsigned mtu;           /* 0: the port's */
+    unsigned traffic_class;
+} daqiri_flow_verbs_t;
+
+#define DAQIRI_FLOW_VERBS_INIT {.gid_index = -1}
+
 typedef struct daqiri_flow_run {
     const char *device;    /* as for `daqiri run`; NULL: for a transport that
                               uses none */
@@ -25,6 +35,14 @@ typedef struct daqiri_flow_run {
     double     seconds;
     double     gbps;       /* 0: no pace */
     double     interval;   /* s; 0: none are told */
+    uint64_t   iters;      /* round trips; 0: no bound */
+    double     setup;      /* s, for each stage before the messages; 0: none is
+                              watched */
+    daqiri_flow_verbs_t verbs;
+    int        is_settled; /* this process has the device, so raw verbs need no
+                              other environment */
+    const char *by_hand;   /* "client" or "server": the other end is where only
+                              people reach it; NULL */
     int        fd;         /* -1: both ends are here */
     int        is_second;
     double     patience;   /* s; between hosts */
@@ -38,9 +56,10 @@ typedef struct daqiri_flow_run {
 const char *daqiri_flow_transport_name(const char *transport);
 
 /* Returns 0 when it ended well, DAQIRI_EXIT_APART if the other end is on another
- * fabric of the software device, or -1. *report_p is what it has reported, also when it
- * failed, or an empty object; `complaint` is why it failed, or what it, or a
- * library, has said beside its report; "" if nothing. */
+ * fabric of the software device, DAQIRI_EXIT_WATCHDOG if it did not come back, or -1.
+ * *report_p is what it has reported, also when it failed; of a failure it has at least
+ * "stage" and "failure_class". `complaint` is why it failed, or what it, or a library,
+ * has said beside its report; "" if nothing. */
 int daqiri_flow_run(const daqiri_flow_run_t *run,
                     const daqiri_capture_wait_t *wait, json_t **report_p,
                     char *complaint);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * `daqiri serve`: the server of daqiri tcp, pingpong, sweep and drop-curve; the
- * client's first frame says whether it is pingpong. Each client has a process of
- * its own, so that one that stalls, or sends nonsense, is nobody else's problem.
+ * `daqiri serve`: the server of daqiri tcp, pingpong, sweep and drop-curve. Each
+ * client has a process of its own, so that one that stalls, or sends nonsense, is
+ * nobody else's problem.
  */
 
 #include "tools/cmd/serve.h"
@@ -13,7 +13,6 @@
 #include "tools/base/parse.h"
 #include "tools/base/stop.h"
 #include "tools/cmd/cmd.h"
-#include "tools/cmd/pingpong.h"
 #include "tools/peer/clients.h"
 #include "tools/peer/net.h"
 #include "tools/rdma/devices.h"
@@ -63,10 +62,10 @@ static const struct argp_option serve_options[] = {
      "Drop a client that sends nothing for so long (5s)"},
     {"device", SERVE_DEVICE, "NAME", 0,
      "auto, soft, an RDMA device, or none: TCP only (auto)"},
-    {"port", SERVE_PORT, "N", 0, "Its port, for pingpong (the first active one)"},
-    {"gid-index", SERVE_GID, "N", 0, "GID, for pingpong (as daqiri chooses it)"},
+    {"port", SERVE_PORT, "N", 0, "Its port, for raw verbs (the first active one)"},
+    {"gid-index", SERVE_GID, "N", 0, "GID, for raw verbs (as daqiri chooses it)"},
     {"traffic-class", SERVE_CLASS, "N", 0,
-     "Class of the answers to pingpong, 0 to 255 (0)"},
+     "Of what goes by raw verbs, 0 to 255 (0)"},
     {"max-clients", SERVE_CLIENTS_AT_ONCE, "N", 0,
      "Clients at once; more are refused (64)"},
     {"max-per-address", SERVE_OF_ADDRESS, "N", 0,
@@ -124,20 +123,20 @@ static error_t serve_parse(int key, char *arg, struct argp_state *state)
         opts->device = daqiri_args_name(state, "device", arg);
         return 0;
     case SERVE_PORT:
-        opts->port = (unsigned)daqiri_args_count(state, "port", arg, 1, 255);
+        opts->verbs.port = (unsigned)daqiri_args_count(state, "port", arg, 1, 255);
         return 0;
     case SERVE_GID:
-        opts->gid_index = (int)daqiri_args_count(state, "gid-index", arg, 0,
+        opts->verbs.gid_index = (int)daqiri_args_count(state, "gid-index", arg, 0,
                                                  255);
         return 0;
     case SERVE_CLASS:
-        opts->traffic_class = (unsigned)daqiri_args_count(state,
+        opts->verbs.traffic_class = (unsigned)daqiri_args_count(state,
                                               "traffic-class", arg, 0, 255);
         return 0;
     case ARGP_KEY_END:
         if ((strcmp(opts->device, "none") == 0) &&
-            ((opts->port != 0) || (opts->gid_index >= 0) ||
-             (opts->traffic_class > 0))) {
+            ((opts->verbs.port != 0) || (opts->verbs.gid_index >= 0) ||
+             (opts->verbs.traffic_class > 0))) {
             argp_error(state, "--port, --gid-index and --traffic-class are of a "
                        "device, and --device none has none");
         }
@@ -242,38 +241,7 @@ int daqiri_serve_say(const daqiri_serve_opts_t *opts, const char *test,
     return is_ok;
 }
 
-static json_t *serve_pingpong(const daqiri_serve_opts_t *opts, int fd,
-                              const char *version)
-{
-    daqiri_pingpong_t pingpong = {
-        .speaker       = opts->speaker,
-        .peer_version  = version,
-        .fd            = fd,
-        .device        = opts->device,
-        .port          = opts->port,
-        .gid_index     = opts->gid_index,
-        .traffic_class = opts->traffic_class,
-        .setup_timeout = opts->timeout,
-        .timeout       = opts->timeout,
-        .quota         = &opts->quota
-    };
-    daqiri_failure_t failure = {.stage = "pre-resource-control"};
-    json_t *report;
-    int is_wedged;
-
-    if (opts->device != NULL) {
-        report = daqiri_pingpong_watched(&pingpong, &is_wedged);
-    } else {
-        daqiri_fail(&failure, DAQIRI_CLASS_NO_DEVICE, "this server has no "
-                    "RDMA device, it answers TCP only");
-        daqiri_net_abort(fd, &failure);
-        report = daqiri_pingpong_report(&pingpong);
-        daqiri_failure_report(&failure, report);
-    }
-    daqiri_report_text(report, "command", "serve");
-    return report;
-}
-
+/* Returns an exit status. */
 static int serve_one(const daqiri_serve_opts_t *opts, int fd)
 {
     daqiri_failure_t failure           = {.stage = "control"};
@@ -283,11 +251,10 @@ static int serve_one(const daqiri_serve_opts_t *opts, int fd)
     if (daqiri_net_hello_any(fd, &service, version, daqiri_now_ns() +
                              (uint64_t)(opts->timeout * 1e9), &failure) != 0) {
         daqiri_net_abort(fd, &failure);
-        return daqiri_serve_refused(opts, version, &failure);
+        daqiri_serve_refused(opts, version, &failure);
+        return DAQIRI_EXIT_FAILED;
     }
-    return (service == DAQIRI_PEER_PINGPONG) ?
-           daqiri_serve_say(opts, "pingpong", serve_pingpong(opts, fd, version)) :
-           daqiri_serve_flows(opts, fd, version);
+    return daqiri_serve_flows(opts, fd, version);
 }
 
 static void serve_client(const daqiri_serve_opts_t *opts, int fd,
@@ -302,7 +269,7 @@ static void serve_client(const daqiri_serve_opts_t *opts, int fd,
     own.end_ns      = end_ns;
     daqiri_net_name(fd, 0, own.local_addr);
     daqiri_net_name(fd, 1, own.remote_addr);
-    _exit(serve_one(&own, fd) ? DAQIRI_EXIT_OK : DAQIRI_EXIT_FAILED);
+    _exit(serve_one(&own, fd));
 }
 
 /* ---- the server ---- */
@@ -375,7 +342,9 @@ static int serve_all(daqiri_clients_t *clients, const daqiri_serve_opts_t *opts,
         poll(NULL, 0, 20);
         daqiri_clients_look(clients);
     }
-    return (clients->failed > 0) ? DAQIRI_EXIT_FAILED : DAQIRI_EXIT_OK;
+    return (clients->failed == 0) ? DAQIRI_EXIT_OK :
+           ((opts->count == 1) && (clients->last == DAQIRI_EXIT_APART)) ?
+           DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED;
 }
 
 /* A name that is none is better said now than to each client. */
@@ -435,54 +404,66 @@ static void serve_greet(const daqiri_serve_opts_t *opts, int listener)
     }
 }
 
-int daqiri_serve(int argc, char **argv)
+void daqiri_serve_init(daqiri_serve_opts_t *opts, const char *speaker)
 {
-    daqiri_serve_opts_t opts = {
-        .speaker         = argv[0],
+    *opts = (daqiri_serve_opts_t){
+        .speaker         = speaker,
         .listen_on       = ":" DAQIRI_NET_PORT,
         .timeout         = 5,
         .device          = "auto",
-        .gid_index       = -1,
+        .verbs           = DAQIRI_FLOW_VERBS_INIT,
         .max_clients     = SERVE_CLIENTS,
         .max_per_address = SERVE_PER_ADDRESS,
         .max_memory      = SERVE_MEMORY,
         .max_duration    = SERVE_DURATION
     };
+}
+
+int daqiri_serve_run(daqiri_serve_opts_t *opts, char **argv)
+{
     daqiri_failure_t failure = {0};
     daqiri_clients_t clients;
     int listener, status;
     size_t i;
 
-    daqiri_args_parse(&serve_argp, argc, argv, &opts);
-    status = serve_settle(&opts, argv);
+    status = serve_settle(opts, argv);
     if (status != DAQIRI_EXIT_OK) {
         return status;
     }
     clients = (daqiri_clients_t){
-        .speaker         = opts.speaker,
-        .count           = opts.max_clients,
-        .max_per_address = opts.max_per_address,
-        .quota           = {.max_memory   = opts.max_memory,
-                            .max_duration = opts.max_duration}
+        .speaker         = opts->speaker,
+        .count           = opts->max_clients,
+        .max_per_address = opts->max_per_address,
+        .quota           = {.max_memory   = opts->max_memory,
+                            .max_duration = opts->max_duration}
     };
     if (daqiri_clients_open(&clients) != 0) {
-        fprintf(stderr, "%s: no memory\n", opts.speaker);
+        fprintf(stderr, "%s: no memory\n", opts->speaker);
         return DAQIRI_EXIT_FAILED;
     }
     daqiri_stop_catch();
-    listener = daqiri_net_listen(opts.listen_on, &failure);
+    listener = daqiri_net_listen(opts->listen_on, &failure);
     if (listener < 0) {
-        fprintf(stderr, "%s: %s\n", opts.speaker, failure.text);
+        fprintf(stderr, "%s: %s\n", opts->speaker, failure.text);
         daqiri_clients_close(&clients);
         return DAQIRI_EXIT_FAILED;
     }
-    serve_greet(&opts, listener);
-    for (i = 0; (opts.format == DAQIRI_FORMAT_CSV) && (i < SERVE_CSV_COUNT);
+    serve_greet(opts, listener);
+    for (i = 0; (opts->format == DAQIRI_FORMAT_CSV) && (i < SERVE_CSV_COUNT);
          ++i) {
         printf("%s%s", serve_csv[i], (i + 1 < SERVE_CSV_COUNT) ? "," : "\n");
     }
     fflush(stdout);
-    status = serve_all(&clients, &opts, listener);
+    status = serve_all(&clients, opts, listener);
     daqiri_clients_close(&clients);
     return status;
+}
+
+int daqiri_serve(int argc, char **argv)
+{
+    daqiri_serve_opts_t opts;
+
+    daqiri_serve_init(&opts, argv[0]);
+    daqiri_args_parse(&serve_argp, argc, argv, &opts);
+    return daqiri_serve_run(&opts, argv);
 }

@@ -78,7 +78,8 @@ static void serve_report_terms(json_t *report, const daqiri_flow_run_t *run)
     daqiri_report_text(report, "pattern", run->pattern);
     daqiri_report_int(report, "size", (long long)run->size);
     daqiri_report_int(report, "window", (long long)run->window);
-    daqiri_report_real(report, "duration_s", run->seconds);
+    daqiri_report_set(report, "duration_s", (run->seconds > 0) ?
+                      json_real(run->seconds) : json_null());
     daqiri_report_set(report, "target_gbps", (run->gbps > 0) ?
                       json_real(run->gbps) : json_null());
 }
@@ -111,13 +112,13 @@ static void serve_take_failure(const json_t *flow, const char *complaint,
     const char *stage      = daqiri_report_find_text(flow, "stage");
     const char *error      = daqiri_report_find_text(flow, "error");
 
-    if ((class_name == NULL) || (stage == NULL) || (error == NULL)) {
+    error = (error != NULL) ? error : complaint;
+    if ((class_name == NULL) || (stage == NULL)) {
         failure->stage = "datapath";
         daqiri_fail(failure, DAQIRI_CLASS_LOCAL, "%s", complaint);
         return;
     }
-    failure->stage = (strcmp(stage, "connect") == 0) ? "connect" :
-                     (strcmp(stage, "result") == 0) ? "result" : "datapath";
+    failure->stage = stage; /* of the object, which outlives the failure */
     daqiri_fail(failure, daqiri_class_of_name(class_name), "%s", error);
 }
 
@@ -126,9 +127,11 @@ static void serve_take_failure(const json_t *flow, const char *complaint,
 static int serve_run(const daqiri_flow_run_t *run, json_t *report,
                      daqiri_failure_t *failure)
 {
-    const daqiri_capture_wait_t wait = {SERVE_GRACE, NULL, NULL};
+    static const char *const notes[] = {"stages", "local", "remote"};
+    const daqiri_capture_wait_t wait = {.grace = SERVE_GRACE};
     char complaint[DAQIRI_FLOW_COMPLAINT_MAX];
     json_t *flow;
+    size_t i;
     int ret;
 
     if ((run->device == NULL) && !serve_is_tcp(run->transport)) {
@@ -142,7 +145,12 @@ static int serve_run(const daqiri_flow_run_t *run, json_t *report,
     } else {
         serve_take_failure(flow, complaint, failure);
     }
-    json_decref(flow);
+    for (i = 0; i < sizeof(notes) / sizeof(notes[0]); ++i) {
+        if (json_object_get(flow, notes[i]) != NULL) {
+            json_object_set(report, notes[i], json_object_get(flow, notes[i]));
+        }
+    }
+    json_object_set_new(report, "flow", flow);
     return ret;
 }
 
@@ -160,10 +168,14 @@ static void serve_take_terms(const daqiri_serve_opts_t *opts, int fd,
         .gbps      = (double)terms->flow_terms.pace * 1e-9,
         .fd        = fd,
         .is_second = 1,
+        .verbs     = opts->verbs,
+        .is_settled = 1,
+        .setup     = (opts->setup > 0) ? opts->setup :
+                     SERVE_START_FACTOR * opts->timeout,
         .patience  = opts->timeout
     };
-    run->time_limit = 1.5 * run->seconds + SERVE_RUN_SPARE +
-                      SERVE_START_FACTOR * opts->timeout;
+    run->time_limit = ((run->seconds > 0) ? 1.5 * run->seconds : opts->max_duration) +
+                      SERVE_RUN_SPARE + SERVE_START_FACTOR * opts->timeout;
     if (strcmp(run->pattern, "stream") != 0) {
         run->gbps = 0; /* it has none */
     }
@@ -211,7 +223,8 @@ static int serve_next_terms(const daqiri_serve_opts_t *opts, int fd,
                        daqiri_peer_kind_name(frame->kind));
 }
 
-/* One run and its line. Returns 1 when there are no more, 0, or -1. */
+/* One run and its line. Returns 1 when there are no more, 0, or -1;
+ * -DAQIRI_EXIT_APART if the client is on another fabric. */
 static int serve_next(const daqiri_serve_opts_t *opts, int fd,
                       const char *version)
 {
@@ -246,19 +259,21 @@ static int serve_next(const daqiri_serve_opts_t *opts, int fd,
         daqiri_net_abort(fd, &failure);
     }
     daqiri_failure_report(&failure, report);
+    json_object_del(report, "flow"); /* the failure has its stage from there */
     daqiri_report_bool(report, "ok", ret == 0);
     return daqiri_serve_say(opts, "flow", report) ? 0 :
-           (failure.class_id == DAQIRI_CLASS_INTERRUPTED) ? 1 : -1;
+           (failure.class_id == DAQIRI_CLASS_INTERRUPTED) ? 1 :
+           (ret == DAQIRI_EXIT_APART) ? -DAQIRI_EXIT_APART : -1;
 }
 
-int daqiri_serve_refused(const daqiri_serve_opts_t *opts, const char *version,
+void daqiri_serve_refused(const daqiri_serve_opts_t *opts, const char *version,
                          const daqiri_failure_t *failure)
 {
     json_t *report = serve_new_report((version[0] != '\0') ? version : NULL);
 
     daqiri_failure_report(failure, report);
     daqiri_report_bool(report, "ok", 0);
-    return daqiri_serve_say(opts, NULL, report);
+    daqiri_serve_say(opts, NULL, report);
 }
 
 int daqiri_serve_flows(const daqiri_serve_opts_t *opts, int fd,
@@ -269,5 +284,6 @@ int daqiri_serve_flows(const daqiri_serve_opts_t *opts, int fd,
     do {
         ret = serve_next(opts, fd, version);
     } while (ret == 0);
-    return ret >= 0;
+    return (ret >= 0) ? DAQIRI_EXIT_OK : (ret == -DAQIRI_EXIT_APART) ?
+           DAQIRI_EXIT_APART : DAQIRI_EXIT_FAILED;
 }

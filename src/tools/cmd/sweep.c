@@ -6,6 +6,8 @@
  * table.
  */
 
+#include "tools/cmd/sweep.h"
+
 #include "tools/cells/cells.h"
 #include "tools/cmd/cmd.h"
 
@@ -130,12 +132,12 @@ static const daqiri_column_t sweep_sums[] = {
     {"again", "runs made again: no CPU, or far ones (--stalled)"}
 };
 
-static const daqiri_section_t sweep_table[] = {
+const daqiri_section_t daqiri_sweep_table[2] = {
     {"rows", NULL, DAQIRI_COLUMNS(sweep_columns)},
     {"verdict", "", DAQIRI_COLUMNS(sweep_sums)}
 };
 
-static const daqiri_section_t sweep_csv = {
+const daqiri_section_t daqiri_sweep_csv = {
     "rows", NULL, DAQIRI_COLUMNS(sweep_csv_columns)
 };
 
@@ -145,7 +147,7 @@ int daqiri_sweep(int argc, char **argv)
 
     sweep_opts_init(&opts, argv[0]);
     daqiri_args_parse(&sweep_argp, argc, argv, &opts);
-    return daqiri_cells_main(&opts, "sweep", sweep_table, 2, &sweep_csv);
+    return daqiri_cells_main(&opts, "sweep", daqiri_sweep_table, 2, &daqiri_sweep_csv);
 }
 
 /* ---- daqiri tcp ---- */
@@ -240,5 +242,5 @@ int daqiri_tcp(int argc, char **argv)
     opts.pattern_count   = 1;
     opts.size_count      = 1;
     daqiri_args_parse(&tcp_argp, argc, argv, &opts);
-    return daqiri_cells_main(&opts, "tcp", sweep_table, 1, &sweep_csv);
+    return daqiri_cells_main(&opts, "tcp", daqiri_sweep_table, 1, &daqiri_sweep_csv);
 }

@@ -133,6 +133,7 @@ static json_t *flow_report(flow_end_t *end, const flow_side_t *rx,
     daqiri_report_set(counters, "tx", flow_counters(end));
     daqiri_report_set(counters, "rx", rx_counters);
     daqiri_report_set(report, "counters", counters);
+    flow_add_notes(report, 1);
     return report;
 }
 
@@ -178,7 +179,9 @@ static void flow_tell_terms(const flow_opts_t *opts, int fd)
     frame.flow_terms.pattern     = flow_peer_patterns[opts->pattern];
     frame.flow_terms.size        = opts->size;
     frame.flow_terms.window      = opts->window;
-    frame.flow_terms.duration_ns = (uint64_t)(opts->seconds * 1e9 + 0.5);
+    /* Nobody knows how long so many round trips take. */
+    frame.flow_terms.duration_ns = (opts->iters > 0) ? 0 :
+                                   (uint64_t)(opts->seconds * 1e9 + 0.5);
     frame.flow_terms.pace        = (uint64_t)(opts->gbps * 1e9 + 0.5);
     flow_tell(fd, &frame);
 }
@@ -216,7 +219,7 @@ static void flow_hear_side(flow_side_t *side, int fd)
 /* ---- the two ends ---- */
 
 /* What daqiri serve wants to know. */
-static json_t *flow_second_report(const flow_end_t *end)
+static json_t *flow_second_report(flow_end_t *end)
 {
     const flow_side_t *side = &end->side;
     json_t *report          = json_object();
@@ -227,6 +230,18 @@ static json_t *flow_second_report(const flow_end_t *end)
     daqiri_report_real(report, "cpu_percent", flow_cpu_percent(side));
     daqiri_report_bool(report, "interrupted",
                        daqiri_stop_asked() || end->is_stopped);
+    flow_add_notes(report, 1);
+    return report;
+}
+
+/* By hand nothing is heard of the other end: each message that has gone was answered. */
+static json_t *flow_hand_report(flow_end_t *end)
+{
+    const flow_side_t other = {.sent     = end->side.received,
+                               .received = end->side.sent};
+    json_t *report          = flow_report(end, &other, json_object());
+
+    daqiri_report_set(report, "cpu_rx_percent", json_null());
     return report;
 }
 
@@ -241,7 +256,7 @@ static json_t *flow_second(const flow_opts_t *opts, int fd, flow_line_t *line)
     flow_stage("result");
     flow_tell_side(&end.side, fd);
     flow_tell_counters(fd, flow_counters(&end));
-    report = flow_second_report(&end);
+    report = flow_pair_by_hand() ? flow_hand_report(&end) : flow_second_report(&end);
     end.link->close(end.link, fd);
     return report;
 }
@@ -276,7 +291,8 @@ static int flow_first(const flow_opts_t *opts, int fd, flow_line_t *line,
     flow_end_run(&end, 1, line);
     flow_stage("result");
     flow_hear_side(&other, fd);
-    report     = flow_report(&end, &other, flow_hear_counters(fd));
+    report     = flow_pair_by_hand() ? flow_hand_report(&end) :
+                 flow_report(&end, &other, flow_hear_counters(fd));
     port_after = flow_count_port(FLOW_SYSFS, devices);
     daqiri_report_set(json_object_get(report, "counters"), "port",
                       flow_count_change(port, port_after));
@@ -292,7 +308,7 @@ static int flow_first(const flow_opts_t *opts, int fd, flow_line_t *line,
     if (error != 0) {
         flow_die("the report cannot be written: %s", strerror(error));
     }
-    return flow_judge(&end.side, &other);
+    return flow_pair_by_hand() ? DAQIRI_EXIT_OK : flow_judge(&end.side, &other);
 }
 
 /* ---- options ---- */
@@ -315,12 +331,18 @@ enum {
     FLOW_OPT_FIRST,
     FLOW_OPT_SECOND,
     FLOW_OPT_PATIENCE,
-    FLOW_OPT_LIST
+    FLOW_OPT_LIST,
+    FLOW_OPT_ITERS,
+    FLOW_OPT_SETUP,
+    FLOW_OPT_GID,
+    FLOW_OPT_MTU,
+    FLOW_OPT_CLASS,
+    FLOW_OPT_HAND
 };
 
 static const struct argp_option flow_options[] = {
     {"tl", FLOW_OPT_TL, "NAME", 0,
-     "verbs (raw), tcp (a socket), or one of UCX's, uct:NAME or NAME (daqiri)"},
+     "verbs (raw; verbs_uc), tcp (a socket), or UCX's, uct:NAME or NAME (daqiri)"},
     {"device", FLOW_OPT_DEVICE, "NAME:PORT", 0,
      "Device (one in UCX_NET_DEVICES; else any, for verbs softverbs0:1)"},
     {"pattern", FLOW_OPT_PATTERN, "NAME", 0,
@@ -338,6 +360,13 @@ static const struct argp_option flow_options[] = {
      "With these: how long nothing may come (5s)"},
     {"list", FLOW_OPT_LIST, NULL, 0,
      "List UCX's transports and devices in JSON"},
+    /* of daqiri pingpong, whose page tells of them */
+    {"iters", FLOW_OPT_ITERS, "N", OPTION_HIDDEN, NULL},
+    {"setup-timeout", FLOW_OPT_SETUP, "TIME", OPTION_HIDDEN, NULL},
+    {"gid-index", FLOW_OPT_GID, "N", OPTION_HIDDEN, NULL},
+    {"mtu", FLOW_OPT_MTU, "SIZE", OPTION_HIDDEN, NULL},
+    {"traffic-class", FLOW_OPT_CLASS, "N", OPTION_HIDDEN, NULL},
+    {"by-hand", FLOW_OPT_HAND, "ROLE", OPTION_HIDDEN, NULL},
     {NULL}
 };
 
@@ -366,6 +395,61 @@ static void flow_parse_end(struct argp_state *state, const char *name,
     arguments->opts.is_second = is_second;
 }
 
+static error_t flow_parse_preset(int key, char *arg, struct argp_state *state)
+{
+    static const char *const roles[] = {"client", "server"};
+    flow_arguments_t *arguments      = state->input;
+    flow_opts_t *opts                = &arguments->opts;
+
+    switch (key) {
+    case FLOW_OPT_ITERS:
+        opts->iters = daqiri_args_count(state, "iters", arg, 1, DAQIRI_PEER_ITERS_MAX);
+        return 0;
+    case FLOW_OPT_SETUP:
+        opts->setup = daqiri_args_duration(state, "setup-timeout", arg);
+        return 0;
+    case FLOW_OPT_GID:
+        opts->gid_index = (int)daqiri_args_count(state, "gid-index", arg, 0, 255);
+        return 0;
+    case FLOW_OPT_MTU:
+        opts->mtu = (unsigned)daqiri_args_size(state, "mtu", arg, 256, 4096);
+        return 0;
+    case FLOW_OPT_CLASS:
+        opts->traffic_class = (unsigned)daqiri_args_count(state, "traffic-class", arg,
+                                                          0, 255);
+        return 0;
+    case FLOW_OPT_HAND:
+        opts->is_second  = daqiri_args_word(state, "by-hand", arg, roles, 2);
+        opts->is_by_hand = 1;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int flow_is_verbs(const flow_opts_t *opts)
+{
+    return (strcmp(opts->tl, "verbs") == 0) || (strcmp(opts->tl, "verbs_uc") == 0);
+}
+
+/* What only goes together. */
+static void flow_judge_options(struct argp_state *state, const flow_opts_t *opts)
+{
+    if ((opts->gbps > 0) && (opts->pattern != FLOW_STREAM)) {
+        argp_error(state, "--gbps is for the pattern stream");
+    }
+    if ((opts->size < FLOW_SERIAL_SIZE) && !flow_is_verbs(opts)) {
+        argp_error(state, "--size %zu: with this transport it is 8 or more", opts->size);
+    }
+    if ((opts->iters > 0) && (opts->pattern != FLOW_PINGPONG)) {
+        argp_error(state, "--iters is for the pattern pingpong");
+    }
+    if (opts->is_by_hand && (!flow_is_verbs(opts) || (opts->fd >= 0) ||
+                             (opts->pattern != FLOW_PINGPONG))) {
+        argp_error(state, "--by-hand is for a ping-pong over verbs");
+    }
+}
+
 static error_t flow_parse(int key, char *arg, struct argp_state *state)
 {
     flow_arguments_t *arguments = state->input;
@@ -387,8 +471,7 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
                              FLOW_NUM_PATTERNS);
         return 0;
     case FLOW_OPT_SIZE:
-        opts->size = daqiri_args_size(state, "size", arg, FLOW_SERIAL_SIZE,
-                                      1u << 30);
+        opts->size = daqiri_args_size(state, "size", arg, 1, 1u << 30);
         return 0;
     case FLOW_OPT_WINDOW:
         opts->window = daqiri_args_count(state, "window", arg, 1, 1u << 20);
@@ -415,12 +498,10 @@ static error_t flow_parse(int key, char *arg, struct argp_state *state)
         arguments->is_list = 1;
         return 0;
     case ARGP_KEY_END:
-        if ((opts->gbps > 0) && (opts->pattern != FLOW_STREAM)) {
-            argp_error(state, "--gbps is for the pattern stream");
-        }
+        flow_judge_options(state, opts);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return flow_parse_preset(key, arg, state);
     }
 }
 
@@ -443,7 +524,7 @@ static volatile sig_atomic_t flow_receiver_ended;
 static volatile sig_atomic_t flow_answers; /* to a process that started this one */
 
 /* A receiver that fails has said why; nothing would come from it any more. What this
- * says is what daqiri_answer_fail() would, which a signal's handler cannot call. */
+ * says is what flow_die() would, which a signal's handler cannot call. */
 static void flow_on_child(int number)
 {
     static const char said[] = "daqiri-flow: the receiver was killed\n";
@@ -539,7 +620,14 @@ static int flow_between_hosts(const flow_arguments_t *arguments)
     const flow_opts_t *opts = &arguments->opts;
     json_t *report;
 
-    flow_pair_is_remote(opts->fd, opts->patience);
+    if (opts->is_by_hand) {
+        flow_pair_is_by_hand(opts->patience);
+    } else {
+        flow_pair_is_remote(opts->fd, opts->patience);
+    }
+    if (opts->setup > 0) {
+        flow_stages_are_watched(opts->setup, opts->patience);
+    }
     if (!opts->is_second) {
         flow_tell_terms(opts, opts->fd);
         return flow_first(opts, opts->fd, NULL, arguments->format);
@@ -555,7 +643,7 @@ int main(int argc, char **argv)
     flow_arguments_t arguments = {
         DAQIRI_FORMAT_TABLE, 0,
         {.tl = "daqiri", .devices = getenv("UCX_NET_DEVICES"), .size = 64,
-         .window = 64, .seconds = 1, .fd = -1, .patience = 5}
+         .window = 64, .seconds = 1, .fd = -1, .patience = 5, .gid_index = -1}
     };
 
     daqiri_args_parse(&flow_argp, argc, argv, &arguments);
@@ -572,11 +660,11 @@ int main(int argc, char **argv)
     if (arguments.is_list) {
         return flow_list();
     }
-    if (arguments.opts.fd < 0) {
+    if ((arguments.opts.fd < 0) && !arguments.opts.is_by_hand) {
         flow_leave_out_vfs(argv);
     }
     daqiri_stop_catch();
     daqiri_stop_own(); /* a message that is under way is finished */
-    return (arguments.opts.fd < 0) ? flow_here(&arguments) :
-                                     flow_between_hosts(&arguments);
+    return ((arguments.opts.fd < 0) && !arguments.opts.is_by_hand) ?
+           flow_here(&arguments) : flow_between_hosts(&arguments);
 }

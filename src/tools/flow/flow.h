@@ -20,7 +20,8 @@
  *   flow_count.c  counters that explain a figure
  *   flow_cpu.c    who has which processor, and whether it ran
  *   flow_line.c   how far the two processors are from each other
- *   flow_pair.c   the socket
+ *   flow_pair.c   the socket, and what is told of the stages
+ *   flow_hand.c   two people instead of the socket
  *
  * The three transports do no more than move a message and say when one has
  * come, so that all figures are made by the same code.
@@ -43,7 +44,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FLOW_SERIAL_SIZE sizeof(uint64_t) /* in front of each fragment */
+#define FLOW_SERIAL_SIZE sizeof(uint64_t) /* in front of a fragment, if anywhere */
 #define FLOW_UCT_PREFIX  "uct:" /* in front of a transport: UCX's, surely */
 #define FLOW_LAST        (1ull << 63) /* in the serial of the last fragment */
 
@@ -60,10 +61,16 @@ typedef struct flow_opts {
     size_t         size;    /* bytes of a message */
     uint64_t       window;  /* most messages that are not acknowledged */
     double         seconds;
+    uint64_t       iters;   /* round trips of a ping-pong; 0: no bound */
     double         gbps;    /* 10^9 bits a second; 0: as fast as it goes */
     int            fd;      /* to another host; -1: both ends are here */
     int            is_second;
+    int            is_by_hand; /* the other end is where only people reach it */
     double         patience; /* s without anything from the other host */
+    double         setup;    /* s, of each stage before the messages; 0: not watched */
+    int            gid_index; /* these are for verbs; -1: as daqiri chooses it */
+    unsigned       mtu;       /* 0: the port's */
+    unsigned       traffic_class;
     daqiri_interval_t interval; /* of who sends first: its every and how it is told */
 } flow_opts_t;
 
@@ -81,7 +88,16 @@ void flow_complain(daqiri_class_t class_id, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 void flow_pair_is_remote(int fd, double patience);
+void flow_pair_is_by_hand(double patience);
 int flow_pair_remote(void);
+int flow_pair_by_hand(void);
+
+/* From now on the process that started this one is told of each stage, which may take
+ * `setup` seconds, and of the messages, which may be silent for `patience`. */
+void flow_stages_are_watched(double setup, double patience);
+
+/* The messages are not silent; cheap. */
+void flow_stage_goes_on(uint64_t now_ns);
 
 /* Ends this process after a sentence on stderr, with status 1, or 3 if the other
  * end is on another fabric. */
@@ -98,6 +114,12 @@ uint64_t flow_deadline(void);
 
 /* Which part of the work a failure belongs to, from now on. */
 void flow_stage(const char *name);
+
+/* Something that the report has, and a failure, too; gives the value away. */
+void flow_note(const char *key, json_t *value);
+
+/* Adds these, and the stages if they are watched, to a report. */
+void flow_add_notes(json_t *report, int is_ok);
 
 void flow_tell(int fd, const daqiri_peer_frame_t *frame);
 
@@ -119,6 +141,21 @@ json_t *flow_hear_counters(int fd);
 /* Whether the other host has been asked to stop; does not wait. */
 int flow_peer_stopped(int fd);
 
+/* ---- by hand ---- */
+
+/* What the other side has to know, as one word, and back; text is FLOW_WORD_MAX long.
+ * Parsing returns 0 or -1. */
+#define FLOW_WORD_MAX 128
+char *flow_hand_word(const daqiri_peer_frame_t *info, char *text);
+int flow_hand_parse_word(const char *text, daqiri_peer_frame_t *info);
+
+/* Tells our word to a person, and reads the other's. */
+int flow_hand_over(const daqiri_peer_frame_t *mine, daqiri_peer_frame_t *theirs,
+                   daqiri_failure_t *failure);
+
+/* Waits for a line: the other side is ready. */
+int flow_hand_ready(daqiri_failure_t *failure);
+
 /* ---- a transport ---- */
 
 /* Called from flow_link_t's poll(). Nothing may be sent from here. */
@@ -135,6 +172,7 @@ struct flow_link {
     flow_sink_t sink;
     char        device[FLOW_DEVICE_MAX]; /* that it goes over; "": a socket */
     size_t      most;       /* bytes of a fragment, its serial included */
+    size_t      serial;     /* bytes of that in the message; 0: it goes beside it */
     uint64_t    window_max; /* messages that it can have on their way */
     int         is_driven;  /* its transport goes on in poll() alone */
     /* These two return 1, or 0: again after poll(). */

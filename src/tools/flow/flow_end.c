@@ -122,6 +122,7 @@ static void end_look(flow_end_t *end)
     if (!flow_pair_remote()) {
         return;
     }
+    flow_stage_goes_on(now_ns);
     if (daqiri_stop_asked() && !end->has_told_stop) {
         end->has_told_stop = 1;
         flow_tell(end->fd, &stop);
@@ -161,8 +162,8 @@ static void end_turn(flow_end_t *end)
 
 static void end_send(flow_end_t *end, int is_last)
 {
-    const size_t room = end->link->most - FLOW_SERIAL_SIZE;
-    size_t left       = end->opts->size - FLOW_SERIAL_SIZE * end->fragments;
+    const size_t room = end->link->most - end->link->serial;
+    size_t left       = end->opts->size - end->link->serial * end->fragments;
     uint64_t serial, i;
     size_t length;
 
@@ -172,7 +173,7 @@ static void end_send(flow_end_t *end, int is_last)
         serial  = end->next_out | ((is_last && (i == end->fragments)) ?
                                    FLOW_LAST : 0);
         while (!end->link->send(end->link, serial,
-                                length + FLOW_SERIAL_SIZE)) {
+                                length + end->link->serial)) {
             end_turn(end);
         }
         ++end->next_out;
@@ -265,7 +266,8 @@ static void end_ask(flow_end_t *end)
     past_ns = 0;
     before  = looked = ticks.first;
     for (k = 0; !is_last; ++k) {
-        is_last = end_is_last(end, &(daqiri_bucket_t){0}, k, past_ns);
+        is_last = end_is_last(end, &(daqiri_bucket_t){0}, k, past_ns) ||
+                  (k + 1 == end->opts->iters);
         end_send(end, is_last);
         end_await_messages(end, end->warm_up + k + 1);
         now = daqiri_ticks_now(&ticks);
@@ -275,6 +277,7 @@ static void end_ask(flow_end_t *end)
             looked  = now;
             past_ns = daqiri_now_ns() - ticks.first_ns;
             end_note(end, ticks.first_ns + past_ns);
+            flow_stage_goes_on(ticks.first_ns + past_ns);
         }
     }
     end->side.sent     = k;
@@ -343,7 +346,7 @@ static int end_go_on(void *arg)
 
 void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line)
 {
-    const int is_here = end->opts->fd < 0;
+    const int is_here = !flow_pair_remote();
     struct rusage before, after;
     flow_witness_t witness = {0};
     int64_t waited_ns;
@@ -375,7 +378,7 @@ void flow_end_run(flow_end_t *end, int is_first, flow_line_t *line)
 static flow_link_t *end_open_link(const flow_opts_t *opts, int fd,
                                   const flow_sink_t *sink, int is_first)
 {
-    if (strcmp(opts->tl, "verbs") == 0) {
+    if ((strcmp(opts->tl, "verbs") == 0) || (strcmp(opts->tl, "verbs_uc") == 0)) {
         return flow_verbs_open(opts, fd, sink);
     }
     if (strcmp(opts->tl, "tcp") == 0) {
@@ -401,7 +404,7 @@ void flow_end_open(flow_end_t *end, const flow_opts_t *opts, int fd,
     end->warm_up   = 2 * end->window;
     end->warm_up   = (end->warm_up > END_WARM_UP) ? END_WARM_UP : end->warm_up;
     end->warm_up   = (opts->pattern == FLOW_PINGPONG) ? 2 : end->warm_up;
-    if (opts->fd < 0) {
+    if (!flow_pair_remote()) {
         flow_cpu_part(is_first);
     }
     flow_meet(fd); /* nobody is too early */

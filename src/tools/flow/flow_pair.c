@@ -23,11 +23,27 @@
 
 #define PAIR_BLAME_NS 200000000ull
 
+/* s that who watches the stages gives on top of our own time-outs, and how often it is
+ * told that the messages go on. */
+#define PAIR_GRACE      3.0
+#define PAIR_GOES_ON_NS 500000000ull
+
+#define PAIR_STAGES_MAX 16
+
 static struct {
     int              fd;        /* -1: the other end is of this host */
     double           patience;
     int              is_child;  /* of another part of daqiri */
     int              is_next_known; /* what comes next is there: it ends nothing */
+    int              is_by_hand, is_hand_ready;
+    double           setup;     /* s; 0: nobody watches the stages */
+    struct {
+        const char *name;
+        uint64_t   start_ns;
+    }                stages[PAIR_STAGES_MAX];
+    size_t           stage_count;
+    uint64_t         told_ns;   /* when the watcher was last told */
+    json_t           *notes;    /* or NULL */
     daqiri_failure_t failure;
 } pair = {.fd = -1, .failure = {.stage = "connect"}};
 
@@ -42,22 +58,108 @@ void flow_pair_is_remote(int fd, double patience)
     pair.patience = patience;
 }
 
+void flow_pair_is_by_hand(double patience)
+{
+    pair.is_by_hand = 1;
+    pair.patience   = patience;
+}
+
 int flow_pair_remote(void)
 {
-    return pair.fd >= 0;
+    return (pair.fd >= 0) || pair.is_by_hand;
+}
+
+int flow_pair_by_hand(void)
+{
+    return pair.is_by_hand;
+}
+
+/* ---- stages ---- */
+
+static void pair_tell_stage(void)
+{
+    const char *name = pair.failure.stage;
+    const int is_data = strcmp(name, "datapath") == 0;
+    json_t *object   = json_object();
+
+    daqiri_report_text(object, "name", name);
+    daqiri_report_real(object, "limit_s", PAIR_GRACE +
+                       (is_data ? pair.patience : pair.setup));
+    daqiri_answer_write(DAQIRI_ANSWER_STAGE, object);
+    json_decref(object);
+    pair.told_ns = daqiri_now_ns();
 }
 
 void flow_stage(const char *name)
 {
     pair.failure.stage = name;
+    if (pair.setup <= 0) {
+        return;
+    }
+    if (pair.stage_count < PAIR_STAGES_MAX) {
+        pair.stages[pair.stage_count].name       = name;
+        pair.stages[pair.stage_count++].start_ns = daqiri_now_ns();
+    }
+    pair_tell_stage();
+}
+
+void flow_stages_are_watched(double setup, double patience)
+{
+    pair.setup    = setup;
+    pair.patience = patience;
+    flow_stage(pair.failure.stage);
+}
+
+void flow_stage_goes_on(uint64_t now_ns)
+{
+    if ((pair.setup > 0) && (now_ns - pair.told_ns >= PAIR_GOES_ON_NS)) {
+        pair_tell_stage();
+    }
+}
+
+void flow_note(const char *key, json_t *value)
+{
+    if (pair.notes == NULL) {
+        pair.notes = json_object();
+    }
+    daqiri_report_set(pair.notes, key, value);
+}
+
+void flow_add_notes(json_t *report, int is_ok)
+{
+    const uint64_t now_ns = daqiri_now_ns();
+    json_t *rows, *row;
+    uint64_t end_ns;
+    size_t i;
+
+    if (pair.notes != NULL) {
+        json_object_update(report, pair.notes);
+    }
+    if (pair.setup <= 0) {
+        return;
+    }
+    rows = daqiri_report_array(report, "stages");
+    for (i = 0; i < pair.stage_count; ++i) {
+        row    = daqiri_report_row(rows);
+        end_ns = (i + 1 < pair.stage_count) ? pair.stages[i + 1].start_ns : now_ns;
+        daqiri_report_text(row, "name", pair.stages[i].name);
+        daqiri_report_bool(row, "ok", is_ok || (i + 1 < pair.stage_count));
+        daqiri_report_real(row, "us", (double)(end_ns - pair.stages[i].start_ns) / 1e3);
+    }
 }
 
 /* ---- the end of it ---- */
 
 static void pair_say(const daqiri_failure_t *failure)
 {
+    json_t *object;
+
     if (pair.is_child) {
-        daqiri_answer_fail(failure);
+        object = json_object();
+        daqiri_failure_report(failure, object);
+        flow_add_notes(object, 0);
+        daqiri_answer_write(DAQIRI_ANSWER_FAILURE, object);
+        json_decref(object);
     } else {
         fprintf(stderr, "daqiri-flow: %s\n", failure->text);
     }
@@ -145,8 +247,8 @@ void flow_die_as(daqiri_class_t class_id, const char *format, ...)
 uint64_t flow_deadline(void)
 {
     return (pair.fd < 0) ? UINT64_MAX :
-           daqiri_now_ns() +
-           (uint64_t)(pair.patience * PAIR_SETUP_FACTOR * 1e9);
+           daqiri_now_ns() + (uint64_t)(1e9 * ((pair.setup > 0) ? pair.setup :
+                                               pair.patience * PAIR_SETUP_FACTOR));
 }
 
 /* On one host the first end hears of its child's end by a signal, and who has
@@ -156,7 +258,7 @@ static void pair_need(int ret)
     if (ret == 0) {
         return;
     }
-    if ((pair.fd < 0) && (pair.failure.class_id == DAQIRI_CLASS_PEER_GONE)) {
+    if (!flow_pair_remote() && (pair.failure.class_id == DAQIRI_CLASS_PEER_GONE)) {
         flow_die("the other end is gone");
     }
     pair_end(&pair.failure);
@@ -164,6 +266,9 @@ static void pair_need(int ret)
 
 void flow_tell(int fd, const daqiri_peer_frame_t *frame)
 {
+    if (pair.is_by_hand) {
+        return; /* nothing that people would have to carry */
+    }
     pair_need(daqiri_net_send_frame(fd, frame, flow_deadline(),
                                     &pair.failure));
 }
@@ -172,6 +277,11 @@ void flow_hear(int fd, daqiri_peer_kind_t kind, daqiri_peer_frame_t *frame)
 {
     const uint64_t deadline_ns = flow_deadline();
 
+    if (pair.is_by_hand) {
+        memset(frame, 0, sizeof(*frame));
+        frame->kind = kind;
+        return;
+    }
     pair.is_next_known = 0;
     do {
         pair_need(daqiri_net_recv_frame(fd, frame, deadline_ns,
@@ -188,6 +298,10 @@ void flow_hear(int fd, daqiri_peer_kind_t kind, daqiri_peer_frame_t *frame)
 void flow_swap(int fd, const daqiri_peer_frame_t *mine,
                daqiri_peer_frame_t *theirs)
 {
+    if (pair.is_by_hand && (mine->kind == DAQIRI_PEER_INFO)) {
+        pair_need(flow_hand_over(mine, theirs, &pair.failure));
+        return;
+    }
     flow_tell(fd, mine);
     flow_hear(fd, mine->kind, theirs);
 }
@@ -197,6 +311,11 @@ void flow_meet(int fd)
     daqiri_peer_frame_t mine = {.kind = DAQIRI_PEER_READY};
     daqiri_peer_frame_t theirs;
 
+    if (pair.is_by_hand) {
+        pair_need(pair.is_hand_ready ? 0 : flow_hand_ready(&pair.failure));
+        pair.is_hand_ready = 1;
+        return;
+    }
     snprintf(mine.ready.stage, sizeof(mine.ready.stage), "%s",
              pair.failure.stage);
     flow_swap(fd, &mine, &theirs);
@@ -292,7 +411,7 @@ int flow_peer_stopped(int fd)
 {
     daqiri_peer_frame_t frame;
 
-    if (pair.is_next_known) {
+    if (pair.is_next_known || pair.is_by_hand) {
         return 0;
     }
     switch (pair_peek(fd)) {

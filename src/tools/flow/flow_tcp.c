@@ -272,6 +272,7 @@ flow_link_t *flow_tcp_open(const flow_opts_t *opts, int fd,
     tcp->link = (flow_link_t){
         .sink       = *sink,
         .most       = TCP_SEND_MAX,
+        .serial     = FLOW_SERIAL_SIZE,
         .window_max = UINT64_MAX,
         .send       = tcp_send,
         .ack        = tcp_ack,

@@ -427,6 +427,7 @@ static void link_choose_send(flow_uct_t *uct, const flow_opts_t *opts)
     } else {
         flow_die("the transport has no active messages for this size");
     }
+    uct->link.serial = FLOW_SERIAL_SIZE;
     if (uct->link.most <= FLOW_SERIAL_SIZE) {
         flow_die("the transport's active messages are too short");
     }

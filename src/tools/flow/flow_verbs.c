@@ -41,6 +41,7 @@ typedef struct flow_verbs {
     uint64_t    count_in;        /* of the last acknowledgement */
     unsigned    taken;           /* RECVs, to be posted again */
     int         batch;           /* completions polled at once */
+    size_t      compared;        /* bytes of a message; 0: none are */
 } flow_verbs_t;
 
 static void verbs_need(int ret, const daqiri_failure_t *failure)
@@ -72,6 +73,61 @@ static void verbs_post_taken(flow_verbs_t *verbs)
         if (error != 0) {
             flow_die("ibv_post_recv: %s", strerror(error));
         }
+    }
+}
+
+/* ---- the bytes of a ping-pong ---- */
+
+/* Byte i of the first message; the next ones differ in what is stamped. */
+static uint8_t verbs_byte(size_t i)
+{
+    return (uint8_t)(i * 31 + (i >> 8) + 7);
+}
+
+/* The number of a message is in its first bytes and in its last one. */
+static void verbs_stamp(uint8_t *buffer, size_t size, uint64_t number)
+{
+    memcpy(buffer, &number, (size < sizeof(number)) ? size : sizeof(number));
+    buffer[size - 1] = (uint8_t)number;
+}
+
+static int verbs_has_stamp(const uint8_t *buffer, size_t size, uint64_t number)
+{
+    uint8_t expected[sizeof(number)];
+
+    if (size > sizeof(number)) {
+        return (memcmp(buffer, &number, sizeof(number)) == 0) &&
+               (buffer[size - 1] == (uint8_t)number);
+    }
+    verbs_stamp(expected, size, number);
+    return memcmp(buffer, expected, size) == 0;
+}
+
+/* All of the first message, the stamp of the others. */
+static void verbs_compare(flow_verbs_t *verbs, uint64_t number)
+{
+    const uint8_t *buffer = daqiri_qp_recv_buffer(&verbs->qp);
+    const size_t size     = verbs->compared;
+    size_t i;
+
+    if (!verbs_has_stamp(buffer, size, number)) {
+        flow_die_as(DAQIRI_CLASS_DATA_MISMATCH, "message %llu did not arrive as it "
+                    "was sent", (unsigned long long)number);
+    }
+    for (i = sizeof(number); (number == 0) && (i + 1 < size); ++i) {
+        if (buffer[i] != verbs_byte(i)) {
+            flow_die_as(DAQIRI_CLASS_DATA_MISMATCH, "byte %zu of the first message "
+                        "is 0x%02x, not 0x%02x", i, buffer[i], verbs_byte(i));
+        }
+    }
+}
+
+static void verbs_fill(flow_verbs_t *verbs)
+{
+    size_t i;
+
+    for (i = 0; i < verbs->compared; ++i) {
+        daqiri_qp_send_buffer(&verbs->qp)[i] = verbs_byte(i);
     }
 }
 
@@ -117,7 +173,14 @@ static int verbs_post(flow_verbs_t *verbs, uint32_t imm, size_t length)
 
 static int verbs_send(flow_link_t *link, uint64_t serial, size_t length)
 {
-    return verbs_post((flow_verbs_t*)link,
+    flow_verbs_t *verbs = (flow_verbs_t*)link;
+
+    /* The answer to what was in it has come, so nobody needs that any more. */
+    if (verbs->compared > 0) {
+        verbs_stamp(daqiri_qp_send_buffer(&verbs->qp), verbs->compared,
+                    serial & ~FLOW_LAST);
+    }
+    return verbs_post(verbs,
                       (uint32_t)(serial & VERBS_IMM_MASK) |
                       (((serial & FLOW_LAST) != 0) ? VERBS_IMM_LAST : 0),
                       length);
@@ -147,6 +210,9 @@ static void verbs_take_recv(flow_verbs_t *verbs, const struct ibv_wc *wc)
     }
     serial = verbs->serial_in + ((imm - verbs->serial_in) & VERBS_IMM_MASK);
     verbs->serial_in = serial + 1;
+    if (verbs->compared > 0) {
+        verbs_compare(verbs, serial);
+    }
     sink->on_data(sink->arg, serial | (((imm & VERBS_IMM_LAST) != 0) ?
                                        FLOW_LAST : 0));
 }
@@ -219,11 +285,32 @@ static void verbs_create(flow_verbs_t *verbs, const flow_opts_t *opts)
     daqiri_qp_opts_init(&qp, name, opts->size);
     qp.port = (device[length] == ':') ? (unsigned)atoi(device + length + 1) :
                                         0;
+    qp.gid_index     = opts->gid_index;
+    qp.mtu           = opts->mtu;
+    qp.traffic_class = (uint8_t)opts->traffic_class;
+    qp.is_uc         = (strcmp(opts->tl, "verbs_uc") == 0);
     qp.max_inline = (opts->size <= VERBS_INLINE) ? VERBS_INLINE : 0;
     verbs_choose_depth(verbs, opts, &qp);
     verbs_need(daqiri_qp_open(&verbs->qp, &qp, &failure), &failure);
     verbs_need(daqiri_qp_create(&verbs->qp, &failure), &failure);
+    snprintf(device, FLOW_DEVICE_MAX, "%.*s:%u", (int)strcspn(name, ":"), name,
+             verbs->qp.port_num);
     verbs->qp.opts.device = device;
+    verbs_fill(verbs);
+}
+
+static json_t *verbs_side(const daqiri_qp_addr_t *addr)
+{
+    json_t *side = json_object();
+    char gid[DAQIRI_GID_TEXT_MAX];
+
+    daqiri_report_int(side, "lid", addr->lid);
+    daqiri_report_int(side, "qpn", addr->qpn);
+    daqiri_report_int(side, "psn", addr->psn);
+    daqiri_report_int(side, "gid_index", addr->gid_index);
+    daqiri_report_text(side, "gid", daqiri_gid_text(&addr->gid, gid));
+    daqiri_report_int(side, "mtu", 128 << addr->mtu);
+    return side;
 }
 
 static void verbs_connect(flow_verbs_t *verbs, int fd)
@@ -238,9 +325,14 @@ static void verbs_connect(flow_verbs_t *verbs, int fd)
                      verbs->qp.opts.depth);
         }
     }
+    flow_stage("exchange-rdma-info");
+    flow_note("local", verbs_side(&verbs->qp.local));
     verbs_swap_addresses(fd, &verbs->qp.local, &remote);
+    flow_note("remote", verbs_side(&remote));
+    flow_stage("connect-rdma");
     verbs_need(daqiri_qp_rtr(&verbs->qp, &remote, &failure), &failure);
     verbs_need(daqiri_qp_rts(&verbs->qp, &failure), &failure);
+    flow_stage("exchange-rdma-ready");
 }
 
 static void verbs_close(flow_link_t *link, int fd)
@@ -270,7 +362,9 @@ flow_link_t *flow_verbs_open(const flow_opts_t *opts, int fd,
         .close = verbs_close
     };
     /* behind the answer there is nothing to look for */
-    verbs->batch = (opts->pattern == FLOW_PINGPONG) ? 1 : VERBS_BATCH;
+    verbs->batch    = (opts->pattern == FLOW_PINGPONG) ? 1 : VERBS_BATCH;
+    verbs->compared = (opts->pattern == FLOW_PINGPONG) ? opts->size : 0;
+    flow_stage("open-rdma-resources");
     verbs_create(verbs, opts);
     verbs_connect(verbs, fd);
     return &verbs->link;

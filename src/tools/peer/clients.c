@@ -185,6 +185,7 @@ static void clients_reap(daqiri_clients_t *clients)
             }
         }
         --clients->running;
+        clients->last    = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
         clients->failed += !WIFEXITED(status) || (WEXITSTATUS(status) != 0);
     }
 }

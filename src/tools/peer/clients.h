@@ -46,6 +46,7 @@ typedef struct daqiri_clients {
     daqiri_client_t *list;
     size_t         running;
     uint64_t       taken;  /* clients, ever */
+    int            last;   /* exit status of the last that has ended; 0 */
     uint64_t       failed; /* of those, and those that were refused */
     /* between */
     daqiri_leaving_t leaving[DAQIRI_CLIENTS_LEAVING];

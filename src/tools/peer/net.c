@@ -487,13 +487,6 @@ int daqiri_net_recv(int fd, void *bytes, size_t length, uint64_t deadline_ns,
     return 0;
 }
 
-int daqiri_net_is_readable(int fd)
-{
-    struct pollfd event = {.fd = fd, .events = POLLIN};
-
-    return poll(&event, 1, 0) > 0;
-}
-
 /* ---- frames ---- */
 
 /* What an older daqiri, which knows binary frames only, takes for a newer one's: it
@@ -598,8 +591,7 @@ int daqiri_net_expect(int fd, daqiri_peer_kind_t kind,
 /* ---- who is there, and what both speak ---- */
 
 static const char *const net_services[DAQIRI_PEER_SERVICE_LAST] = {
-    [DAQIRI_PEER_PINGPONG] = "pingpong",
-    [DAQIRI_PEER_FLOW]     = "sweep"
+    [DAQIRI_PEER_FLOW] = "sweep"
 };
 
 static int net_send_hello(int fd, daqiri_peer_service_t service,

@@ -93,7 +93,5 @@ void daqiri_net_meanwhile(daqiri_net_work_t work, void *arg);
  * NULL. */
 void daqiri_net_show(daqiri_progress_t *progress);
 
-/* Whether there is something to be read, or the end. Does not wait. */
-int daqiri_net_is_readable(int fd);
 
 #endif

@@ -43,11 +43,6 @@ static const peer_field_t peer_fields[] = {
      UINT32_MAX},
     {DAQIRI_PEER_HELLO, "service", PEER_TEXT, PEER_AT(hello.service), 0, 0},
     {DAQIRI_PEER_HELLO, "version", PEER_TEXT, PEER_AT(hello.version), 0, 0},
-    {DAQIRI_PEER_TERMS, "size", PEER_NUMBER, PEER_AT(terms.size), 1,
-     DAQIRI_PEER_SIZE_MAX},
-    {DAQIRI_PEER_TERMS, "iterations", PEER_NUMBER, PEER_AT(terms.iters), 1,
-     DAQIRI_PEER_ITERS_MAX},
-    {DAQIRI_PEER_TERMS, "is_uc", PEER_FLAG, PEER_AT(terms.is_uc), 0, 0},
     {DAQIRI_PEER_INFO, "lid", PEER_NUMBER, PEER_AT(info.lid), 0, UINT16_MAX},
     {DAQIRI_PEER_INFO, "mtu", PEER_NUMBER, PEER_AT(info.mtu), 1, 5},
     {DAQIRI_PEER_INFO, "is_global", PEER_FLAG, PEER_AT(info.is_global), 0, 0},
@@ -68,7 +63,7 @@ static const peer_field_t peer_fields[] = {
     {DAQIRI_PEER_FLOW_TERMS, "window", PEER_NUMBER, PEER_AT(flow_terms.window), 1,
      DAQIRI_PEER_FLOW_WINDOW_MAX},
     {DAQIRI_PEER_FLOW_TERMS, "duration_ns", PEER_NUMBER, PEER_AT(flow_terms.duration_ns),
-     1, DAQIRI_PEER_NS_MAX},
+     0, DAQIRI_PEER_NS_MAX},
     {DAQIRI_PEER_FLOW_TERMS, "bits_per_s", PEER_NUMBER, PEER_AT(flow_terms.pace), 0,
      INT64_MAX},
     {DAQIRI_PEER_FLOW_ADDRESS, "port", PEER_NUMBER, PEER_AT(flow_address.port), 0,
@@ -100,7 +95,6 @@ static const peer_field_t peer_fields[] = {
 
 static const char *const peer_kinds[DAQIRI_PEER_LAST] = {
     [DAQIRI_PEER_HELLO]        = "hello",
-    [DAQIRI_PEER_TERMS]        = "terms",
     [DAQIRI_PEER_INFO]         = "info",
     [DAQIRI_PEER_READY]        = "ready",
     [DAQIRI_PEER_DONE]         = "done",

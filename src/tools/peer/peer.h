@@ -44,13 +44,12 @@ enum {
 #define DAQIRI_PEER_TRANSPORT_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_:"
 
 /* Of a run of daqiri sweep: a serial is in front of each message. */
-#define DAQIRI_PEER_FLOW_SIZE_MIN   8u
+#define DAQIRI_PEER_FLOW_SIZE_MIN   1u
 #define DAQIRI_PEER_FLOW_SIZE_MAX   (1u << 30)
 #define DAQIRI_PEER_FLOW_WINDOW_MAX (1u << 20)
 
 typedef enum daqiri_peer_kind {
     DAQIRI_PEER_HELLO = 1, /* the first frame of both sides */
-    DAQIRI_PEER_TERMS,     /* of an RDMA ping-pong; from the client */
     DAQIRI_PEER_INFO,      /* where to connect to */
     DAQIRI_PEER_READY,     /* a barrier: this stage is behind me */
     DAQIRI_PEER_DONE,      /* I have nothing more to send, or was asked to stop */
@@ -63,8 +62,7 @@ typedef enum daqiri_peer_kind {
 } daqiri_peer_kind_t;
 
 typedef enum daqiri_peer_service {
-    DAQIRI_PEER_PINGPONG = 1,
-    DAQIRI_PEER_FLOW     = 2, /* daqiri sweep, drop-curve, tcp */
+    DAQIRI_PEER_FLOW = 1, /* daqiri sweep, drop-curve, pingpong, tcp */
     DAQIRI_PEER_SERVICE_LAST
 } daqiri_peer_service_t;
 
@@ -91,11 +89,6 @@ typedef struct daqiri_peer_frame {
             char     version[DAQIRI_PEER_WORD_MAX]; /* of ucx-daqiri */
         } hello;
         struct {
-            uint64_t size;  /* 1 to SIZE_MAX */
-            uint64_t iters; /* 1 to ITERS_MAX */
-            uint8_t  is_uc;
-        } terms;
-        struct {
             uint16_t lid;
             uint8_t  mtu;       /* 1 to 5, as enum ibv_mtu */
             uint8_t  is_global;
@@ -120,7 +113,7 @@ typedef struct daqiri_peer_frame {
             uint32_t pattern;
             uint64_t size;        /* FLOW_SIZE_MIN to FLOW_SIZE_MAX */
             uint64_t window;      /* 1 to FLOW_WINDOW_MAX */
-            uint64_t duration_ns; /* 1 to NS_MAX */
+            uint64_t duration_ns; /* to NS_MAX; 0: not known */
             uint64_t pace;        /* bits a second; 0: none */
         } flow_terms;
         struct {

@@ -533,7 +533,7 @@ int daqiri_qp_fail_completion(const daqiri_qp_t *qp, const struct ibv_wc *wc,
                        dq_triage_message(&facts, text, sizeof(text)));
 }
 
-int daqiri_qp_poll(daqiri_qp_t *qp, struct ibv_wc *wc, unsigned polls,
+static int qp_poll(daqiri_qp_t *qp, struct ibv_wc *wc, unsigned polls,
                    daqiri_failure_t *failure)
 {
     int ret = 0;
@@ -555,7 +555,7 @@ int daqiri_qp_wait(daqiri_qp_t *qp, struct ibv_wc *wc, uint64_t deadline_ns,
     int ret;
 
     do {
-        ret = daqiri_qp_poll(qp, wc, QP_POLLS_PER_CLOCK, failure);
+        ret = qp_poll(qp, wc, QP_POLLS_PER_CLOCK, failure);
     } while ((ret == 0) && (daqiri_now_ns() < deadline_ns) &&
              !daqiri_stop_asked());
     return ret;

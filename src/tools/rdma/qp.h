@@ -2,11 +2,11 @@
 
 /*
  * One connected queue pair on raw verbs with the memory and the completion
- * queue that it needs: what `pingpong` measures and `probe` tries. Each step
+ * queue that it needs: what `daqiri-flow` measures and `probe` tries. Each step
  * is a function that may refuse, with a class and a sentence; daqiri_qp_close()
  * gives back whatever there is, after any of them.
  *
- * One thread at a time. daqiri_qp_post_* and daqiri_qp_poll allocate nothing
+ * One thread at a time. daqiri_qp_post_* and daqiri_qp_wait allocate nothing
  * and make no system call of their own.
  */
 
@@ -110,10 +110,6 @@ static inline uint8_t *daqiri_qp_recv_buffer(daqiri_qp_t *qp)
 int daqiri_qp_post_recv(daqiri_qp_t *qp, uint64_t id);
 int daqiri_qp_post_send(daqiri_qp_t *qp, uint64_t id, size_t length,
                         unsigned flags);
-
-/* As daqiri_qp_wait(), for so many polls and without a look at the clock. */
-int daqiri_qp_poll(daqiri_qp_t *qp, struct ibv_wc *wc, unsigned polls,
-                   daqiri_failure_t *failure);
 
 /* Waits for a completion until then (daqiri_now_ns()). Returns 1, 0 when there
  * was none in time, or -1 and a failure, also when the completion is one. */

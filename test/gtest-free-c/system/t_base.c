@@ -433,7 +433,7 @@ static void make_flow_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
                                                 DAQIRI_PEER_FLOW_SIZE_MAX);
         frame->flow_terms.window  = t_rng_range(rng, 1,
                                                 DAQIRI_PEER_FLOW_WINDOW_MAX);
-        frame->flow_terms.duration_ns = t_rng_range(rng, 1,
+        frame->flow_terms.duration_ns = t_rng_range(rng, 0,
                                                     DAQIRI_PEER_NS_MAX);
         frame->flow_terms.pace    = t_rng_next(rng) >> 1;
         break;
@@ -472,11 +472,6 @@ static void make_frame(daqiri_peer_frame_t *frame, t_rng_t *rng)
         frame->hello.protocol_max = (uint32_t)t_rng_range(rng, 1, UINT32_MAX);
         fill_text(frame->hello.service, DAQIRI_PEER_WORD_MAX, rng);
         fill_text(frame->hello.version, DAQIRI_PEER_WORD_MAX, rng);
-        break;
-    case DAQIRI_PEER_TERMS:
-        frame->terms.size  = t_rng_range(rng, 1, DAQIRI_PEER_SIZE_MAX);
-        frame->terms.iters = t_rng_range(rng, 1, DAQIRI_PEER_ITERS_MAX);
-        frame->terms.is_uc = (uint8_t)t_rng_below(rng, 2);
         break;
     case DAQIRI_PEER_INFO:
         frame->info.lid       = (uint16_t)t_rng_next(rng);

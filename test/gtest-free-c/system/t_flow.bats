@@ -50,6 +50,16 @@ arrived()
     done
 }
 
+@test "raw verbs: messages of 1 byte, whose serial is beside them; a ping-pong ends after so many" {
+    flow_runs --tl verbs --size 1 --time 50ms
+    arrived 1
+    flow_runs --tl verbs --size 1 --time 50ms --pattern duplex
+    arrived 1
+    flow_runs --tl verbs --size 7 --time 1h --pattern pingpong --iters 5
+    arrived 10
+    [ "$(column 9)" -eq 10 ]
+}
+
 @test "a window of one, and one that is larger than the run" {
     flow_runs --window 1 --time 50ms
     arrived 1
@@ -183,7 +193,12 @@ refuses()
 }
 
 @test "nonsense in an option gets a sentence and status 2" {
-    refuses 'it is a size from 8 B to 1 GiB' --size 7
+    refuses 'it is a size from 1 B to 1 GiB' --size 0
+    refuses '--size 7: with this transport it is 8 or more' --size 7
+    refuses '--size 7: with this transport it is 8 or more' --size 7 --tl tcp
+    refuses '--iters is for the pattern pingpong' --iters 3
+    refuses '--by-hand is for a ping-pong over verbs' --by-hand client --pattern pingpong
+    refuses 'it is a time' --setup-timeout 0
     refuses 'it is a size' --size nonsense
     refuses 'it is a size' --size 2G
     refuses 'it is a number from 1 to 1048576' --window 0

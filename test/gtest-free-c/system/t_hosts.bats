@@ -92,12 +92,11 @@ good()
     refused 2 "'127.0.0.1:65536' is no address: a port is a number up to 65535"
     daqiri serve --device none --listen :999999
     refused 2 "':999999' is no address: a port is a number up to 65535"
-    start server "$T_DAQIRI" pingpong --device soft --listen 127.0.0.1:0
-    running+=("$pid")
-    listening server
+    need_python
+    fake_server hello:dance stay
     daqiri sweep "${brief[@]}" --addr "$addr"
     [ "$status" -eq 1 ]
-    says 'the peer is there for daqiri pingpong, not for daqiri sweep'
+    says 'the peer is there for daqiri dance, not for daqiri sweep'
 }
 
 @test "servers that lie: another version, nonsense, the wrong message, silence" {
@@ -203,7 +202,7 @@ good()
     # a transport that would be an option; then an answer that is nobody's
     fake_client hello:sweep frame:flow_terms,transport=-x,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0 stay
     line 3 '.failure_class == "protocol" and .stage == "control"'
-    fake_client hello:sweep frame:terms,size=64,iterations=10,is_uc=false stay
+    fake_client hello:sweep frame:ready,stage=connect stay
     line 4 '.failure_class == "protocol" and (.error | test("terms of a run"))'
     # tcp, 64 bytes: it asks, and then says nothing, goes, or does not connect
     terms=frame:flow_terms,transport=tcp,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0
@@ -212,7 +211,7 @@ good()
     # raw verbs, and an MTU of 9
     terms=frame:flow_terms,transport=verbs,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0
     fake_client hello:sweep "$terms" frame:info,lid=1,mtu=9,is_global=false,qpn=1,psn=1,gid_index=0,gid=fe800000000000000000000000000001 stay
-    line 6 '.failure_class == "protocol" and .stage == "connect" and .transport == "verbs"'
+    line 6 '.failure_class == "protocol" and .stage == "exchange-rdma-info" and .transport == "verbs"'
     # an address that is none of UCX's
     terms=frame:flow_terms,transport=daqiri,pattern=stream,size=64,window=64,duration_ns=1000000000,bits_per_s=0
     fake_client hello:sweep "$terms" frame:flow_address,port=0,device=01,iface=01,ep= stay

@@ -137,7 +137,7 @@ good()
         daqiri "$command" --device mlx5_77 --transports tcp
         refused 2 "daqiri $command: there is no device 'mlx5_77'; there are: soft"
         daqiri "$command" --device soft --transports tcp,daqri,rc_verbs --json
-        refused 2 "daqiri $command: there is no transport 'daqri'; there are: verbs, tcp, "
+        refused 2 "daqiri $command: there is no transport 'daqri'; there are: verbs, verbs_uc, tcp, "
         [[ $stderr == *', uct:tcp,'*', daqiri'*', rc_verbs'* ]]
         daqiri "$command" --device soft --transports uct:verbs
         refused 2 "daqiri $command: there is no transport 'uct:verbs'"

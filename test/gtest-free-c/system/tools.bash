@@ -67,6 +67,18 @@ has()
     }
 }
 
+# run_is FILTER: the run of a command that makes one is so, and in FILE:
+run_is()
+{
+    has ".rows[0].runs[0] | $1"
+}
+
+# run_of FILE FILTER
+run_of()
+{
+    holds "$1" ".rows[0].runs[0] | $2"
+}
+
 need_jq()
 {
     command -v jq >/dev/null || skip 'jq is not installed'
@@ -78,7 +90,7 @@ valid()
     local file=${2:-valid.json} schema=$1
 
     case $1 in
-        drop-curve|tcp) schema=sweep ;;
+        drop-curve|pingpong|tcp) schema=sweep ;;
     esac
 
     [ -x /usr/bin/jsonschema ] || skip 'python3-jsonschema is not installed'
