@@ -11,6 +11,10 @@
 # be run here says why, in the line before it: <!-- not run: REASON -->, in the manual
 # .\" not run: REASON. Its lines are skipped with that reason.
 #
+# The lines of HACKING.md are those of a developer, who stands in a built checkout: a
+# copy of the sources, whose build/FLAVOUR are this build. Each of its blocks is a shell
+# of its own. What of it cannot be run, and why, is in exception() below.
+#
 # Then come the names: every option, link and option of UCX that a page names exists.
 #
 # CK_RUN_CASE=PAGE (contrib/check --case PAGE): the lines of this page only.
@@ -63,7 +67,7 @@ cd "$work" || exit 99
 # pages: those of the source tree, without the manual.
 pages()
 {
-    (cd "$T_TOP_SRCDIR" && printf '%s\n' README.md CONTRIBUTING.md SECURITY.md docs/*.md)
+    (cd "$T_TOP_SRCDIR" && printf '%s\n' README.md HACKING.md CONTRIBUTING.md SECURITY.md docs/*.md)
 }
 
 # blocks FILE: the lines of its blocks that are commands, as "LINE<tab>REASON<tab>TEXT".
@@ -180,7 +184,7 @@ lacks()
 {
     local program
 
-    for program in mpirun mpirun.openmpi mpiexec.mpich ibv_devinfo ibv_rc_pingpong \
+    for program in git mpirun mpirun.openmpi mpiexec.mpich ibv_devinfo ibv_rc_pingpong \
             ib_send_lat ucx_info ucx_perftest gnuplot; do
         [[ " $1 " == *[\ \']"$program "* || ($program == gnuplot && $1 == *'--plot'*) ]] || continue
         command -v "$program" >/dev/null || { echo "$program is not installed"; return 0; }
@@ -205,9 +209,38 @@ adapt()
         -e 's/daqiri mpi-sweep/& --seconds 0.2 --step 64/' <<<"$1"
 }
 
-# Prints nothing, for it sets something.
+# exception LINE: why a developer's line is not run here. Each has a line, or it is one
+# too many.
+exceptions=8
+declare -A excepted=()
+exception()
+{
+    local why=
+
+    case $1 in
+        contrib/setup*) why='it installs packages, and fetches some' ;;
+        'contrib/check --list') ;;
+        contrib/check | contrib/check\ *) why='it is what runs this test' ;;
+        contrib/check-*) why='it needs another UCX, or another Debian' ;;
+        contrib/vm/run*) why='it boots a virtual machine: the tests of vm and softroce do' ;;
+        contrib/deb*) why='it takes minutes: t_packages and check-debian do' ;;
+        make*\ dist) why='it takes minutes: the part distcheck does' ;;
+        make*\ check\ *) why='it would write the logs of tests that may run now' ;;
+        *gdb*) why='a debugger waits for a person' ;;
+    esac
+    [ -n "$why" ] && reason=$why && excepted[$why]=there
+}
+
+# is_kept LINE: the lines after it in the page's shell go on from there.
+is_kept()
+{
+    [[ $1 == '. '* || $1 == 'cd '* ]] || { is_silent "$1" && [[ $1 != *daqiri\ faults* ]]; }
+}
+
+# Prints nothing, for it sets or changes something.
 is_silent()
 {
+    [[ $1 == '. '* || $1 == 'cd '* || $1 == 'sed -i '* || $1 == 'git checkout '* ]] ||
     [[ $1 == eval* || $1 == export* || $1 == *'daqiri faults set'* ||
        $1 == *'daqiri faults clear'* || ($1 == [A-Z]*=* && $1 != *' '*) ]]
 }
@@ -254,11 +287,11 @@ run_line()
     mkdir stats
     # in the page's own shell: what a line sets is for the lines after it
     cat >script <<END
+cd here
 set -a
-[ ! -e set ] || . ./set
+[ ! -e $work/set ] || . $work/set
 set +a
 set -e -o pipefail
-cd here
 $line
 END
     DAQIRI_STATS_DIR=$PWD/stats timeout -k 5 300 "${inside[@]}" --wd="$PWD" \
@@ -276,7 +309,7 @@ END
         printf '#   run as: %s\n' "$line"
         diagnose out err
     fi
-    ! is_silent "$line" || [[ $line == *daqiri\ faults* ]] || printf '%s\n' "$line" >>set
+    ! is_kept "$line" || printf '%s\n' "$line" >>set
 }
 
 # The user's program, of whatever MPI: a short sweep. And a plan of faults.
@@ -289,15 +322,42 @@ users_files()
     echo 'qp-error process=1 qp=rc n=50 times=1' >here/plan.txt
 }
 
+# A checkout, as a developer has it. build/FLAVOUR is this build, whatever its flavour.
+developers_files()
+{
+    local flavour
+
+    mkdir -p here/build
+    tar -C "$T_TOP_SRCDIR" --exclude=./build --exclude=./.git -cf - . | tar -C here -xf -
+    for flavour in release debug asan; do
+        ln -s "$T_TOP_BUILDDIR" "here/build/$flavour"
+    done
+    ! command -v git >/dev/null ||
+        (cd here && git init -q . && git add -A &&
+         git -c user.name=t -c user.email=t@localhost commit -q -m t)
+}
+
+# block_of PAGE AT: where the block of this line begins.
+block_of()
+{
+    awk -v at="$2" 'FNR < at && /^```/ { begin = FNR } END { print begin }' "$T_TOP_SRCDIR/$1"
+}
+
 # run_page PAGE
 run_page()
 {
-    local at reason line name
+    local at reason line name block='' last=''
 
     rm -rf here set
-    users_files
+    [ "$1" = HACKING.md ] && developers_files || users_files
     while IFS=$'\1' read -r at reason line; do
         name="$1:$at: ${line%% \#*}"
+        if [ "$1" = HACKING.md ]; then
+            exception "${line%%  *}"
+            block=$(block_of "$1" "$at")
+            [ "$block" = "$last" ] || rm -f set
+            last=$block
+        fi
         if [ -n "$reason" ] || reason=$(lacks "$line"); then
             result ok "$name" "$reason"
             not_run=$((not_run + 1))
@@ -463,7 +523,7 @@ names_of()
     # the first line is for whom it is
     awk 'NR > 1 && !/^#/ && NF > 0 { if (!/^For /) print FNR ": the page does not begin with who it is for"; exit }' "$file"
     # a command outside of a block that is run
-    [ "${file##*/}" = HACKING.md ] || awk '
+    awk '
         /^```/ { fenced = !fenced }
         !fenced && /^    ([A-Z_]+=[^ ]* )*([$]|daqiri|contrib\/[a-z-]*|make|apt|mpirun[.a-z]*|mpiexec[.a-z]*|ucx_[a-z]+|ibv?_[a-z_]+) / {
             print FNR ": a command is not in a block ```sh or ```console"
@@ -501,7 +561,7 @@ check_names()
 {
     local page
 
-    for page in $(pages) HACKING.md; do
+    for page in $(pages); do
         [ -z "$case" ] || [ "$case" = "$page" ] || continue
         names_of "$T_TOP_SRCDIR/$page" >wrong
         if [ -s wrong ]; then
@@ -575,7 +635,7 @@ END
 
 case=${CK_RUN_CASE:-}
 unset SOFTVERBS_FAULTS SOFTVERBS_FAULTS_LOG SOFTVERBS_PROCESS
-unset LD_PRELOAD UCX_TLS UCX_NET_DEVICES DAQIRI_BUILD_ROOT CK_RUN_CASE
+unset MAKEFLAGS MFLAGS MAKELEVEL LD_PRELOAD UCX_TLS UCX_NET_DEVICES DAQIRI_BUILD_ROOT CK_RUN_CASE
 # docs/faq.md says that they are needed: for root, and on few processors.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
@@ -598,6 +658,8 @@ for page in $(pages) $(cd "$T_TOP_SRCDIR" && echo man/*.[1-9]); do
 done
 check_names
 if [ -z "$case" ]; then
+    [ "${#excepted[@]}" -eq "$exceptions" ] && verdict=ok || verdict='not ok'
+    result "$verdict" "each exception of HACKING.md is one: ${#excepted[@]} of $exceptions"
     [ "$ran" -ge 60 ] && verdict=ok || verdict='not ok'
     result "$verdict" "60 lines at least are run: $ran were, $not_run were not"
 fi
