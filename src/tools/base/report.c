@@ -10,8 +10,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define REPORT_CELL_MAX 256
+
+#define REPORT_SEPARATOR "  "
+
+/* A last column that is narrower than that is left to the library. */
+#define REPORT_WRAP_LEAST 8
 
 /* Of a section, and of --columns. */
 #define REPORT_COLUMNS_MAX 64
@@ -321,7 +327,7 @@ static struct libscols_table *report_new_table(FILE *stream)
     struct libscols_table *table = report_own_table(scols_new_table());
 
     scols_table_set_stream(table, stream);
-    scols_table_set_column_separator(table, "  ");
+    scols_table_set_column_separator(table, REPORT_SEPARATOR);
     if (stream != stdout) {
         scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
     }
@@ -346,8 +352,119 @@ static void report_set_cell(struct libscols_line *line, size_t column,
     }
 }
 
-static void report_print_table(struct libscols_table *table)
+/* ---- lines of the last column, which the library would break within words ---- */
+
+/* Columns of a terminal, of so many bytes of UTF-8. */
+static size_t report_width(const char *text, size_t bytes)
 {
+    size_t width = 0;
+    size_t i;
+
+    for (i = 0; i < bytes; ++i) {
+        width += ((unsigned char)text[i] & 0xc0) != 0x80;
+    }
+    return width;
+}
+
+/* Bytes of the text that one line takes: up to a space, or, of a word that is longer than
+ * the line, what fits. */
+static size_t report_line_length(const char *text, size_t width)
+{
+    const size_t all = strlen(text);
+    size_t length    = 0;
+    size_t next;
+
+    if (report_width(text, all) <= width) {
+        return all;
+    }
+    for (next = strcspn(text, " "); report_width(text, next) <= width;
+         next += 1 + strcspn(text + next + 1, " ")) {
+        length = next;
+    }
+    while ((length == 0) || (text[length] != ' ')) {
+        do {
+            ++length;
+        } while (((unsigned char)text[length] & 0xc0) == 0x80);
+        if (report_width(text, length) == width) {
+            break;
+        }
+    }
+    return length;
+}
+
+static void report_wrap_cell(struct libscols_line *line, size_t column, size_t width)
+{
+    const char *text = scols_cell_get_data(scols_line_get_cell(line, column));
+    char wrapped[8 * REPORT_CELL_MAX];
+    size_t used = 0;
+    size_t length;
+
+    while ((text != NULL) && (*text != '\0') && (used < sizeof(wrapped))) {
+        length = report_line_length(text, width);
+        used  += (size_t)snprintf(wrapped + used, sizeof(wrapped) - used, "%s%.*s",
+                                  (used > 0) ? "\n" : "", (int)length, text);
+        text  += length + (text[length] == ' ');
+    }
+    if (used > 0) {
+        report_set_cell(line, column, wrapped);
+    }
+}
+
+static size_t report_title_width(struct libscols_table *table, size_t c)
+{
+    const char *title = scols_column_get_name(scols_table_get_column(table, c));
+
+    return (title != NULL) ? report_width(title, strlen(title)) : 0;
+}
+
+/* What the columns before the last take. */
+static size_t report_width_before(struct libscols_table *table, size_t last)
+{
+    const size_t lines = scols_table_get_nlines(table);
+    size_t sum         = 0;
+    const char *text;
+    size_t width, least, c, i;
+
+    for (c = 0; c < last; ++c) {
+        least = scols_table_is_noheadings(table) ? 0 : report_title_width(table, c);
+        for (i = 0; i < lines; ++i) {
+            text  = scols_cell_get_data(
+                scols_line_get_cell(scols_table_get_line(table, i), c));
+            width = (text != NULL) ? report_width(text, strlen(text)) : 0;
+            least = (width > least) ? width : least;
+        }
+        sum += least + strlen(REPORT_SEPARATOR);
+    }
+    return sum;
+}
+
+static void report_wrap(struct libscols_table *table)
+{
+    const size_t last              = scols_table_get_ncols(table) - 1;
+    struct libscols_column *column = scols_table_get_column(table, last);
+    const size_t all               = scols_table_get_termwidth(table);
+    size_t before, i;
+
+    before = report_width_before(table, last);
+    if (!scols_column_is_wrap(column) || (all < before + REPORT_WRAP_LEAST)) {
+        return;
+    }
+    for (i = 0; i < scols_table_get_nlines(table); ++i) {
+        report_wrap_cell(scols_table_get_line(table, i), last, all - before);
+    }
+    if ((scols_column_set_safechars(column, "\n") != 0) ||
+        (scols_column_set_wrapfunc(column, scols_wrapnl_chunksize,
+                                   scols_wrapnl_nextchunk, NULL) != 0)) {
+        report_own(NULL);
+    }
+}
+
+static void report_print_table(struct libscols_table *table, FILE *stream)
+{
+    if ((stream == stdout) && isatty(STDOUT_FILENO) &&
+        (scols_table_get_ncols(table) > 0)) {
+        report_wrap(table);
+    }
     scols_print_table(table);
     scols_unref_table(table);
 }
@@ -396,7 +513,7 @@ static void report_rows(const json_t *rows, const daqiri_column_t **columns,
             report_set_cell(line, c, cell);
         }
     }
-    report_print_table(table);
+    report_print_table(table, stream);
 }
 
 /* One line for each value that there is. */
@@ -421,7 +538,7 @@ static void report_fields(const json_t *object, const daqiri_column_t **columns,
             report_set_cell(line, 1, cell);
         }
     }
-    report_print_table(table);
+    report_print_table(table, stream);
 }
 
 static void report_table(const json_t *report, const daqiri_section_t *section,

@@ -100,11 +100,21 @@ good()
 
     command -v script >/dev/null || skip 'script is not installed'
     for width in 70 100; do
-        run timeout 60 script -qec "stty cols $width; '$T_DAQIRI' probe --device soft --no-ucx --columns name,detail" /dev/null
+        run timeout 60 script -qec "stty cols $width; '$T_DAQIRI' probe --device soft --no-ucx --columns name,detail 2>err" /dev/null
         echo "$output"
         [ "$status" -eq 0 ]
         run -1 grep -E "^.{$((width + 1)),}" <<<"${output//$'\r'/}"
     done
+    # a line ends between words, unless one word is longer than the column
+    run timeout 60 script -qec "stty cols 40; '$T_DAQIRI' probe --device soft --no-ucx --columns name,detail 2>err" /dev/null
+    echo "$output"
+    text=${output//$'\r'/}
+    run -1 grep -E '^.{41,}' <<<"$text"
+    grep -q -E '^device +firmware [0-9.]+, 1 ports,$' <<<"$text"
+    grep -q -E '^ +claims [0-9]+ QPs, [0-9]+ CQs,$' <<<"$text"
+    whole=$(timeout 60 "$T_DAQIRI" probe --device soft --no-ucx --columns name,detail | grep '^uc ')
+    [ "$(awk '/^uc /{ p = 1; $1 = $1; printf "%s", $0; next } p && /^ /{ $1 = $1; printf " %s", $0; next } { p = 0 }' <<<"$text")" = \
+        "$(awk '{ $1 = $1; print }' <<<"$whole")" ]
     # no terminal, no width
     daqiri probe --device soft --no-ucx --columns name,detail
     grep -q -E '^.{101,}' <<<"$output"
