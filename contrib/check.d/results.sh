@@ -146,6 +146,15 @@ tell_cases()
         tell_failure "$job" "$check_as --only $job" "$log"
 }
 
+# --case: whether a test that was run has it. Nothing that ran is nothing that passed.
+has_case=
+check_case()
+{
+    [ -n "$T_CASE" ] && [ -z "$has_case" ] || return 0
+    failed=$((failed + 1))
+    failures+=("$me: FAILED: no test of these has the case $(quoted "$T_CASE")")
+}
+
 # take_test JOB STATUS SECONDS
 take_test()
 {
@@ -154,6 +163,11 @@ take_test()
     local file=$build_root/${part%%/*}/test/gtest-free-c/${part#*/}/${job##*/}
     local p=0 f=0 s=0
 
+    if [ -n "$T_CASE" ] && [ "$(sed '/^#/d;/^SKIP: /d' "$file.log" 2>/dev/null)" = 1..0 ]; then
+        add_result "$part" 0 0 0 "$3" # it has no such case
+        return
+    fi
+    has_case=yes
     if [ -f "$file.trs" ]; then
         p=$(($(count PASS "$file.trs") + $(count XFAIL "$file.trs")))
         s=$(count SKIP "$file.trs")
@@ -303,6 +317,7 @@ print_skips()
 print_results()
 {
     keep_times
+    check_case
     [ -n "${T_CHECK_AS:-}" ] ||
         printf '%s\n' "${failed_jobs[@]}" | grep . > "$build_root/log/failed"
     print_skips

@@ -189,6 +189,20 @@ check:     log:   $DAQIRI_BUILD_ROOT/asan/test/gtest-free-c/device/t.log"* ]]
     [[ $output == *"--case 'transport/t_rma, on the wire: t_rma.c:copied:test_sizes: 1 is 2'"* ]]
 }
 
+@test "a case that no test has is a failure, and one that some have is none" {
+    export make_result='[ "$3" != t.log ] || [ "$2" != "${2%/walls}/walls" ] ||
+        { printf "# seed: 1\n1..0\nSKIP: t\n" >"$log"; echo ":test-result: SKIP" >"$trs"; }'
+    run -1 check --only release/walls --case nonsense
+    [[ $output == *"check: FAILED: no test of these has the case 'nonsense'"* ]]
+    [ "${lines[-1]}" = '1 passed, 1 failed, 1 skipped' ]
+    run -0 check --only release/walls --only release/unit/t --case a
+    [[ $output != *'has the case'* ]]
+    # a test that is skipped as a whole says why, and it may have the case
+    export make_result='printf "1..0 # SKIP there is no moon\n" >"$log"; echo ":test-result: SKIP" >"$trs"'
+    run -0 check --only release/walls --case a
+    [ "${lines[-1]}" = '1 passed, 0 failed, 2 skipped' ]
+}
+
 @test "a test without any result has failed" {
     make_result='rm "$trs" "$log"; echo "it broke"' run -1 check --only release/walls
     [[ $output == *'it broke'*'FAILED: release/walls/t'* ]]
