@@ -37,6 +37,21 @@ int dq_retry_is_due(const dq_retry_t *retry, uint64_t now, uint32_t retired)
 }
 
 
+uint64_t dq_retry_longer(uint64_t wait, uint64_t most)
+{
+    return (wait < most / 2) ? wait * 2 : most;
+}
+
+
+uint64_t dq_retry_spread(uint64_t wait, uint32_t random)
+{
+    const uint64_t half = wait / 2;
+
+    /* in two steps: a wait of centuries in nanoseconds does not overflow */
+    return wait + (half >> 32) * random + (((half & UINT32_MAX) * random) >> 32);
+}
+
+
 int dq_retry_refused(dq_retry_t *retry, const dq_retry_limits_t *limits,
                      uint64_t now, uint32_t retired, int taken)
 {
@@ -44,8 +59,7 @@ int dq_retry_refused(dq_retry_t *retry, const dq_retry_limits_t *limits,
         dq_retry_begin(retry, limits, now, retired);
         return 0;
     }
-    retry->wait    = (retry->wait < limits->most / 2) ? retry->wait * 2
-                                                      : limits->most;
+    retry->wait    = dq_retry_longer(retry->wait, limits->most);
     retry->next    = now + retry->wait;
     retry->retired = retired;
     retry->tries++;

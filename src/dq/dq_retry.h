@@ -8,6 +8,8 @@
  * A process that was stopped has not tried. So the bound alone does not end it; a
  * number of tries must have failed, too.
  *
+ * A peer is asked again with the same growth, and with a part of each wait left to chance.
+ *
  * Times are in any unit, the same for all. Threads: one.
  */
 #ifndef DQ_RETRY_H
@@ -44,5 +46,14 @@ int dq_retry_is_due(const dq_retry_t *retry, uint64_t now, uint32_t retired);
  * when it is time to give up. */
 int dq_retry_refused(dq_retry_t *retry, const dq_retry_limits_t *limits,
                      uint64_t now, uint32_t retired, int taken);
+
+/* Of peers that must be asked again, not of a device: */
+
+/* The wait after this one: twice as long, @a most at most. */
+uint64_t dq_retry_longer(uint64_t wait, uint64_t most);
+
+/* A wait between this one and half as much again. Those that began to wait together then
+ * do not ask again together. @a random: any 32 bits with equal chance. */
+uint64_t dq_retry_spread(uint64_t wait, uint32_t random);
 
 #endif

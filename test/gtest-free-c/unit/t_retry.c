@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Offering again: when it is due, how the waits grow, when it is given up; and
- * which refusals pass at all.
+ * Offering again: when it is due, how the waits grow, when it is given up; which
+ * refusals pass at all; and waits with a part left to chance.
  */
 #include "t_unit.h"
 #include "dq/dq_retry.h"
@@ -113,6 +113,52 @@ START_TEST(test_never)
 END_TEST
 
 
+/* Twice as long, and the most from there on, exactly or not. */
+START_TEST(test_longer)
+{
+    T_NEED_EQ(dq_retry_longer(1, 100), 2);
+    T_NEED_EQ(dq_retry_longer(49, 100), 98);
+    T_NEED_EQ(dq_retry_longer(50, 100), 100);
+    T_NEED_EQ(dq_retry_longer(51, 100), 100);
+    T_NEED_EQ(dq_retry_longer(100, 100), 100);
+    T_NEED_EQ(dq_retry_longer(500, 100), 100);
+    T_NEED_EQ(dq_retry_longer(UINT64_MAX - 1, UINT64_MAX) == UINT64_MAX, 1);
+}
+END_TEST
+
+
+/* From the wait itself to half as much again, and all between with equal chance. */
+START_TEST(test_spread)
+{
+    const uint64_t large = UINT64_C(1) << 62;
+    unsigned count[10]   = {0};
+    t_rng_t rng;
+    uint64_t wait;
+    unsigned i;
+
+    T_NEED_EQ(dq_retry_spread(0, UINT32_MAX), 0);
+    T_NEED_EQ(dq_retry_spread(1, UINT32_MAX), 1);
+    T_NEED_EQ(dq_retry_spread(20, 0), 20);
+    T_NEED_EQ(dq_retry_spread(20, UINT32_C(1) << 31), 25);
+    T_NEED_EQ(dq_retry_spread(20, UINT32_MAX), 29);
+    T_NEED(dq_retry_spread(large, 0) == large);
+    T_NEED(dq_retry_spread(large, UINT32_C(1) << 31) == large + large / 4);
+    T_NEED(dq_retry_spread(large, UINT32_MAX) < large + large / 2);
+    T_NEED(dq_retry_spread(large, UINT32_MAX) > large + large / 2 - (UINT64_C(1) << 31));
+
+    t_rng_init(&rng, 0x5b4ead);
+    for (t_at = 0; t_at < 100000; t_at++) {
+        wait = dq_retry_spread(1000, t_rng_next(&rng) >> 32);
+        T_NEED((wait >= 1000) && (wait < 1500));
+        count[(wait - 1000) / 50]++;
+    }
+    for (i = 0; i < 10; i++) { /* some ten standard deviations */
+        T_NEED((count[i] > 9000) && (count[i] < 11000));
+    }
+}
+END_TEST
+
+
 static Suite *suite_again(void)
 {
     Suite *suite = suite_create("retry");
@@ -123,6 +169,8 @@ static Suite *suite_again(void)
     tcase_add_test(tcase, test_waits);
     tcase_add_test(tcase, test_bound);
     tcase_add_test(tcase, test_never);
+    tcase_add_test(tcase, test_longer);
+    tcase_add_test(tcase, test_spread);
     suite_add_tcase(suite, tcase);
     return suite;
 }

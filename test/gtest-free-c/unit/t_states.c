@@ -6,6 +6,7 @@
 #include "t.h"
 #include "dq/dq_conn.h"
 #include "dq/dq_life.h"
+#include "dq/dq_pace.h"
 #include "dq/dq_qp.h"
 #include "dq/dq_recall.h"
 
@@ -20,8 +21,8 @@ static const char head[] =
         "For developers of the transport, and for readers of its log.\n"
         "\n"
         "Printed from the tables in `src/dq/dq_life.c`, `src/dq/dq_qp.c`, "
-        "`src/dq/dq_recall.c` and\n`src/dq/dq_conn.c`; a test holds it to them. "
-        "After a change of a table, in the build folder:\n"
+        "`src/dq/dq_recall.c`,\n`src/dq/dq_pace.c` and `src/dq/dq_conn.c`; a test "
+        "holds it to them. After a change of a table, in the\nbuild folder:\n"
         "\n"
         "<!-- not run: it writes this page -->\n"
         "```sh\n"
@@ -55,6 +56,12 @@ static const char recall_head[] =
         "\n"
         "Of each connection, for the window of its peer. A cell names the next "
         "state. An empty cell cannot\nbe reached.\n\n";
+
+static const char pace_head[] =
+        "\n## Places of those that ask\n"
+        "\n"
+        "Of each connection, on the async thread. A cell names the next state; "
+        "\".\" is the same state. An\nempty cell cannot be reached.\n\n";
 
 static const char conn_head[] =
         "\n## The handshake\n"
@@ -137,6 +144,31 @@ static void print_recall(FILE *out)
 }
 
 
+static const char *pace_event(unsigned event)
+{
+    return dq_pace_event_name((dq_pace_event_t)event);
+}
+
+
+static void print_pace(FILE *out)
+{
+    unsigned state, event;
+    dq_pace_cell_t cell;
+
+    fputs(pace_head, out);
+    print_heads(out, DQ_PACE_EV_LAST, pace_event);
+    for (state = 0; state < DQ_PACE_STATE_LAST; state++) {
+        fprintf(out, "| **%s** |", dq_pace_state_name((dq_pace_state_t)state));
+        for (event = 0; event < DQ_PACE_EV_LAST; event++) {
+            cell = dq_pace_cell((dq_pace_state_t)state, (dq_pace_event_t)event);
+            fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
+                                  ? "." : dq_pace_state_name(cell.next));
+        }
+        fputs("\n", out);
+    }
+}
+
+
 static void print_qp_cell(FILE *out, dq_qp_state_t state, dq_qp_event_t event)
 {
     dq_qp_cell_t cell = dq_qp_cell(state, event);
@@ -207,6 +239,7 @@ static void print_table(FILE *out)
     print_life(out);
     print_qp(out);
     print_recall(out);
+    print_pace(out);
     fputs(conn_head, out);
     for (state = 0; state < DQ_CONN_STATE_LAST; state++) {
         fprintf(out, "\n### %s\n\n| event | next | actions |\n|---|---|---|\n",
