@@ -8,7 +8,7 @@
  * A process that was stopped has not tried. So the bound alone does not end it; a
  * number of tries must have failed, too.
  *
- * A peer is asked again with the same growth, and with a part of each wait left to chance.
+ * A peer is asked again with the same growth. A part of each wait is left to chance.
  *
  * Times are in any unit, the same for all. Threads: one.
  */

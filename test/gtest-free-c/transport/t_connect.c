@@ -271,6 +271,53 @@ START_TEST(test_more_peers_than_buffers)
 END_TEST
 
 
+/* How many ends connect at once: more than there are places for those that ask. */
+static unsigned many(void)
+{
+    return t_is_softroce() ? 40 : 100;
+}
+
+
+/* Opens and connects one end and many others: one of them asks all, or all ask it. None
+ * has to wait for a timer. CONN_RETRY is long, so that a slow machine does not look like
+ * a lost frame; if it stands still once, those are late that have a place then, 32. */
+static void connect_many(int is_one_asking)
+{
+    const char *small = "RX_BUFFERS=64 RX_WINDOW=32 POLL_BATCH=4 CONN_RETRY=1s";
+    t_end_t *end[100], *one = t_end_open("RX_WINDOW=4 CONN_RETRY=1s");
+    unsigned i;
+
+    for (i = 0; i < many(); i++) {
+        end[i] = t_end_open(small);
+    }
+    for (i = 0; i < many(); i++) {
+        (void)t_link_open(is_one_asking ? one : end[i],
+                          is_one_asking ? &end[i]->address : &one->address, 0);
+    }
+    T_WAIT(t_live_sum("conns_up") == 2 * many());
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_max("conns_up"), many());
+    ck_assert_uint_lt(t_stats_sum("frames_repeated"), 34);
+    ck_assert_uint_eq(t_stats_sum("frames_flooded"), 0);
+}
+
+
+START_TEST(test_one_asks_many)
+{
+    t_only_daqiri("has these options");
+    connect_many(1);
+}
+END_TEST
+
+
+START_TEST(test_many_ask_one)
+{
+    t_only_daqiri("has these options");
+    connect_many(0);
+}
+END_TEST
+
+
 /* ---- Parting ---- */
 
 /* The peer closes while we hold an endpoint to it. What is sent after that is
@@ -796,6 +843,8 @@ static Suite *suite_connect(void)
     tcase_add_test(meet, test_endpoints_come_and_go);
     tcase_add_test(meet, test_peers_come_and_go);
     tcase_add_test(meet, test_more_peers_than_buffers);
+    tcase_add_test(meet, test_one_asks_many);
+    tcase_add_test(meet, test_many_ask_one);
     suite_add_tcase(suite, meet);
 
     tcase_add_test(part, test_peer_closes);

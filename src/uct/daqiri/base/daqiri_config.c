@@ -149,8 +149,9 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      FIELD(conn_timeout), UCT_DAQIRI_OPTION_TIME},
 
     {"CONN_RETRY", "20ms",
-     "How long to wait for an answer before asking again, at first; then twice\n"
-     "as long each time, up to a second (1ms to 1s).",
+     "How long to wait at least for an answer before asking again, and longer if\n"
+     "answers take longer; then twice as long each time, up to a second, and by\n"
+     "chance up to half as long again (1ms to 1s).",
      FIELD(conn_retry), UCT_DAQIRI_OPTION_TIME},
 
     {"RECOVERY", "y",

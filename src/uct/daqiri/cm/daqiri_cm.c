@@ -6,6 +6,7 @@
  */
 #include "cm/daqiri_cm.h"
 
+#include "base/daqiri_draw.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_mail.h"
 #include "cm/daqiri_hs.h"
@@ -31,6 +32,7 @@ static void uct_daqiri_cm_on_command(int fd, ucs_event_set_types_t events,
     while ((peer = uct_daqiri_mail_next_command(iface, &commands)) != NULL) {
         uct_daqiri_hs_on_command(peer, commands);
     }
+    uct_daqiri_hs_work(iface);
     uct_daqiri_mail_hand_over(iface);
     uct_daqiri_leave_async();
 }
@@ -101,9 +103,15 @@ err:
 
 ucs_status_t uct_daqiri_cm_init(uct_daqiri_iface_t *iface)
 {
+    uint64_t secret;
     ucs_status_t status;
     int error;
 
+    status = uct_daqiri_draw(&iface->log_limit.draw, &secret, sizeof(secret));
+    if (status != UCS_OK) {
+        return status;
+    }
+    uct_daqiri_wait_init(&iface->cm.wait, secret);
     ucs_list_head_init(&iface->cm.timed);
     kh_init_inplace(uct_daqiri_peers, &iface->peers);
     iface->cm.timer_fd = -1;
@@ -153,6 +161,7 @@ void uct_daqiri_cm_stop(uct_daqiri_iface_t *iface)
 void uct_daqiri_cm_cleanup(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_ud_close(iface);
+    uct_daqiri_wait_cleanup(&iface->cm.wait);
     if (iface->cm.timer_fd >= 0) {
         close(iface->cm.timer_fd);
     }

@@ -4,6 +4,9 @@
  * that dq_conn answers. All of it runs on UCX's async thread. So a program that computes
  * for a minute still answers its peers, and verbs that may block (address handles,
  * INIT -> RTR) block no other thread.
+ *
+ * In a large job many ask at once, and are asked. What this thread cannot do now waits in
+ * order (daqiri_wait.h). uct_daqiri_hs_work() does it bit by bit.
  */
 #include "cm/daqiri_hs.h"
 
@@ -17,6 +20,7 @@
 #include "cm/daqiri_async.h"
 #include "cm/daqiri_link.h"
 #include "cm/daqiri_ud.h"
+#include "dq/dq_retry.h"
 #include "iface/daqiri_iface.h"
 
 #include <sys/timerfd.h>
@@ -31,7 +35,8 @@ enum {
     /* A peer proves itself within one round trip, so few are unproven at a time. Each
      * has a QP and its slots until CONN_TIMEOUT. Further peers must take another round
      * trip first. */
-    UCT_DAQIRI_UNPROVEN_MAX  = 64
+    UCT_DAQIRI_UNPROVEN_MAX  = 64,
+    UCT_DAQIRI_HS_BATCH      = 16 /* questions and answers in a row            */
 };
 
 
@@ -66,19 +71,38 @@ static uint32_t uct_daqiri_hs_epoch(uct_daqiri_iface_t *iface)
 
 /* ---- Timer: one for all conns, which ticks while one of them waits ---- */
 
+/* The peer that may be asked now, or NULL. If the carrier has failed, nobody can be
+ * asked, and all in line must know. */
+static uct_daqiri_turn_t *uct_daqiri_hs_next_turn(uct_daqiri_iface_t *iface)
+{
+    if (!dq_pace_is_free(&iface->cm.wait.pace) && !iface->cm.ud.is_failed) {
+        return NULL;
+    }
+    return uct_daqiri_wait_first(&iface->cm.wait);
+}
+
+
+static int uct_daqiri_hs_has_work(uct_daqiri_iface_t *iface)
+{
+    return (iface->cm.wait.backlog.count > 0) ||
+           (uct_daqiri_hs_next_turn(iface) != NULL);
+}
+
+
 static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
 {
+    int has_work  = uct_daqiri_hs_has_work(iface);
     int is_needed = !ucs_list_is_empty(&iface->cm.timed) ||
-                    uct_daqiri_ud_is_hurt(&iface->cm.ud);
+                    uct_daqiri_ud_is_hurt(&iface->cm.ud) || has_work;
     long ns       = is_needed ? UCT_DAQIRI_TICK_MS * 1000000L : 0;
     const struct itimerspec tick = {
-        .it_value.tv_nsec    = ns,
+        .it_value.tv_nsec    = has_work ? 1 : ns,
         .it_interval.tv_nsec = ns,
     };
 
     char more[UCT_DAQIRI_MORE_MAX];
 
-    if (is_needed == iface->cm.is_ticking) {
+    if ((is_needed == iface->cm.is_ticking) && !has_work) {
         return;
     }
     iface->cm.is_ticking = is_needed;
@@ -89,22 +113,34 @@ static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
 }
 
 
+/* How long to wait at first. A peer that many ask needs longer for an answer. */
+static ucs_time_t uct_daqiri_hs_first_wait(const uct_daqiri_peer_t *peer,
+                                           ucs_time_t most)
+{
+    ucs_time_t least = peer->iface->config.conn_retry;
+
+    return (peer->hs->machine.state == DQ_CONN_REQ_SENT)
+                   ? dq_pace_wait(&peer->iface->cm.wait.pace, least, most) : least;
+}
+
+
 static void uct_daqiri_hs_timer_arm(uct_daqiri_peer_t *peer)
 {
     uct_daqiri_iface_t *iface = peer->iface;
     ucs_time_t now            = ucs_get_time();
+    ucs_time_t most           = ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX);
 
     if (peer->hs->is_timed) {
-        peer->hs->interval = ucs_min(peer->hs->interval * 2,
-                                    ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX));
+        peer->hs->interval = dq_retry_longer(peer->hs->interval, most);
     } else {
         ucs_list_add_tail(&iface->cm.timed, &peer->hs->timer_link);
         uct_daqiri_hs_tick_set(iface);
         peer->hs->is_timed = 1;
         peer->hs->started  = now;
-        peer->hs->interval = iface->config.conn_retry;
+        peer->hs->interval = uct_daqiri_hs_first_wait(peer, most);
     }
-    peer->hs->next_try = now + peer->hs->interval;
+    peer->hs->next_try = now + dq_retry_spread(peer->hs->interval,
+                                               uct_daqiri_wait_draw(&iface->cm.wait));
 }
 
 
@@ -229,9 +265,52 @@ static ucs_status_t uct_daqiri_hs_try_send(uct_daqiri_peer_t *peer,
 }
 
 
+/* Sends a REQ, REP or RTU. If all send slots are busy, it waits for one. */
 static void uct_daqiri_hs_send(uct_daqiri_peer_t *peer, dq_frame_kind_t kind)
 {
-    (void)uct_daqiri_hs_try_send(peer, kind);
+    uct_daqiri_wait_t *wait = &peer->iface->cm.wait;
+
+    if ((uct_daqiri_wait_owed(wait) != NULL) ||
+        (uct_daqiri_hs_try_send(peer, kind) == UCS_ERR_NO_RESOURCE)) {
+        peer->iface->count->frames_delayed++;
+        uct_daqiri_wait_owe(wait, &peer->hs->turn, kind);
+    }
+}
+
+
+static uct_daqiri_hs_t *uct_daqiri_hs_of_turn(uct_daqiri_turn_t *turn)
+{
+    return ucs_container_of(turn, uct_daqiri_hs_t, turn);
+}
+
+
+/* Whether the peer still waits for the frame that it is owed. */
+static int uct_daqiri_hs_is_owed(const uct_daqiri_hs_t *hs)
+{
+    switch (hs->turn.owed) {
+    case DQ_FRAME_REQ:
+        return hs->machine.state == DQ_CONN_REQ_SENT;
+    case DQ_FRAME_REP:
+        return hs->machine.state == DQ_CONN_REP_SENT;
+    default:
+        return hs->machine.state == DQ_CONN_UP;
+    }
+}
+
+
+static void uct_daqiri_hs_send_owed(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_turn_t *turn;
+    uct_daqiri_hs_t *hs;
+
+    while ((turn = uct_daqiri_wait_owed(&iface->cm.wait)) != NULL) {
+        hs = uct_daqiri_hs_of_turn(turn);
+        if (uct_daqiri_hs_is_owed(hs) &&
+            (uct_daqiri_hs_try_send(hs->owner, turn->owed) == UCS_ERR_NO_RESOURCE)) {
+            break;
+        }
+        uct_daqiri_wait_paid(turn);
+    }
 }
 
 
@@ -500,6 +579,33 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_peer_t *peer, uint32_t action,
 }
 
 
+/* Whether the event begins an attempt, which asks the peer. */
+static int uct_daqiri_hs_is_attempt(const uct_daqiri_peer_t *peer,
+                                    dq_conn_event_t event)
+{
+    return dq_conn_cell(peer->hs->machine.state, event).actions &
+           DQ_ACT_QP_CREATE;
+}
+
+
+/* After a step: whoever is not asked any more needs no place, and whoever need not be
+ * asked any more leaves the line. */
+static void uct_daqiri_hs_end_turn(uct_daqiri_peer_t *peer, dq_conn_state_t before,
+                                   int is_answer)
+{
+    uct_daqiri_hs_t *hs = peer->hs;
+    int is_asked        = hs->machine.state == DQ_CONN_REQ_SENT;
+    int is_needless     = (hs->turn.pace.state == DQ_PACE_WAITING) &&
+                          !uct_daqiri_hs_is_attempt(peer, hs->turn.wanted);
+
+    if (((before == DQ_CONN_REQ_SENT) && !is_asked) || is_needless) {
+        uct_daqiri_wait_end(&peer->iface->cm.wait, &hs->turn, is_answer);
+    }
+    uct_daqiri_assert(is_asked || (hs->turn.pace.state == DQ_PACE_REST) ||
+                      (hs->turn.pace.state == DQ_PACE_WAITING));
+}
+
+
 static void uct_daqiri_hs_step(uct_daqiri_peer_t *peer, dq_conn_event_t event,
                                const dq_frame_t *frame)
 {
@@ -517,6 +623,7 @@ static void uct_daqiri_hs_step(uct_daqiri_peer_t *peer, dq_conn_event_t event,
     ucs_debug("conn %p: %s -> %s (%s)", peer->conn, dq_conn_state_name(before),
               dq_conn_state_name(peer->hs->machine.state),
               dq_conn_event_name(event));
+    uct_daqiri_hs_end_turn(peer, before, frame != NULL);
 
     for (action = 1; action < DQ_ACT_LAST_BIT; action <<= 1) {
         if (!(actions & action)) {
@@ -566,15 +673,6 @@ static void uct_daqiri_hs_give_up(uct_daqiri_peer_t *peer)
 }
 
 
-/* Whether the event begins an attempt, which asks the peer. */
-static int uct_daqiri_hs_is_attempt(const uct_daqiri_peer_t *peer,
-                                    dq_conn_event_t event)
-{
-    return dq_conn_cell(peer->hs->machine.state, event).actions &
-           DQ_ACT_QP_CREATE;
-}
-
-
 static void uct_daqiri_hs_open(uct_daqiri_peer_t *peer, dq_conn_event_t event)
 {
     if (peer->is_self) {
@@ -582,6 +680,8 @@ static void uct_daqiri_hs_open(uct_daqiri_peer_t *peer, dq_conn_event_t event)
     } else if (uct_daqiri_hs_has_carrier_failed(peer) &&
                uct_daqiri_hs_is_attempt(peer, event)) {
         uct_daqiri_hs_give_up(peer);
+    } else if (uct_daqiri_hs_is_attempt(peer, event)) {
+        uct_daqiri_wait_in_line(&peer->iface->cm.wait, &peer->hs->turn, event);
     } else {
         uct_daqiri_hs_step(peer, event, NULL);
     }
@@ -625,6 +725,16 @@ static int uct_daqiri_hs_heeds_data(const uct_daqiri_peer_t *peer)
 }
 
 
+/* Progress has given the conn up. One that is still in line for its first attempt has no
+ * QP that could fail. */
+static void uct_daqiri_hs_fail(uct_daqiri_peer_t *peer)
+{
+    int is_in_line = peer->hs->turn.pace.state == DQ_PACE_WAITING;
+
+    uct_daqiri_hs_step(peer, is_in_line ? DQ_EV_VERB_FAIL : DQ_EV_QP_ERROR, NULL);
+}
+
+
 void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
 {
     uct_daqiri_assert_async(peer->iface);
@@ -636,6 +746,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
         }
         uct_daqiri_hs_prove(peer);
         uct_daqiri_hs_timer_stop(peer);
+        uct_daqiri_wait_leave(&peer->iface->cm.wait, &peer->hs->turn);
         uct_daqiri_link_close(peer);
         uct_daqiri_mail_post_event(peer, UCT_DAQIRI_EVT_RELEASED, NULL);
         return;
@@ -661,7 +772,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
     }
     if (commands & UCT_DAQIRI_CMD_FAIL) {
         uct_daqiri_hs_notify_end(peer, peer->death); /* final by now */
-        uct_daqiri_hs_step(peer, DQ_EV_QP_ERROR, NULL);
+        uct_daqiri_hs_fail(peer);
     }
     if (commands & UCT_DAQIRI_CMD_PROBE) {
         uct_daqiri_hs_probe_peer(peer);
@@ -755,6 +866,18 @@ static void uct_daqiri_hs_on_farewell(uct_daqiri_peer_t *peer,
 }
 
 
+/* A peer that asks is there, and waits: its turn in our line is now, without a place. */
+static void uct_daqiri_hs_call_up(uct_daqiri_peer_t *peer, const dq_frame_t *frame)
+{
+    if ((frame->kind == DQ_FRAME_REQ) &&
+        (peer->hs->turn.pace.state == DQ_PACE_WAITING) &&
+        (peer->hs->machine.state == DQ_CONN_LOST)) {
+        uct_daqiri_wait_end(&peer->iface->cm.wait, &peer->hs->turn, 0);
+        uct_daqiri_hs_step(peer, peer->hs->turn.wanted, NULL);
+    }
+}
+
+
 static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
                                   uct_daqiri_peer_t *found,
                                   const dq_frame_t *frame)
@@ -763,6 +886,7 @@ static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
 
     if (peer != NULL) {
         uct_daqiri_hs_on_farewell(peer, frame);
+        uct_daqiri_hs_call_up(peer, frame);
         uct_daqiri_hs_step(peer, dq_conn_classify(&peer->hs->machine, frame),
                            frame);
     }
@@ -810,20 +934,69 @@ static void uct_daqiri_hs_on_unknown(uct_daqiri_iface_t *iface,
 }
 
 
-void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
-                            size_t length)
+static void uct_daqiri_hs_handle(uct_daqiri_iface_t *iface, const dq_frame_t *frame)
 {
-    uct_daqiri_peer_t *peer;
+    uct_daqiri_peer_t *peer = uct_daqiri_peer_find(iface, frame->src.uuid);
+
+    if (uct_daqiri_hs_is_first_word(iface, peer, frame)) {
+        uct_daqiri_hs_on_unknown(iface, frame);
+    } else {
+        uct_daqiri_hs_on_peer(iface, peer, frame);
+    }
+}
+
+
+/* Nothing takes room in the backlog that will be dropped anyway. */
+static void uct_daqiri_hs_note(uct_daqiri_iface_t *iface, const dq_frame_t *request)
+{
+    uct_daqiri_peer_t *peer = uct_daqiri_peer_find(iface, request->src.uuid);
+
+    if (uct_daqiri_hs_is_first_word(iface, peer, request) ||
+        (uct_daqiri_hs_sender(iface, request, peer) != NULL)) {
+        iface->count->frames_flooded += !uct_daqiri_wait_note(&iface->cm.wait, request);
+    }
+}
+
+
+/* Handles one datagram, without its GRH. Drops and counts one that is malformed. A REQ is
+ * only noted: to answer it may take a QP, and further datagrams may wait. */
+static void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
+                                   size_t length)
+{
     dq_frame_t frame;
 
     if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
         return;
     }
-    peer = uct_daqiri_peer_find(iface, frame.src.uuid);
-    if (uct_daqiri_hs_is_first_word(iface, peer, &frame)) {
-        uct_daqiri_hs_on_unknown(iface, &frame);
-    } else {
-        uct_daqiri_hs_on_peer(iface, peer, &frame);
+    if (frame.kind == DQ_FRAME_REQ) {
+        uct_daqiri_hs_note(iface, &frame);
+        return;
+    }
+    if (frame.kind == DQ_FRAME_GONE) {
+        uct_daqiri_wait_forget(&iface->cm.wait, &frame);
+    }
+    uct_daqiri_hs_handle(iface, &frame);
+}
+
+
+static void uct_daqiri_hs_handle_last(uct_daqiri_iface_t *iface,
+                                      const dq_frame_t *frame)
+{
+    uct_daqiri_peer_t *peer = uct_daqiri_peer_find(iface, frame->src.uuid);
+
+    if (uct_daqiri_hs_is_first_word(iface, peer, frame)) {
+        uct_daqiri_hs_answer_unknown(iface, (frame->peer_epoch == 0)
+                                                     ? DQ_FRAME_GONE
+                                                     : DQ_FRAME_REFUSE, frame);
+        return;
+    }
+    peer = uct_daqiri_hs_sender(iface, frame, peer);
+    if (peer == NULL) {
+        return;
+    }
+    uct_daqiri_hs_on_farewell(peer, frame);
+    if (frame->kind == DQ_FRAME_REQ) {
+        uct_daqiri_hs_answer(peer, DQ_FRAME_GONE, frame);
     }
 }
 
@@ -832,27 +1005,72 @@ void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
 void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
                                  const void *payload, size_t length)
 {
-    uct_daqiri_peer_t *peer;
     dq_frame_t frame;
 
-    if (!uct_daqiri_hs_parse(iface, payload, length, &frame)) {
-        return;
+    if (uct_daqiri_hs_parse(iface, payload, length, &frame)) {
+        uct_daqiri_hs_handle_last(iface, &frame);
     }
-    peer = uct_daqiri_peer_find(iface, frame.src.uuid);
-    if (uct_daqiri_hs_is_first_word(iface, peer, &frame)) {
-        uct_daqiri_hs_answer_unknown(iface, (frame.peer_epoch == 0)
-                                                     ? DQ_FRAME_GONE
-                                                     : DQ_FRAME_REFUSE, &frame);
-        return;
+}
+
+
+void uct_daqiri_hs_answer_last(uct_daqiri_iface_t *iface)
+{
+    dq_frame_t frame;
+
+    while (uct_daqiri_wait_take(&iface->cm.wait, &frame)) {
+        uct_daqiri_hs_handle_last(iface, &frame);
+        uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
     }
-    peer = uct_daqiri_hs_sender(iface, &frame, peer);
-    if (peer == NULL) {
-        return;
+}
+
+
+/* ---- What waits ---- */
+
+static void uct_daqiri_hs_take_turn(uct_daqiri_turn_t *turn)
+{
+    uct_daqiri_hs_t *hs     = uct_daqiri_hs_of_turn(turn);
+    uct_daqiri_wait_t *wait = &hs->owner->iface->cm.wait;
+
+    if (uct_daqiri_hs_has_carrier_failed(hs->owner)) {
+        uct_daqiri_wait_end(wait, turn, 0);
+        uct_daqiri_hs_give_up(hs->owner);
+    } else {
+        uct_daqiri_wait_begin(wait, turn);
+        uct_daqiri_hs_step(hs->owner, turn->wanted, NULL);
     }
-    uct_daqiri_hs_on_farewell(peer, &frame);
-    if (frame.kind == DQ_FRAME_REQ) {
-        uct_daqiri_hs_answer(peer, DQ_FRAME_GONE, &frame);
+}
+
+
+/* Returns zero if there is nothing to do. Answers come first: each ends the wait of two
+ * interfaces. */
+static int uct_daqiri_hs_do_next(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_turn_t *turn;
+    dq_frame_t request;
+
+    if (uct_daqiri_wait_take(&iface->cm.wait, &request)) {
+        uct_daqiri_hs_handle(iface, &request);
+        return 1;
     }
+    turn = uct_daqiri_hs_next_turn(iface);
+    if (turn == NULL) {
+        return 0;
+    }
+    uct_daqiri_hs_take_turn(turn);
+    return 1;
+}
+
+
+void uct_daqiri_hs_work(uct_daqiri_iface_t *iface)
+{
+    unsigned left = UCT_DAQIRI_HS_BATCH;
+
+    uct_daqiri_hs_send_owed(iface);
+    while ((left-- > 0) && uct_daqiri_hs_do_next(iface)) {
+        uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_frame);
+        uct_daqiri_hs_send_owed(iface);
+    }
+    uct_daqiri_hs_tick_set(iface);
 }
 
 
@@ -924,6 +1142,7 @@ void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_frame);
     uct_daqiri_hs_reset_carrier(iface);
+    uct_daqiri_hs_work(iface);
 }
 
 
@@ -942,7 +1161,10 @@ void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
         if (event == DQ_EV_VERB_FAIL) {
             uct_daqiri_hs_give_up(hs->owner);
         } else {
+            iface->count->frames_repeated += event == DQ_EV_TICK;
+            dq_pace_late(&iface->cm.wait.pace, &hs->turn.pace, now);
             uct_daqiri_hs_step(hs->owner, event, NULL);
         }
     }
+    uct_daqiri_hs_work(iface);
 }

@@ -8,6 +8,7 @@
 #define UCT_DAQIRI_HS_H
 
 #include "base/daqiri_peer.h"
+#include "cm/daqiri_wait.h"
 #include "dq/dq_conn.h"
 
 /* The async side's half of a conn. Progress reads nothing of it: an event carries what
@@ -38,6 +39,7 @@ struct uct_daqiri_hs {
     int                   has_peer;
     ucs_time_t            started, next_try, interval;
     ucs_list_link_t       timer_link;
+    uct_daqiri_turn_t     turn;
     int                   is_timed;
     dq_cause_t            cause;     /* why the conn failed                  */
 };
@@ -60,9 +62,9 @@ uct_daqiri_hs_t *uct_daqiri_hs_create(uct_daqiri_peer_t *peer);
 void uct_daqiri_hs_free(uct_daqiri_hs_t *hs);
 /* Performs the commands of progress (UCT_DAQIRI_CMD_*). */
 void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands);
-/* Handles one datagram, without its GRH. Drops and counts one that is malformed. */
-void uct_daqiri_hs_on_frame(uct_daqiri_iface_t *iface, const void *payload,
-                            size_t length);
+/* Answers who has asked, oldest first, then asks whom this interface wants. Returns after
+ * some of them, and the timer goes on: other work of this thread must not wait long. */
+void uct_daqiri_hs_work(uct_daqiri_iface_t *iface);
 /* Handles the datagrams that the carrier has received. */
 void uct_daqiri_hs_on_datagram(uct_daqiri_iface_t *iface);
 /* Repeats the frames whose time has come, and ends what has waited for too long. */
@@ -81,5 +83,7 @@ void uct_daqiri_hs_send_all_gone(uct_daqiri_peer_t *peer);
  * that there will be none. */
 void uct_daqiri_hs_on_last_frame(uct_daqiri_iface_t *iface,
                                  const void *payload, size_t length);
+/* The same for those that have asked, and have no answer yet. */
+void uct_daqiri_hs_answer_last(uct_daqiri_iface_t *iface);
 
 #endif

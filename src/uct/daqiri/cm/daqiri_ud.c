@@ -8,8 +8,9 @@
  * peers know this one by its number. Frames that are sent may still arrive, but no answer
  * does.
  *
- * Datagrams may be lost at either end; here, when all send slots are busy. The handshake
- * sends them again.
+ * Datagrams may be lost at either end. While all send slots are busy, the carrier takes
+ * no frame. The handshake keeps some of them until a slot is free (daqiri_wait.h), and
+ * sends all again.
  *
  * Anybody who knows the QP's number may send it datagrams of any length that the port
  * allows. A datagram that is longer than its RECV would end the QP (LOC_LEN). So bytes

@@ -529,6 +529,7 @@ static void uct_daqiri_iface_drain(uct_daqiri_iface_t *iface)
     ucs_time_t again    = now + interval;
 
     uct_daqiri_ud_poll(iface, uct_daqiri_hs_on_last_frame);
+    uct_daqiri_hs_answer_last(iface);
     uct_daqiri_iface_send_gone(iface);
     uct_daqiri_iface_end_conns(iface);
     while (((dq_cq_in_use(&iface->tx.ledger) > 0) || (iface->cm.silent > 0) ||

@@ -17,6 +17,7 @@
 #include "base/daqiri_pool.h"
 #include "base/daqiri_port.h"
 #include "cm/daqiri_ud.h"
+#include "cm/daqiri_wait.h"
 #include "dq/dq_liveness.h"
 #include "dq/dq_rx.h"
 #include "dq/dq_sq.h"
@@ -149,6 +150,7 @@ struct uct_daqiri_iface {
         ucs_time_t        unknown_peers_at; /* unknown peers get no turn before; async */
         uint32_t          silent;      /* peers that may not know that we close;
                                           progress, at the end */
+        uct_daqiri_wait_t wait;        /* async                              */
         uct_daqiri_ud_t   ud;
         uct_daqiri_hw_t   *hw;         /* the last hw snapshot; async        */
     } cm;

@@ -37,7 +37,7 @@ typedef struct {
     uint64_t qp_failures, recoveries, replayed, replay_delivered;
     uint64_t stalls, stuck, markers, probes, liveness_probes, unresponsive, events;
     uint64_t frames_tx, frames_rx, frames_dup, frames_unknown, frames_crowded,
-             frames_unheard;
+             frames_unheard, frames_delayed, frames_flooded, frames_repeated;
     uint64_t conns_forged;
     uint64_t ud_remade, ud_refused;
     uint64_t frames_dropped[DQ_WIRE_LAST];
