@@ -43,14 +43,14 @@ refuses()
     [ "$stderr" = "bench transports: $sentence" ]
 }
 
-@test "it measures one of five, each with its help" {
+@test "it measures one of seven, each with its help" {
     local what
 
     run -2 "$bench"
-    [ "$output" = 'bench: say what to measure: transports, cold, protocols, tools or peers (try bench --help)' ]
+    [ "$output" = 'bench: say what to measure: transports, cold, protocols, tools, peers, many or scale (try bench --help)' ]
     run -2 "$bench" nonsense
-    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols, tools or peers' ]]
-    for what in transports cold protocols tools peers; do
+    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols, tools, peers, many or scale' ]]
+    for what in transports cold protocols tools peers many scale; do
         run -0 "$bench" "$what" --help
         [[ ${lines[0]} == "contrib/bench $what "* ]]
         run -2 "$bench" "$what" --nonsense
@@ -75,6 +75,57 @@ refuses()
         --compare daqiri,daqiri+UCX_DAQIRI_RX_WINDOW_START=256
     [[ ${lines[2]} =~ ^\ +8\ +5\ +1\ +[0-9.]+\ \([0-9.]+\ to\ [0-9.]+\)\ .*\ [0-9.]+\ \([0-9.]+\ to\ [0-9.]+\) ]]
     [[ ${lines[3]} =~ ^\ +4096\  ]]
+}
+
+@test "bench many: what idle connections cost the others, and what it refuses" {
+    run -2 "$bench" many --counts 0
+    [ "$output" = 'bench many: --counts wants a number from 1 on, not "0"' ]
+    run -2 "$bench" many --counts 4001
+    [ "$output" = 'bench many: --counts wants 4000 endpoints at most, not "4001"' ]
+    run -1 "$bench" many --build /nowhere
+    [ "$output" = 'bench many: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    [ "$T_FLAVOUR" = release ] || skip 'what is counted is the release build'
+    command -v valgrind > /dev/null || skip 'valgrind is not installed'
+    run -0 --separate-stderr "$bench" many --build "$build" --counts 16,256 --rounds 200
+    # a row each; idle, send and receive of the plugin within 1.05 of those of the first
+    awk 'NR == 2 { for (i = 2; i <= 6; i += 2) few[i] = $i }
+         NR == 3 {
+             for (i = 2; i <= 6; i += 2) {
+                 if (few[i] < 20 || $i > 1.05 * few[i]) exit 1
+             }
+         }
+         END { if (NR != 3) exit 1 }' <<< "$output"
+}
+
+@test "bench scale: a row for each loss, the same each time, and what it refuses" {
+    local say='bench scale:'
+
+    run -2 "$bench" scale --interfaces 1
+    [ "$output" = "$say --interfaces wants 2 to 1000000, not \"1\"" ]
+    run -2 "$bench" scale --interfaces many
+    [ "$output" = "$say --interfaces wants a number from 1 on, not \"many\"" ]
+    run -2 "$bench" scale --peers 3
+    [ "$output" = "$say --peers wants an even number below that of the interfaces, not \"3\"" ]
+    run -2 "$bench" scale --peers 4 --star
+    [ "$output" = "$say --peers goes neither with --star nor with --in-order" ]
+    run -2 "$bench" scale --loss 0,100
+    [ "$output" = "$say --loss wants percent below 100, with commas between, not \"100\"" ]
+    run -2 "$bench" scale --without sense
+    [ "$output" = "$say --without wants pace, jitter, backlog or learning, not \"sense\"" ]
+    run -2 "$bench" scale --qp-us 1000001
+    [ "$output" = "$say --qp-us wants a second at most, not \"1000001\"" ]
+
+    run -0 "$bench" scale --interfaces 40 --loss 0,10
+    [ "${#lines[@]}" -eq 3 ]
+    [[ ${lines[1]} =~ ^\ +0\ +3\.[0-9]{3}\ +0\.000\ .*\ 0\ +[0-9]+\ +0$ ]]
+    [[ ${lines[2]} =~ ^\ +10\ +[0-9.]+\ +0\.[1-9] ]]
+    first=$output
+    run -0 "$bench" scale --interfaces 40 --loss 0,10
+    [ "$output" = "$first" ]
+    run -0 "$bench" scale --interfaces 300 --star --without pace,jitter,backlog,learning
+    [ "${#lines[@]}" -eq 5 ]
+    run -0 "$bench" scale --interfaces 300 --peers 10 --seed 7 --loss 0
+    [ "${#lines[@]}" -eq 2 ]
 }
 
 @test "bench peers: memory by the number of ranks, and what it refuses" {
