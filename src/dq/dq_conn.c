@@ -46,6 +46,7 @@ static const struct {
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_LOSE]      = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_DRAINED]   = {1, DQ_CONN_IDLE, 0},
+        [DQ_EV_REST]      = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_IDLE, 0},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_NO_QP]     = {1, DQ_CONN_IDLE, 0},
@@ -67,6 +68,7 @@ static const struct {
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_LOSE]      = {1, DQ_CONN_REQ_SENT, 0},
         [DQ_EV_DRAINED]   = {1, DQ_CONN_REQ_SENT, 0},
+        [DQ_EV_REST]      = {1, DQ_CONN_REQ_SENT, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_NO_QP]     = {1, DQ_CONN_LOST, NO_TIMER | LOST},
@@ -88,6 +90,7 @@ static const struct {
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_LOSE]      = {1, DQ_CONN_LOST, NO_TIMER},
         [DQ_EV_DRAINED]   = {1, DQ_CONN_REP_SENT, 0},
+        [DQ_EV_REST]      = {1, DQ_CONN_REP_SENT, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_NO_QP]     = {1, DQ_CONN_LOST, NO_TIMER | LOST},
@@ -109,6 +112,7 @@ static const struct {
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_UP, 0},
         [DQ_EV_LOSE]      = {1, DQ_CONN_LOST, 0},
         [DQ_EV_DRAINED]   = {1, DQ_CONN_UP, 0},
+        [DQ_EV_REST]      = {1, DQ_CONN_UP, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_NO_QP]     = {1, DQ_CONN_LOST, NO_TIMER | LOST},
@@ -131,9 +135,33 @@ static const struct {
         [DQ_EV_LOSE]      = {1, DQ_CONN_LOST, 0},
         [DQ_EV_DRAINED]   = {1, DQ_CONN_REQ_SENT,
                              QP_OLD | QP_NEW | REQ | TIMER},
+        [DQ_EV_REST]      = {1, DQ_CONN_RESTING, QP_OLD},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_NO_QP]     = {1, DQ_CONN_LOST, 0},
+    },
+    [DQ_CONN_RESTING] = {
+        [DQ_EV_OPEN]      = {1, DQ_CONN_REQ_SENT, QP_NEW | REQ | TIMER},
+        [DQ_EV_REQ]       = {1, DQ_CONN_REP_SENT,
+                             QP_NEW | CONNECT | REP | TIMER},
+        [DQ_EV_REQ_CROSS] = {1, DQ_CONN_RESTING, DUP},
+        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_RESTING, DUP},
+        [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_UNKNOWN]   = {1, DQ_CONN_RESTING, REFUSE},
+        [DQ_EV_REP]       = {1, DQ_CONN_RESTING, DUP},
+        [DQ_EV_AGAIN]     = {1, DQ_CONN_RESTING, DUP},
+        [DQ_EV_RTU]       = {1, DQ_CONN_RESTING, DUP},
+        [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_STALE]     = {1, DQ_CONN_RESTING, DUP},
+        [DQ_EV_TICK]      = {1, DQ_CONN_RESTING, 0},
+        [DQ_EV_EXPIRE]    = {1, DQ_CONN_RESTING, 0},
+        [DQ_EV_LOSE]      = {1, DQ_CONN_RESTING, 0},
+        [DQ_EV_DRAINED]   = {1, DQ_CONN_RESTING, 0},
+        [DQ_EV_REST]      = {1, DQ_CONN_RESTING, 0},
+        [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, DEATH},
+        [DQ_EV_NO_QP]     = {1, DQ_CONN_RESTING, 0},
     },
     [DQ_CONN_DEAD] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_DEAD, 0},
@@ -152,6 +180,7 @@ static const struct {
         [DQ_EV_EXPIRE]    = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_LOSE]      = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_DRAINED]   = {1, DQ_CONN_DEAD, 0},
+        [DQ_EV_REST]      = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_QP_ERROR]  = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_VERB_FAIL] = {1, DQ_CONN_DEAD, 0},
         [DQ_EV_NO_QP]     = {1, DQ_CONN_DEAD, 0},
@@ -291,9 +320,17 @@ dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
 uint32_t dq_conn_step(dq_conn_t *conn, dq_conn_event_t event,
                       const dq_frame_t *frame, uint32_t next_epoch)
 {
-    dq_conn_cell_t cell = dq_conn_cell(conn->state, event);
+    dq_conn_cell_t cell;
 
+    if (conn->state == DQ_CONN_LOST) {
+        conn->is_wanted |= event == DQ_EV_REQ;
+        if ((event == DQ_EV_REST) && conn->is_wanted) {
+            event = DQ_EV_DRAINED; /* the peer waits */
+        }
+    }
+    cell = dq_conn_cell(conn->state, event);
     if (cell.actions & DQ_ACT_QP_CREATE) {
+        conn->is_wanted  = 0;
         conn->epoch      = next_epoch;
         conn->first      = (conn->first == 0) ? next_epoch : conn->first;
         conn->mark       = 0;
@@ -337,6 +374,7 @@ const char *dq_conn_state_name(dq_conn_state_t state)
         [DQ_CONN_REP_SENT] = "REP_SENT",
         [DQ_CONN_UP]       = "UP",
         [DQ_CONN_LOST]     = "LOST",
+        [DQ_CONN_RESTING]  = "RESTING",
         [DQ_CONN_DEAD]     = "DEAD",
     };
 
@@ -363,6 +401,7 @@ const char *dq_conn_event_name(dq_conn_event_t event)
         [DQ_EV_EXPIRE]    = "EXPIRE",
         [DQ_EV_LOSE]      = "LOSE",
         [DQ_EV_DRAINED]   = "DRAINED",
+        [DQ_EV_REST]      = "REST",
         [DQ_EV_QP_ERROR]  = "QP_ERROR",
         [DQ_EV_VERB_FAIL] = "VERB_FAIL",
         [DQ_EV_NO_QP]     = "NO_QP",

@@ -12,6 +12,9 @@
  *                     LOST <---------------------+
  *                           LOSE, or the peer's new REQ
  *
+ * A connection whose ends have agreed to close an idle QP (dq_idle.h) goes from LOST to
+ * RESTING (REST), and from there as from IDLE: OPEN, or the peer's REQ, brings a new QP.
+ *
  * Every state also leads to DEAD: attempts exhausted, refusal, an error that no new QP
  * cures, peer gone. dq_conn_classify() turns a frame into an event, by its kind, its
  * epochs and who yields. dq_conn_step() looks the event up in the table. No cell is
@@ -56,7 +59,8 @@ typedef enum {
     DQ_CONN_REQ_SENT, /* our QP is in INIT: we wait for the peer's           */
     DQ_CONN_REP_SENT, /* our QP is in RTS, the peer's may not be: no data    */
     DQ_CONN_UP,       /* both QPs carry data                                 */
-    DQ_CONN_LOST,     /* the QP failed; what it received is delivered        */
+    DQ_CONN_LOST,     /* the QP failed or closed; what it received is delivered */
+    DQ_CONN_RESTING,  /* no QP, and nobody wants one                         */
     DQ_CONN_DEAD,     /* failed; posted requests are drained                 */
     DQ_CONN_STATE_LAST
 } dq_conn_state_t;
@@ -78,6 +82,7 @@ typedef enum {
     DQ_EV_EXPIRE,    /* the retry timer and the time limit ran out           */
     DQ_EV_LOSE,      /* our QP failed, a new one may work                    */
     DQ_EV_DRAINED,   /* all that the lost QP had received is delivered       */
+    DQ_EV_REST,      /* the same, and nobody here wants another QP           */
     DQ_EV_QP_ERROR,  /* our QP failed, a new one would not help              */
     DQ_EV_VERB_FAIL, /* an action failed                                     */
     DQ_EV_NO_QP,     /* an action failed, another QP may help                */
@@ -116,6 +121,7 @@ typedef struct {
     uint64_t        peer_mark;  /* of peer_last; before that, of an AGAIN    */
     uint32_t        heard;      /* the peer's attempt whose REQ crossed ours, */
     uint64_t        heard_mark; /* and its mark; 0: none                     */
+    int             is_wanted;  /* the peer has asked for a QP since ours was lost */
 } dq_conn_t;
 
 void dq_conn_init(dq_conn_t *conn, uint64_t my_uuid, uint64_t peer_uuid);

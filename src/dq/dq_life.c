@@ -16,12 +16,22 @@ static const struct {
         [DQ_LIFE_EV_FAIL]    = {1, DQ_LIFE_FAILED},
     },
     [DQ_LIFE_UP] = {
+        [DQ_LIFE_EV_CLOSE]   = {1, DQ_LIFE_CLOSING},
         [DQ_LIFE_EV_LOSE]    = {1, DQ_LIFE_RECOVERING},
         [DQ_LIFE_EV_FAIL]    = {1, DQ_LIFE_FAILED},
     },
     [DQ_LIFE_RECOVERING] = {
         [DQ_LIFE_EV_UP]      = {1, DQ_LIFE_UP},
         [DQ_LIFE_EV_LOSE]    = {1, DQ_LIFE_RECOVERING},
+        [DQ_LIFE_EV_FAIL]    = {1, DQ_LIFE_FAILED},
+    },
+    [DQ_LIFE_CLOSING] = {
+        [DQ_LIFE_EV_LOSE]    = {1, DQ_LIFE_RECOVERING},
+        [DQ_LIFE_EV_FAIL]    = {1, DQ_LIFE_FAILED},
+        [DQ_LIFE_EV_AGREED]  = {1, DQ_LIFE_IDLE_CLOSED},
+    },
+    [DQ_LIFE_IDLE_CLOSED] = {
+        [DQ_LIFE_EV_QP]      = {1, DQ_LIFE_RECOVERING},
         [DQ_LIFE_EV_FAIL]    = {1, DQ_LIFE_FAILED},
     },
     [DQ_LIFE_FAILED] = {
@@ -69,7 +79,10 @@ dq_gate_t dq_life_gate(dq_life_state_t state)
         return DQ_GATE_NOT_UP;
     case DQ_LIFE_UP:
         return DQ_GATE_UP;
+    case DQ_LIFE_CLOSING:
+        return DQ_GATE_CLOSING;
     case DQ_LIFE_RECOVERING:
+    case DQ_LIFE_IDLE_CLOSED:
         return DQ_GATE_LOST;
     default:
         return DQ_GATE_DEAD;
@@ -84,6 +97,8 @@ const char *dq_life_state_name(dq_life_state_t state)
         [DQ_LIFE_CONNECTING]  = "CONNECTING",
         [DQ_LIFE_UP]          = "UP",
         [DQ_LIFE_RECOVERING]  = "RECOVERING",
+        [DQ_LIFE_CLOSING]     = "CLOSING",
+        [DQ_LIFE_IDLE_CLOSED] = "IDLE_CLOSED",
         [DQ_LIFE_FAILED]      = "FAILED",
         [DQ_LIFE_CLOSED]      = "CLOSED",
         [DQ_LIFE_RELEASED]    = "RELEASED",
@@ -100,6 +115,8 @@ const char *dq_life_event_name(dq_life_event_t event)
         [DQ_LIFE_EV_UP]      = "UP",
         [DQ_LIFE_EV_LOSE]    = "LOSE",
         [DQ_LIFE_EV_FAIL]    = "FAIL",
+        [DQ_LIFE_EV_CLOSE]   = "CLOSE",
+        [DQ_LIFE_EV_AGREED]  = "AGREED",
         [DQ_LIFE_EV_DRAINED] = "DRAINED",
         [DQ_LIFE_EV_RELEASE] = "RELEASE",
     };

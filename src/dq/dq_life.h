@@ -9,6 +9,13 @@
  *                              | LOSE       +-----------------+
  *                              +------------------------------^
  *
+ * A queue pair that is idle may be closed in order (dq_idle.h):
+ *
+ *           CLOSE          AGREED                QP
+ *       UP -------> CLOSING -------> IDLE_CLOSED ----> RECOVERING
+ *                      | LOSE                              ^
+ *                      +-----------------------------------+
+ *
  * and from each of these by FAIL to FAILED, where what was posted is drained, then
  * CLOSED, where its endpoints know, then RELEASED: the memory is the async thread's.
  *
@@ -27,6 +34,8 @@ typedef enum {
     DQ_LIFE_CONNECTING,  /* it has its first one, the peer may have none     */
     DQ_LIFE_UP,          /* requests are posted                              */
     DQ_LIFE_RECOVERING,  /* its queue pair is lost; another one is made      */
+    DQ_LIFE_CLOSING,     /* its queue pair is idle: both ends agree to close it */
+    DQ_LIFE_IDLE_CLOSED, /* it has none; the next send gets another          */
     DQ_LIFE_FAILED,      /* for ever; what was posted is drained             */
     DQ_LIFE_CLOSED,      /* nothing of it is left; endpoints may hold it     */
     DQ_LIFE_RELEASED,    /* nobody holds it: the async thread frees it       */
@@ -34,10 +43,12 @@ typedef enum {
 } dq_life_state_t;
 
 typedef enum {
-    DQ_LIFE_EV_QP,      /* it has its first queue pair                       */
+    DQ_LIFE_EV_QP,      /* it has its first queue pair, or one after an idle close */
     DQ_LIFE_EV_UP,      /* the peer is ready, and what it promises is legal  */
     DQ_LIFE_EV_LOSE,    /* its queue pair has failed, and another may do     */
     DQ_LIFE_EV_FAIL,    /* no other may do                                   */
+    DQ_LIFE_EV_CLOSE,   /* it has told the peer that it posts no more data   */
+    DQ_LIFE_EV_AGREED,  /* so has the peer, and nothing is under way         */
     DQ_LIFE_EV_DRAINED, /* the ledger is empty, the window is given back     */
     DQ_LIFE_EV_RELEASE, /* no endpoint is left                               */
     DQ_LIFE_EV_LAST

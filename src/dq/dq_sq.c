@@ -73,7 +73,8 @@ dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
     if (sq->gate == DQ_GATE_DEAD) {
         return DQ_ADMIT_DEAD;
     }
-    if (sq->gate != DQ_GATE_UP) {
+    if ((sq->gate != DQ_GATE_UP) &&
+        ((sq->gate != DQ_GATE_CLOSING) || (wr_class != DQ_WR_GRANT))) {
         return DQ_ADMIT_NOT_UP;
     }
     if (dq_sq_in_use(sq) + reserve >= sq->depth) {
@@ -175,6 +176,14 @@ int dq_sq_open(dq_sq_t *sq, uint32_t window, uint32_t promised)
     sq->window   = window;
     sq->gate     = DQ_GATE_UP;
     return 0;
+}
+
+
+void dq_sq_shut(dq_sq_t *sq, dq_cq_t *cq)
+{
+    DQ_ASSERT(sq->gate == DQ_GATE_UP);
+    dq_sq_return_tokens(sq, cq);
+    sq->gate = DQ_GATE_CLOSING;
 }
 
 

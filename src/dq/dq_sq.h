@@ -62,6 +62,7 @@ typedef enum {
 typedef enum {
     DQ_GATE_NOT_UP, /* connecting: nothing may be posted                     */
     DQ_GATE_UP,
+    DQ_GATE_CLOSING, /* an idle QP is being closed: only grants may be posted */
     DQ_GATE_LOST,   /* the QP failed; posted requests wait for another       */
     DQ_GATE_DEAD    /* failed: closed for ever                               */
 } dq_gate_t;
@@ -233,6 +234,9 @@ dq_admit_t dq_sq_admit_preconnect(dq_sq_t *sq, dq_cq_t *cq,
  * dq_sq_expect() assumed.
  */
 int dq_sq_open(dq_sq_t *sq, uint32_t window, uint32_t promised);
+
+/* Closes the gate to all but grants, until dq_sq_lose(). Tokens are returned. */
+void dq_sq_shut(dq_sq_t *sq, dq_cq_t *cq);
 
 /* Closes the gate until dq_sq_reopen(). Posted requests stay in the ledger. The credits
  * of the old QP are void, and the tokens are returned. */

@@ -343,6 +343,7 @@ START_TEST(test_every_cell_is_written)
                                             (event == DQ_EV_LOSE) ||
                                             (event == DQ_EV_NO_QP) ||
                                             (event == DQ_EV_DRAINED) ||
+                                            (event == DQ_EV_REST) ||
                                             (event == DQ_EV_QP_ERROR))) {
                 continue;
             }
@@ -441,6 +442,58 @@ START_TEST(test_ended)
 END_TEST
 
 
+/*
+ * An end rests:
+ *  1  it closes its QP, and another one comes with OPEN
+ *  2  or with the peer's REQ, which it answers
+ *  3  it does not rest if the peer has asked meanwhile
+ *  4  and what was asked before the last QP does not count
+ */
+START_TEST(test_rest)
+{
+    const dq_frame_t req = {.kind = DQ_FRAME_REQ, .epoch = SOON, .first = PEER,
+                            .peer_epoch = MINE, .mark = PEER_MARK};
+    dq_conn_t conn = {.state = DQ_CONN_LOST, .epoch = MINE, .first = MINE,
+                      .peer_last = PEER, .peer_first = PEER};
+    dq_conn_t copy = conn;
+    uint32_t actions;
+
+    /* 1 */
+    ck_assert_uint_eq(dq_conn_step(&conn, DQ_EV_REST, NULL, NEXT), DQ_ACT_QP_CLOSE);
+    ck_assert_int_eq(conn.state, DQ_CONN_RESTING);
+    ck_assert_uint_eq(conn.epoch, MINE);
+    actions = dq_conn_step(&conn, DQ_EV_OPEN, NULL, NEXT);
+    ck_assert_uint_eq(actions, DQ_ACT_QP_CREATE | DQ_ACT_SEND_REQ | DQ_ACT_TIMER_ARM);
+    ck_assert_int_eq(conn.state, DQ_CONN_REQ_SENT);
+    ck_assert_uint_eq(conn.epoch, NEXT);
+
+    /* 2 */
+    conn = copy;
+    dq_conn_step(&conn, DQ_EV_REST, NULL, NEXT);
+    ck_assert_int_eq(dq_conn_classify(&conn, &req), DQ_EV_REQ);
+    actions = dq_conn_step(&conn, DQ_EV_REQ, &req, NEXT);
+    ck_assert_uint_eq(actions, DQ_ACT_QP_CREATE | DQ_ACT_QP_CONNECT |
+                                       DQ_ACT_SEND_REP | DQ_ACT_TIMER_ARM);
+    ck_assert_int_eq(conn.state, DQ_CONN_REP_SENT);
+    ck_assert_uint_eq(conn.peer_epoch, SOON);
+
+    /* 3 */
+    conn = copy;
+    dq_conn_step(&conn, DQ_EV_REQ, &req, NEXT);
+    ck_assert_int_eq(conn.state, DQ_CONN_LOST);
+    actions = dq_conn_step(&conn, DQ_EV_REST, NULL, NEXT);
+    ck_assert_uint_eq(actions, DQ_ACT_QP_CLOSE | DQ_ACT_QP_CREATE | DQ_ACT_SEND_REQ |
+                                       DQ_ACT_TIMER_ARM);
+    ck_assert_int_eq(conn.state, DQ_CONN_REQ_SENT);
+
+    /* 4 */
+    conn.state = DQ_CONN_LOST;
+    dq_conn_step(&conn, DQ_EV_REST, NULL, NEXT + 1);
+    ck_assert_int_eq(conn.state, DQ_CONN_RESTING);
+}
+END_TEST
+
+
 START_TEST(test_names)
 {
     uint32_t bit;
@@ -486,6 +539,7 @@ static Suite *suite_conn(void)
     tcase_add_test(edges, test_every_cell_is_written);
     tcase_add_test(edges, test_step_is_the_cell);
     tcase_add_test(edges, test_ended);
+    tcase_add_test(edges, test_rest);
     tcase_add_test(edges, test_names);
     suite_add_tcase(suite, edges);
     return suite;

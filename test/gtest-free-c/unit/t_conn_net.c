@@ -6,8 +6,8 @@
  * set, so that every state there is can be visited.
  *
  * Either end, or both, may open; send; give up; lose its QP, so that a new one
- * does or so that none does; miss a QP that could not be made, or not be
- * connected, where another one can; fail a verb; forget the connection, with a
+ * does or so that none does; rest without one; miss a QP that could not be made, or
+ * not be connected, where another one can; fail a verb; forget the connection, with a
  * GONE or without a word, and begin again; close for good; and put off who asks,
  * with an AGAIN. In every state that can be reached this way:
  *   - two ends that are UP are UP on the same pair of attempts;
@@ -83,6 +83,7 @@ typedef enum {
     DO_MISS_MADE, /* the next QP cannot be made, but the one after it can    */
     DO_MISS_CONNECTED, /* or not be connected                                */
     DO_DRAINED,
+    DO_REST,    /* the same, and nobody here wants a QP until the next DO_OPEN */
     DO_RESTART, /* forget everything, begin at IDLE                          */
     DO_LEAVE,   /* the same, after a GONE                                    */
     DO_CLOSE,   /* say GONE and be no more                                   */
@@ -165,6 +166,7 @@ static void net_check(const net_t *net)
         T_NEED(is_linked(side, &net->side[1 - s]) ||
                is_draining(side, &net->side[1 - s]) ||
                !is_alive(&net->side[1 - s]) ||
+               (net->side[1 - s].conn.state == DQ_CONN_RESTING) ||
                (net->side[1 - s].conn.epoch != side->conn.peer_epoch));
         if (net->side[1 - s].conn.state == DQ_CONN_UP) {
             T_NEED(net->side[1 - s].closed ||
@@ -190,10 +192,11 @@ static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
     T_NEED_EQ((actions & DQ_ACT_POST_DEAD) != 0,
               (after == DQ_CONN_DEAD) && (before != DQ_CONN_DEAD));
     T_NEED_EQ((actions & DQ_ACT_QP_CREATE) != 0,
-              ((before == DQ_CONN_IDLE) || (before == DQ_CONN_LOST)) &&
-                      is_waiting(after));
+              ((before == DQ_CONN_IDLE) || (before == DQ_CONN_LOST) ||
+               (before == DQ_CONN_RESTING)) && is_waiting(after));
     T_NEED_EQ((actions & DQ_ACT_QP_CLOSE) != 0,
-              (before == DQ_CONN_LOST) && is_waiting(after));
+              (before == DQ_CONN_LOST) &&
+                      (is_waiting(after) || (after == DQ_CONN_RESTING)));
     T_NEED_EQ((actions & DQ_ACT_POST_LOST) != 0,
               ((frame != NULL) || (event == DQ_EV_NO_QP)) &&
                       (before != DQ_CONN_LOST) && (after == DQ_CONN_LOST));
@@ -468,6 +471,12 @@ static int side_do(net_t *net, unsigned s, deed_t deed, outbox_t *outbox)
     case DO_DRAINED:
         side_step(net, s, DQ_EV_DRAINED, NULL, outbox);
         return state == DQ_CONN_LOST;
+    case DO_REST:
+        if (state != DQ_CONN_LOST) {
+            return 0;
+        }
+        side_step(net, s, DQ_EV_REST, NULL, outbox);
+        return 1;
     case DO_RESTART:
         net->is_calm &= (state == DQ_CONN_IDLE);
         side_begin(net, s);
@@ -508,7 +517,7 @@ static void net_deliver(net_t *net, outbox_t out[SIDES])
 }
 
 
-/* What was lost is drained, and what has been sent arrives. */
+/* What was lost is drained, what has been sent arrives, and who rests wants to send. */
 static void net_flow(net_t *net, outbox_t out[SIDES])
 {
     unsigned s;
@@ -520,6 +529,9 @@ static void net_flow(net_t *net, outbox_t out[SIDES])
     }
     for (s = 0; s < SIDES; s++) {
         side_do(net, s, DO_DRAINED, &out[s]);
+        if (net->side[s].conn.state == DQ_CONN_RESTING) {
+            side_do(net, s, DO_OPEN, &out[s]);
+        }
     }
 }
 
@@ -899,10 +911,11 @@ static deed_t walk_deed(t_rng_t *rng)
                                   DO_LEAVE, DO_MISS_MADE,
                                   DO_MISS_CONNECTED};
     static const deed_t common[] = {DO_OPEN, DO_TICK, DO_DATA, DO_DATA,
-                                    DO_POST, DO_LOSE, DO_DRAINED, DO_DRAINED};
+                                    DO_POST, DO_LOSE, DO_DRAINED, DO_DRAINED,
+                                    DO_REST};
 
     return t_rng_once_in(rng, 12) ? rare[t_rng_below(rng, 9)]
-                                  : common[t_rng_below(rng, 8)];
+                                  : common[t_rng_below(rng, 9)];
 }
 
 

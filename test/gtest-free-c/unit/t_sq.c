@@ -175,7 +175,8 @@ static dq_admit_t model_admit(const world_t *world, const lane_t *lane,
     if (lane->gate == DQ_GATE_DEAD) {
         return DQ_ADMIT_DEAD;
     }
-    if (lane->gate != DQ_GATE_UP) {
+    if ((lane->gate == DQ_GATE_CLOSING) ? (wr_class != DQ_WR_GRANT)
+                                        : (lane->gate != DQ_GATE_UP)) {
         return DQ_ADMIT_NOT_UP;
     }
     if (lane->count + spare >= lane->depth) {
@@ -605,6 +606,11 @@ START_TEST(test_gate)
     }
     lane_up(&world, lane, 100);
     post_many(&world, lane, DQ_WR_MSG, 7);
+    dq_sq_shut(&lane->sq, &world.cq); /* only grants */
+    for (i = 0; i < 3; i++) {
+        T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
+                  (classes[i] == DQ_WR_GRANT) ? DQ_ADMIT_OK : DQ_ADMIT_NOT_UP);
+    }
     lane_set_gate(&world, lane, DQ_GATE_DEAD);
     for (i = 0; i < 3; i++) { /* before any other reason */
         T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
@@ -1134,7 +1140,7 @@ static void random_step(world_t *world, t_rng_t *rng)
         break;
     case 7:
         if (t_rng_once_in(rng, 20)) {
-            lane_set_gate(world, lane, (dq_gate_t)t_rng_below(rng, 3));
+            lane_set_gate(world, lane, (dq_gate_t)t_rng_below(rng, DQ_GATE_DEAD));
         } else if (t_rng_once_in(rng, 4)) {
             lane_set_gate(world, lane, DQ_GATE_UP);
         }

@@ -5,6 +5,7 @@
  */
 #include "t.h"
 #include "dq/dq_conn.h"
+#include "dq/dq_idle.h"
 #include "dq/dq_life.h"
 #include "dq/dq_pace.h"
 #include "dq/dq_qp.h"
@@ -21,8 +22,9 @@ static const char head[] =
         "For developers of the transport, and for readers of its log.\n"
         "\n"
         "Printed from the tables in `src/dq/dq_life.c`, `src/dq/dq_qp.c`, "
-        "`src/dq/dq_recall.c`,\n`src/dq/dq_pace.c` and `src/dq/dq_conn.c`; a test "
-        "holds it to them. After a change of a table, in the\nbuild folder:\n"
+        "`src/dq/dq_recall.c`, `src/dq/dq_idle.c`,\n`src/dq/dq_pace.c` and "
+        "`src/dq/dq_conn.c`; a test holds it to them. After a change of a table,\nin "
+        "the build folder:\n"
         "\n"
         "<!-- not run: it writes this page -->\n"
         "```sh\n"
@@ -62,6 +64,13 @@ static const char pace_head[] =
         "\n"
         "Of each connection, on the async thread. A cell names the next state; "
         "\".\" is the same state. An\nempty cell cannot be reached.\n\n";
+
+static const char idle_head[] =
+        "\n## Queue pairs that are idle\n"
+        "\n"
+        "Of each connection: the two ends agree to close its queue pair. A cell "
+        "names the next state. An empty\ncell cannot be reached, or the peer "
+        "breaks the rules.\n\n";
 
 static const char conn_head[] =
         "\n## The handshake\n"
@@ -169,6 +178,31 @@ static void print_pace(FILE *out)
 }
 
 
+static const char *idle_event(unsigned event)
+{
+    return dq_idle_event_name((dq_idle_event_t)event);
+}
+
+
+static void print_idle(FILE *out)
+{
+    unsigned state, event;
+    dq_idle_cell_t cell;
+
+    fputs(idle_head, out);
+    print_heads(out, DQ_IDLE_EV_LAST, idle_event);
+    for (state = 0; state < DQ_IDLE_STATE_LAST; state++) {
+        fprintf(out, "| **%s** |", dq_idle_state_name((dq_idle_state_t)state));
+        for (event = 0; event < DQ_IDLE_EV_LAST; event++) {
+            cell = dq_idle_cell((dq_idle_state_t)state, (dq_idle_event_t)event);
+            fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
+                                  ? "." : dq_idle_state_name(cell.next));
+        }
+        fputs("\n", out);
+    }
+}
+
+
 static void print_qp_cell(FILE *out, dq_qp_state_t state, dq_qp_event_t event)
 {
     dq_qp_cell_t cell = dq_qp_cell(state, event);
@@ -239,6 +273,7 @@ static void print_table(FILE *out)
     print_life(out);
     print_qp(out);
     print_recall(out);
+    print_idle(out);
     print_pace(out);
     fputs(conn_head, out);
     for (state = 0; state < DQ_CONN_STATE_LAST; state++) {
