@@ -262,6 +262,7 @@ const char *dq_stats_state_name(dq_stats_state_t state)
         [DQ_STATS_UP]         = "up",
         [DQ_STATS_LOST]       = "lost",
         [DQ_STATS_DEAD]       = "dead",
+        [DQ_STATS_IDLE_CLOSED] = "idle",
     };
 
     return ((unsigned)state < DQ_STATS_STATE_LAST) ? names[state] : "?";

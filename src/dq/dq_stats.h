@@ -83,6 +83,7 @@ typedef enum {
     DQ_STATS_UP,
     DQ_STATS_LOST,       /* another queue pair is being made                 */
     DQ_STATS_DEAD,
+    DQ_STATS_IDLE_CLOSED, /* no queue pair until the next send                */
     DQ_STATS_STATE_LAST
 } dq_stats_state_t;
 

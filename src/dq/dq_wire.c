@@ -56,7 +56,7 @@ dq_wire_status_t dq_msg_parse_slow(const void *buf, size_t length)
     if (length < sizeof(*hdr)) {
         return DQ_WIRE_SHORT;
     }
-    if ((hdr->kind < DQ_MSG_AM) || (hdr->kind > DQ_MSG_RETURN)) {
+    if ((hdr->kind < DQ_MSG_AM) || (hdr->kind > DQ_MSG_CLOSE)) {
         return DQ_WIRE_BAD_KIND;
     }
     if (hdr->am_id >= DQ_WIRE_AM_ID_MAX) {

@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    DQ_WIRE_VERSION    = 8,
+    DQ_WIRE_VERSION    = 9,
     DQ_WIRE_GRH_LEN    = 40, /* in front of every UD message (IBA 11.4.1.2)  */
     DQ_WIRE_GID_LEN    = 16,
     DQ_WIRE_HOST_LEN   = 24,
@@ -44,7 +44,8 @@ typedef enum {
     DQ_MSG_AM    = 0x51, /* an active message: the header, then its data     */
     DQ_MSG_GRANT = 0x52, /* only the credits in the immediate data           */
     DQ_MSG_RECALL = 0x53, /* give back as many credits as that               */
-    DQ_MSG_RETURN = 0x54 /* I give back as many                              */
+    DQ_MSG_RETURN = 0x54, /* I give back as many                             */
+    DQ_MSG_CLOSE  = 0x55 /* no data of mine follows on this QP (dq_idle.h)   */
 } dq_msg_kind_t;
 
 /* RC delivers in order and once. The number only proves that, so a few bits are

@@ -26,7 +26,7 @@ static void fuzz_message(const uint8_t *data, size_t size)
     FUZZ_MUST((status == DQ_WIRE_SHORT) == (size < sizeof(hdr)));
     if (status == DQ_WIRE_OK) {
         memcpy(&hdr, data, sizeof(hdr));
-        FUZZ_MUST((hdr.kind >= DQ_MSG_AM) && (hdr.kind <= DQ_MSG_RETURN));
+        FUZZ_MUST((hdr.kind >= DQ_MSG_AM) && (hdr.kind <= DQ_MSG_CLOSE));
         FUZZ_MUST(hdr.am_id < DQ_WIRE_AM_ID_MAX);
     }
 }

@@ -146,3 +146,23 @@ different_estimates()
 
 @test "Open MPI: ranks with different latencies" { different_estimates ompi; }
 @test "MPICH: ranks with different latencies" { different_estimates mpich; }
+
+# with_budget MPI CASE...: 8 ranks that may have two queue pairs each take turns.
+with_budget()
+{
+    local mpi=$1 case
+
+    need_mpi "$mpi"
+    shift
+    for case in "$@"; do
+        UCX_DAQIRI_MAX_QPS=2 JOB_LIMIT=180 job_ok "$case" daqiri "$mpi" 8 \
+            "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$mpi" "$case"
+        job_carried
+        grep -q '^idle_closes [1-9]' "$job/counters"/*
+    done
+}
+
+@test "Open MPI: two queue pairs for 8 ranks, point to point" { with_budget ompi blocking nonblocking any_source random; }
+@test "Open MPI: two queue pairs for 8 ranks, the rest" { with_budget ompi self truncation probe unexpected types windows atomics collectives; }
+@test "MPICH: two queue pairs for 8 ranks, point to point" { with_budget mpich blocking nonblocking any_source random; }
+@test "MPICH: two queue pairs for 8 ranks, the rest" { with_budget mpich self truncation probe unexpected windows atomics collectives; }

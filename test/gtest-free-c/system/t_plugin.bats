@@ -422,6 +422,8 @@ TX_BATCH 2
 TX_BATCH_TIMEOUT 0 0.1us 61s
 RECOVERY 2 maybe
 RECOVERY_TIMEOUT 1ms 3601s
+MAX_QPS 0 16777216 -1 99999999999
+IDLE_TIMEOUT 1ms 3601s -1s
 SQ_STALL_TIMEOUT 1ms 3601s -1s
 STUCK_TIMEOUT 1ms 3601s -1s
 KEEPALIVE 1ms 3601s -1s
@@ -460,6 +462,17 @@ OPTIONS
         done
     done < <(ranges)
     [ "$tried" -ge 70 ]
+}
+
+@test "idle closes need recovery" {
+    local option
+
+    for option in MAX_QPS=4 IDLE_TIMEOUT=1s; do
+        run timeout 60 env "UCX_DAQIRI_$option" UCX_DAQIRI_RECOVERY=n \
+            LD_PRELOAD="$T_SOFTVERBS $T_PLUGIN" "${perftest[@]}"
+        [ "$status" -ne 0 ]
+        [[ $output == *"UCX_DAQIRI_${option%=*}"*'it needs UCX_DAQIRI_RECOVERY=y'* ]]
+    done
 }
 
 @test "every option that exists is in the test above" {

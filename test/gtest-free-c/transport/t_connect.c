@@ -75,9 +75,9 @@ static const struct {
     const char *words;
 } versions[] = {
     {0, "does not connect to a peer with version 5 or less of daqiri's wire, "
-        "for here it is 8: install the same ucx-daqiri on both sides"},
-    {9, "does not connect to a peer with version 9 of daqiri's wire, for here "
-        "it is 8: install the same ucx-daqiri on both sides"},
+        "for here it is 9: install the same ucx-daqiri on both sides"},
+    {10, "does not connect to a peer with version 10 of daqiri's wire, for here "
+        "it is 9: install the same ucx-daqiri on both sides"},
 };
 
 

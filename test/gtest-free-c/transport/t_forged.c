@@ -743,7 +743,7 @@ static void forger_say_old(uint64_t cookie)
 START_TEST(test_other_version)
 {
     static const char words[] = "does not connect to a peer with version 5 of "
-                                "daqiri's wire, for here it is 8";
+                                "daqiri's wire, for here it is 9";
     unsigned i;
 
     pair_open();

@@ -44,6 +44,7 @@ static const char *const values[UCT_DAQIRI_OPTION_LAST] = {
     [UCT_DAQIRI_OPTION_TIME_UNITS]  = "time or auto",
     [UCT_DAQIRI_OPTION_SECONDS]     = "time or auto",
     [UCT_DAQIRI_OPTION_MEMUNITS]    = "size",
+    [UCT_DAQIRI_OPTION_COUNT]       = "number, auto or inf",
     [UCT_DAQIRI_OPTION_ULUNITS]     = "number or inf",
 };
 

@@ -183,7 +183,7 @@ static const struct {
     uint8_t  bytes[8];
 } layout[] = {
     {AT_MAGIC, 4, {'d', 'q', 'r', 'i'}},
-    {AT_VERSION, 1, {8}},
+    {AT_VERSION, 1, {9}},
     {AT_KIND, 1, {DQ_FRAME_REP}},
     {AT_REASON, 1, {0x13}},
     {AT_RD_ATOMIC, 1, {0x10}},
@@ -590,7 +590,7 @@ END_TEST
 START_TEST(test_msg_every_kind_and_id)
 {
     static const dq_msg_kind_t kinds[] = {DQ_MSG_AM, DQ_MSG_GRANT, DQ_MSG_RECALL,
-                                          DQ_MSG_RETURN};
+                                          DQ_MSG_CLOSE};
     dq_msg_hdr_t hdr;
     uint64_t i;
 
@@ -606,7 +606,7 @@ START_TEST(test_msg_every_kind_and_id)
         dq_msg_pack(&hdr, DQ_MSG_AM, 1, 2);
         hdr.kind = t_at;
         T_NEED_EQ(parse_msg(&hdr, sizeof(hdr)),
-                  ((t_at >= DQ_MSG_AM) && (t_at <= DQ_MSG_RETURN))
+                  ((t_at >= DQ_MSG_AM) && (t_at <= DQ_MSG_CLOSE))
                           ? DQ_WIRE_OK
                           : DQ_WIRE_BAD_KIND);
     }
@@ -630,7 +630,7 @@ START_TEST(test_msg_every_length_and_flip)
         bytes[t_at / 8] ^= 1 << (t_at % 8);
         status = parse_msg(bytes, sizeof(dq_msg_hdr_t));
         if (status == DQ_WIRE_OK) {
-            T_NEED((hdr->kind >= DQ_MSG_AM) && (hdr->kind <= DQ_MSG_RETURN));
+            T_NEED((hdr->kind >= DQ_MSG_AM) && (hdr->kind <= DQ_MSG_CLOSE));
             T_NEED(hdr->am_id < DQ_WIRE_AM_ID_MAX);
         }
         T_NEED((status == DQ_WIRE_OK) || (t_at < 16)); /* any seq is good */

@@ -162,6 +162,18 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      "How long RECOVERY tries before an endpoint fails (10ms to 3600s).",
      FIELD(recovery_timeout), UCT_DAQIRI_OPTION_TIME},
 
+    {"MAX_QPS", "auto",
+     "Most queue pairs of an interface (1 to 16777215). When more peers are\n"
+     "needed, the connection that has been idle longest closes its own, and\n"
+     "the next send brings it back. \"auto\": what the device has, shared by the\n"
+     "ranks of this host. \"inf\": as many as the device gives.",
+     FIELD(max_qps), UCT_DAQIRI_OPTION_COUNT},
+
+    {"IDLE_TIMEOUT", "0",
+     "Close the queue pair of a connection that has been idle for this long\n"
+     "(10ms to 3600s, or 0 for never). The next send brings it back.",
+     FIELD(idle_timeout), UCT_DAQIRI_OPTION_TIME},
+
     {"SQ_STALL_TIMEOUT", "30s",
      "Log a message if requests to a peer have waited for this long without\n"
      "any progress (10ms to 3600s, or 0 for never).",
@@ -243,6 +255,14 @@ static size_t uct_daqiri_bytes_or_auto(size_t value, size_t otherwise)
 }
 
 
+/* "auto" and "inf" are within any range. */
+static double uct_daqiri_units_or(unsigned long value, double otherwise)
+{
+    return ((value == UCS_ULUNITS_AUTO) || (value == UCS_ULUNITS_INF)) ? otherwise
+                                                                       : (double)value;
+}
+
+
 static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
 {
     char subject[64], detail[128];
@@ -259,6 +279,24 @@ static ucs_status_t uct_daqiri_range_check(const uct_daqiri_range_t *range)
     snprintf(detail, sizeof(detail), "%g%s is not within %g%s and %g%s",
              range->value, range->unit, range->least, range->unit,
              range->most, range->unit);
+    uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &facts);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+
+/* A queue pair that is closed in order comes back as one that was lost. */
+static ucs_status_t uct_daqiri_config_check_idle(const uct_daqiri_iface_config_t *config)
+{
+    int has_budget         = uct_daqiri_units_or(config->max_qps, 0) != 0;
+    const dq_facts_t facts = {
+        .cause   = DQ_CAUSE_BAD_OPTION,
+        .subject = has_budget ? "UCX_DAQIRI_MAX_QPS" : "UCX_DAQIRI_IDLE_TIMEOUT",
+        .detail  = "it needs UCX_DAQIRI_RECOVERY=y",
+    };
+
+    if (config->recovery || (!has_budget && (config->idle_timeout == 0))) {
+        return UCS_OK;
+    }
     uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &facts);
     return UCS_ERR_INVALID_PARAM;
 }
@@ -286,6 +324,9 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
         {"CONN_TIMEOUT", config->conn_timeout, 0.01, 3600, "s"},
         {"CONN_RETRY", config->conn_retry, 0.001, 1, "s"},
         {"RECOVERY_TIMEOUT", config->recovery_timeout, 0.01, 3600, "s"},
+        {"MAX_QPS", uct_daqiri_units_or(config->max_qps, 1), 1, 16777215, ""},
+        {"IDLE_TIMEOUT", uct_daqiri_or_never(config->idle_timeout, 1), 0.01, 3600,
+         "s"},
         {"SQ_STALL_TIMEOUT", uct_daqiri_or_never(config->stall_timeout, 1),
          0.01, 3600, "s"},
         {"STUCK_TIMEOUT", uct_daqiri_or_never(config->stuck_timeout, 1), 0.01,
@@ -307,5 +348,5 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
             return status;
         }
     }
-    return UCS_OK;
+    return uct_daqiri_config_check_idle(config);
 }

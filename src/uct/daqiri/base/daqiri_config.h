@@ -31,6 +31,8 @@ typedef struct {
     int                recovery;     /* yes or no                            */
     int                stats;        /* yes or no                            */
     double             recovery_timeout; /* seconds                          */
+    unsigned long      max_qps;      /* UCS_ULUNITS_AUTO, UCS_ULUNITS_INF    */
+    double             idle_timeout; /* seconds                              */
     double             stall_timeout, stuck_timeout, keepalive; /* seconds   */
     int                gid_index;    /* -1: choose                           */
     unsigned           traffic_class;

@@ -41,8 +41,12 @@ enum {
     UCT_DAQIRI_EVT_NO_QP    = UCS_BIT(14),  /* another QP could not be made  */
     UCT_DAQIRI_EVT_CLOSED   = UCS_BIT(15), /* the lost QP is destroyed        */
 
-    UCT_DAQIRI_CMD_ALL = UCS_MASK(8),
-    UCT_DAQIRI_EVT_ALL = UCS_MASK(16) & ~UCS_MASK(8)
+    /* progress -> async, again */
+    UCT_DAQIRI_CMD_REST = UCS_BIT(16), /* as CMD_DRAINED, and nobody here wants
+                                          another QP */
+
+    UCT_DAQIRI_EVT_ALL = UCS_MASK(16) & ~UCS_MASK(8),
+    UCT_DAQIRI_CMD_ALL = UCS_MASK(8) | UCT_DAQIRI_CMD_REST
 };
 
 /* The RECVs behind a connection's window. They are @a count new buffers of the receive

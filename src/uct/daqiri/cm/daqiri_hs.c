@@ -751,7 +751,11 @@ void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
         uct_daqiri_mail_post_event(peer, UCT_DAQIRI_EVT_RELEASED, NULL);
         return;
     }
-    if (commands & UCT_DAQIRI_CMD_OPEN) {
+    if (commands & UCT_DAQIRI_CMD_REST) {
+        peer->hs->resume = peer->resume;
+        uct_daqiri_hs_open(peer, DQ_EV_REST);
+    }
+    if (commands & UCT_DAQIRI_CMD_OPEN) { /* behind CMD_REST: it ends the rest */
         uct_daqiri_hs_prove(peer); /* an endpoint uses it */
         uct_daqiri_hs_open(peer, DQ_EV_OPEN);
     }

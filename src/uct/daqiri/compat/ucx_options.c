@@ -46,6 +46,24 @@ static int uct_daqiri_option_read_gid(const char *buf, void *dest, const void *a
 }
 
 
+/* UCX's own parser takes "12abc" for 12. */
+static int uct_daqiri_option_read_count(const char *buf, void *dest, const void *arg)
+{
+    unsigned long *count = dest;
+    unsigned value;
+
+    if ((strcmp(buf, "auto") == 0) || (strcmp(buf, "inf") == 0)) {
+        *count = (buf[0] == 'a') ? UCS_ULUNITS_AUTO : UCS_ULUNITS_INF;
+        return 1;
+    }
+    if (!uct_daqiri_option_read_uint(buf, &value, arg)) {
+        return 0;
+    }
+    *count = value;
+    return 1;
+}
+
+
 static int uct_daqiri_option_write_gid(char *buf, size_t max, const void *src,
                                        const void *arg)
 {
@@ -131,6 +149,10 @@ uct_daqiri_ucx_parser(uct_daqiri_option_kind_t kind)
                                            uct_daqiri_option_write_gid,
                                            ucx->ucs_config_clone_int,
                                            "<index> or \"auto\""},
+        [UCT_DAQIRI_OPTION_COUNT]       = {uct_daqiri_option_read_count,
+                                           ucx->ucs_config_sprintf_ulunits,
+                                           ucx->ucs_config_clone_ulong,
+                                           "<number>, \"inf\", or \"auto\""},
         [UCT_DAQIRI_OPTION_BOOL]        = {ucx->ucs_config_sscanf_bool,
                                            ucx->ucs_config_sprintf_bool,
                                            ucx->ucs_config_clone_int,

@@ -15,6 +15,8 @@ typedef enum {
     UCT_DAQIRI_OPTION_MD,          /* UCX's own of a memory domain           */
     UCT_DAQIRI_OPTION_UINT,        /* unsigned; the whole text or nothing    */
     UCT_DAQIRI_OPTION_GID,         /* int, -1 for "auto"                     */
+    UCT_DAQIRI_OPTION_COUNT,       /* unsigned long; the whole text or nothing;
+                                      UCS_ULUNITS_AUTO, UCS_ULUNITS_INF      */
     UCT_DAQIRI_OPTION_BOOL,        /* int                                    */
     UCT_DAQIRI_OPTION_ON_OFF_AUTO, /* int, ucs_on_off_auto_value_t           */
     UCT_DAQIRI_OPTION_TIME,        /* double, seconds                        */

@@ -22,6 +22,7 @@
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
 #include "conn/daqiri_batch.h"
+#include "conn/daqiri_budget.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_preconnect.h"
 #include "conn/daqiri_qp.h"
@@ -125,12 +126,16 @@ void uct_daqiri_conn_step(uct_daqiri_conn_t *conn, dq_life_event_t event)
 
     uct_daqiri_assert_progress(conn->iface);
     dq_life_step(&conn->state, event);
-    if (conn->state == DQ_LIFE_RECOVERING) {
+    if (conn->state == DQ_LIFE_CLOSING) {
+        dq_sq_shut(&conn->sq, &conn->iface->tx.ledger);
+    } else if ((conn->state == DQ_LIFE_RECOVERING) ||
+               (conn->state == DQ_LIFE_IDLE_CLOSED)) {
         dq_sq_lose(&conn->sq, &conn->iface->tx.ledger);
     } else if (dq_life_is_over(conn->state)) {
         dq_sq_close(&conn->sq, &conn->iface->tx.ledger);
     }
-    if ((event == DQ_LIFE_EV_LOSE) || (event == DQ_LIFE_EV_FAIL)) {
+    if ((event == DQ_LIFE_EV_LOSE) || (event == DQ_LIFE_EV_FAIL) ||
+        (event == DQ_LIFE_EV_AGREED)) {
         (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_FAIL);
     }
     uct_daqiri_conn_check(conn);
@@ -240,6 +245,10 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
     if (conn->state >= DQ_LIFE_CLOSED) {
         uct_daqiri_conn_on_late_qp(conn);
         return;
+    }
+    uct_daqiri_budget_on_qp(conn);
+    if (conn->state == DQ_LIFE_IDLE_CLOSED) {
+        uct_daqiri_conn_step(conn, DQ_LIFE_EV_QP);
     }
     if (conn->is_listed) {
         uct_daqiri_recover_on_qp(conn);
@@ -390,6 +399,7 @@ void uct_daqiri_conn_fail(uct_daqiri_conn_t *conn, const dq_facts_t *death)
     if (dq_life_is_over(conn->state)) {
         return; /* only the first cause counts */
     }
+    (void)uct_daqiri_budget_forget(conn, death->cause);
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
     conn->end.death      = *death;
     conn->peer.death = death->cause;
@@ -517,6 +527,7 @@ static void uct_daqiri_conn_release(uct_daqiri_conn_t *conn)
         conn->iface->hooks->stats_remove_conn(conn);
         ucs_list_del(&conn->iface_link);
     }
+    uct_daqiri_budget_remove(conn);
     uct_daqiri_conn_detach_qp(conn);
     uct_daqiri_peer_remove(&conn->peer);
     uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_RELEASE);
@@ -592,7 +603,7 @@ static int uct_daqiri_conn_is_taken(uct_daqiri_conn_t *conn, unsigned taken)
 }
 
 
-/* One step for a conn that gets another QP. Returns non-zero when the conn need not drain
+/* One step for a conn that is not over. Returns non-zero when the conn need not drain
  * for now. */
 static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
 {
@@ -654,7 +665,7 @@ static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
     if (conn->qp.state == DQ_QP_DRAINING) {
         uct_daqiri_tx_post_marker_at_end(conn);
     }
-    return (conn->state == DQ_LIFE_RECOVERING)
+    return !dq_life_is_over(conn->state)
                    ? uct_daqiri_conn_lost_step(conn, received + completed)
                    : uct_daqiri_conn_dead_step(conn, received);
 }
@@ -675,7 +686,7 @@ unsigned uct_daqiri_conn_drain(uct_daqiri_iface_t *iface, unsigned received,
         ucs_list_head_init(&conn->drain_link);
         count++;
         if (conn->state < DQ_LIFE_CLOSED) {
-            continue; /* it gets another QP */
+            continue; /* it may get another QP */
         }
         if (!uct_daqiri_conn_is_harmless(conn)) {
             uct_daqiri_conn_report(conn);

@@ -10,6 +10,7 @@
 #include "base/daqiri_peer.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_qp.h"
+#include "dq/dq_idle.h"
 #include "dq/dq_life.h"
 #include "dq/dq_liveness.h"
 #include "dq/dq_recall.h"
@@ -79,6 +80,25 @@ struct uct_daqiri_conn {
         int            is_on;      /* on iface->tx.pending                   */
         ucs_list_link_t link;
     } pending;                     /* daqiri_pending.h                       */
+    struct {
+        dq_idle_state_t state;
+        int            has_place;  /* it counts in iface->idle.used          */
+        int            is_waiting; /* for a place: on iface->idle.waiting    */
+        int            is_leaving; /* on iface->idle.closing                 */
+        int            is_stuck;   /* the same, and nobody waits for it any more */
+        int            is_resting; /* IDLE_CLOSED, and its queue pair is gone */
+        int            is_wanted;  /* before that: somebody waits for it     */
+        int            is_reopening; /* RECOVERING, and nothing was lost     */
+        uint32_t       close_end;  /* id behind our CLOSE                    */
+        uint32_t       mark;       /* messages and requests when it was made, */
+        uint32_t       seen;       /* at the last look for room, and         */
+        uint32_t       timed;      /* at the last check of the time limit    */
+        uint64_t       at;         /* iface->idle.looks when it was last used */
+        ucs_time_t     since;      /* it has its queue pair                  */
+        ucs_time_t     timed_at;   /* the last use that the time limit knows */
+        ucs_time_t     stuck_at, probe_at;
+        ucs_list_link_t link;      /* on iface->idle.waiting, or .closing    */
+    } idle;                        /* daqiri_idle.h                          */
     int                is_stub;    /* leads to no peer; daqiri_p2p.c         */
     ucs_list_link_t    iface_link; /* on iface->conns, from its first QP on  */
     ucs_list_link_t    drain_link; /* on iface->draining, or empty           */
@@ -183,6 +203,7 @@ static inline void uct_daqiri_conn_check(const uct_daqiri_conn_t *conn)
     uct_daqiri_assert(!dq_life_is_over(conn->state) || !dq_qp_is_alive(conn->qp.state));
     uct_daqiri_assert((conn->state < DQ_LIFE_CLOSED) || !conn->grant.due);
     uct_daqiri_assert(!conn->retry.is_on || conn->qp.has_send_end);
+    uct_daqiri_assert(!conn->idle.is_resting || (dq_sq_in_use(&conn->sq) == 0));
     uct_daqiri_assert(ucs_queue_is_empty((ucs_queue_head_t*)&conn->pending.queue) ||
                       conn->pending.is_on);
     uct_daqiri_qp_check(&conn->qp);

@@ -27,6 +27,7 @@
 #include "base/daqiri_log.h"
 #include "base/daqiri_mail.h"
 #include "base/daqiri_rc.h"
+#include "conn/daqiri_budget.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_preconnect.h"
 #include "conn/daqiri_replay.h"
@@ -139,14 +140,29 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 }
 
 
+static void uct_daqiri_recover_note_loss(uct_daqiri_conn_t *conn,
+                                         const dq_facts_t *facts)
+{
+    conn->iface->count->qp_failures++;
+    conn->watchdog.losses++;
+    uct_daqiri_recover_log_failure(conn, facts);
+}
+
+
+/* Once both ends have agreed to close the QP, its end is no loss. */
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
 {
+    int is_agreed;
+
     uct_daqiri_assert_progress(conn->iface);
     uct_daqiri_conn_fail_if_broken(conn->iface);
     if (!dq_qp_is_alive(conn->qp.state)) {
         return; /* only the first cause counts */
     }
-    uct_daqiri_recover_count(conn, facts->cause);
+    is_agreed = uct_daqiri_budget_forget(conn, facts->cause);
+    if (!is_agreed) {
+        uct_daqiri_recover_count(conn, facts->cause);
+    }
     if (!uct_daqiri_recover_is_possible(conn, facts->cause)) {
         uct_daqiri_recover_fail(conn, facts);
         return;
@@ -157,9 +173,9 @@ void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts)
     uct_daqiri_retry_stop(conn);
     uct_daqiri_rx_forget(conn);
     uct_daqiri_preconnect_drop(conn);
-    conn->iface->count->qp_failures++;
-    conn->watchdog.losses++;
-    uct_daqiri_recover_log_failure(conn, facts);
+    if (!is_agreed) {
+        uct_daqiri_recover_note_loss(conn, facts);
+    }
     uct_daqiri_conn_start_drain(conn);
     uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_LOSE);
 }
@@ -214,6 +230,10 @@ void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn)
     dq_facts_t facts;
 
     uct_daqiri_tx_facts(conn, DQ_CAUSE_NO_QP, &facts);
+    uct_daqiri_budget_on_no_qp(conn);
+    if ((conn->state == DQ_LIFE_IDLE_CLOSED) && (conn->qp.state == DQ_QP_NONE)) {
+        uct_daqiri_conn_step(conn, DQ_LIFE_EV_QP); /* it was to come back */
+    }
     if (dq_qp_is_alive(conn->qp.state)) {
         uct_daqiri_recover(conn, &facts);
     } else if ((conn->qp.state == DQ_QP_NONE) &&
@@ -244,13 +264,20 @@ static void uct_daqiri_recover_destroy(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_recover_report(uct_daqiri_conn_t *conn)
 {
+    if (conn->state == DQ_LIFE_IDLE_CLOSED) {
+        uct_daqiri_tx_retire_to(conn, conn->sq.posted); /* grants and probes, if any */
+    }
     conn->peer.resume.delivered = conn->rx_seq;
     conn->peer.resume.acked     = dq_replay_acked(&conn->replay, conn->sq.retired,
                                              conn->sq.posted, conn->tx_seq);
     conn->peer.resume.done      = conn->sq.retired;
     conn->peer.resume.promised  = uct_daqiri_recover_promise(conn);
     conn->sq.credits       = 0;
-    uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_DRAINED);
+    if (conn->state == DQ_LIFE_IDLE_CLOSED) {
+        uct_daqiri_budget_on_final(conn);
+    } else {
+        uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_DRAINED);
+    }
 }
 
 
@@ -258,7 +285,7 @@ int uct_daqiri_recover_on_taken(uct_daqiri_conn_t *conn)
 {
     uint32_t actions;
 
-    if ((conn->qp.state == DQ_QP_FINAL) &&
+    if ((conn->qp.state == DQ_QP_FINAL) && (conn->state == DQ_LIFE_RECOVERING) &&
         (ucs_get_time() < conn->lost.row.not_until)) {
         return 0;
     }
@@ -276,7 +303,7 @@ int uct_daqiri_recover_on_taken(uct_daqiri_conn_t *conn)
 void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn)
 {
     (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_DESTROYED);
-    if (conn->state == DQ_LIFE_RECOVERING) {
+    if (!dq_life_is_over(conn->state)) {
         uct_daqiri_conn_start_drain(conn);
     }
 }
@@ -313,8 +340,12 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
         return;
     }
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_UP);
-    dq_recovery_add_success(&conn->lost.row, ucs_get_time());
     conn->lost.peer_done = peer->done;
+    if (conn->idle.is_reopening) {
+        uct_daqiri_budget_on_up(conn);
+        return;
+    }
+    dq_recovery_add_success(&conn->lost.row, ucs_get_time());
     conn->iface->count->recoveries++;
     conn->iface->count->replayed += back.resent;
     conn->iface->count->replay_delivered += back.delivered;
@@ -324,6 +355,10 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
 
 void uct_daqiri_recover_expired(uct_daqiri_conn_t *conn, dq_facts_t *death)
 {
+    if (conn->idle.is_reopening) {
+        death->waited_ms = ucs_time_to_msec(conn->iface->config.recovery_timeout);
+        return;
+    }
     *death          = conn->lost.facts;
     death->tried_ms = uct_daqiri_recover_tried_ms(conn);
 }

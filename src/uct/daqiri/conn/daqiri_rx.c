@@ -6,6 +6,7 @@
 
 #include "base/daqiri_log.h"
 #include "base/daqiri_pool.h"
+#include "conn/daqiri_budget.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_tx.h"
@@ -20,7 +21,7 @@ enum {
 
 /* ---- Windows ---- */
 
-static void uct_daqiri_rx_add_due(uct_daqiri_conn_t *conn, int due)
+void uct_daqiri_rx_add_due(uct_daqiri_conn_t *conn, int due)
 {
     if (!conn->grant.due) {
         conn->grant.due = due;
@@ -154,6 +155,7 @@ static ucs_status_t uct_daqiri_rx_send(uct_daqiri_conn_t *conn, dq_msg_kind_t ki
         .opcode   = IBV_WR_SEND_WITH_IMM,
         .flags    = IBV_SEND_INLINE,
         .imm      = count,
+        .signal   = kind == DQ_MSG_CLOSE, /* somebody waits for its end */
         .op       = {.desc = UCT_DAQIRI_NO_DESC},
     };
     dq_msg_hdr_t inlined;
@@ -254,10 +256,28 @@ static unsigned uct_daqiri_rx_send_recall(uct_daqiri_conn_t *conn)
 }
 
 
+/* Our last message but grants. The fence: READs and atomics before it are over. */
+static unsigned uct_daqiri_rx_send_close(uct_daqiri_conn_t *conn)
+{
+    uint32_t flags = conn->next_flags;
+
+    conn->next_flags = IBV_SEND_FENCE;
+    if (uct_daqiri_rx_send(conn, DQ_MSG_CLOSE, 0) != UCS_OK) {
+        conn->next_flags = flags;
+        conn->grant.due  = UCT_DAQIRI_GRANT_STUCK;
+        return 0;
+    }
+    uct_daqiri_budget_on_sent(conn);
+    uct_daqiri_conn_step(conn, DQ_LIFE_EV_CLOSE);
+    return 1;
+}
+
+
 static int uct_daqiri_rx_is_any_due(const uct_daqiri_conn_t *conn)
 {
-    return !dq_life_is_over(conn->state) &&
-           (dq_rx_grant_is_due(&conn->window) || conn->recall.is_asked ||
+    return !dq_life_is_over(conn->state) && (conn->idle.state != DQ_IDLE_BOTH) &&
+           (dq_idle_is_due(conn->idle.state) || conn->recall.is_asked ||
+            dq_rx_grant_is_due(&conn->window) ||
             (conn->recall.window.state == DQ_RECALL_DUE));
 }
 
@@ -273,7 +293,28 @@ static unsigned uct_daqiri_rx_send_due(uct_daqiri_conn_t *conn)
     if (conn->recall.window.state == DQ_RECALL_DUE) {
         sent += uct_daqiri_rx_send_recall(conn);
     }
-    return sent + uct_daqiri_rx_send_grant(conn);
+    sent += uct_daqiri_rx_send_grant(conn);
+    if (dq_idle_is_due(conn->idle.state)) {
+        sent += uct_daqiri_rx_send_close(conn);
+    }
+    return sent;
+}
+
+
+void uct_daqiri_rx_shrink(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+    dq_rx_window_t *window    = &conn->window;
+    uint32_t over, cut;
+
+    if (!window->backed || (window->size <= UCT_DAQIRI_WINDOW_LEAST)) {
+        return;
+    }
+    over = window->size - UCT_DAQIRI_WINDOW_LEAST;
+    cut  = dq_min(over, window->owed);
+    dq_rx_cut(&iface->rx.ledger, window, cut);
+    dq_rx_give_back(&iface->rx.ledger, window, over - cut);
+    __atomic_add_fetch(&iface->rx.spare, over, __ATOMIC_ACQ_REL);
 }
 
 
@@ -332,6 +373,9 @@ int uct_daqiri_rx_on_control(uct_daqiri_conn_t *conn, dq_msg_kind_t kind,
         return 0;
     case DQ_MSG_RETURN:
         return uct_daqiri_rx_on_return(conn, count);
+    case DQ_MSG_CLOSE:
+        uct_daqiri_rx_add_due(conn, UCT_DAQIRI_GRANT_NEXT);
+        return uct_daqiri_budget_on_heard(conn);
     default:
         return uct_daqiri_rx_credit(conn, count);
     }

@@ -21,6 +21,11 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface);
  * peer is broken. */
 int uct_daqiri_rx_on_control(uct_daqiri_conn_t *conn, dq_msg_kind_t kind,
                              uint32_t count);
+/* Something is due to the peer: UCT_DAQIRI_GRANT_*. The next progress call looks. */
+void uct_daqiri_rx_add_due(uct_daqiri_conn_t *conn, int due);
+/* The QP is gone, and all credits with it. Leaves the conn the least window; the other
+ * buffers are for anybody. */
+void uct_daqiri_rx_shrink(uct_daqiri_conn_t *conn);
 /* The peer uses more than its window, which is narrow. Widens it as far as memory
  * allows. */
 void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn);

@@ -330,6 +330,18 @@ void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn)
 }
 
 
+void uct_daqiri_tx_probe_shut(uct_daqiri_conn_t *conn)
+{
+    if (conn->qp.has_send_end || !dq_sq_has_room(&conn->sq, &conn->iface->tx.ledger)) {
+        return;
+    }
+    uct_daqiri_batch_flush(conn->iface); /* it must not overtake */
+    if (uct_daqiri_tx_try_marker(conn, conn->sq.posted) == 0) {
+        uct_daqiri_tx_enter_marker(conn);
+    }
+}
+
+
 /* The status for the completion of a request that ended with @a status. If the peer left
  * in order and has received all requests, a flush has succeeded. */
 static ucs_status_t uct_daqiri_tx_fate(const uct_daqiri_conn_t *conn,
@@ -409,7 +421,9 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
     uint32_t id               = wc->wr_id;
     dq_facts_t facts;
 
-    if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+    if (conn->state == DQ_LIFE_IDLE_CLOSED) {
+        /* a grant or a probe behind our CLOSE, which nobody misses */
+    } else if (wc->status == IBV_WC_WR_FLUSH_ERR) {
         iface->count->tx_flushed++;
     } else {
         iface->count->tx_errors++;

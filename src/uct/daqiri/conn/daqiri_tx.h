@@ -82,6 +82,8 @@ void uct_daqiri_tx_note_internal(uct_daqiri_conn_t *conn);
 void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn);
 /* Probes a peer that grants no credit, at intervals: it may be dead. */
 void uct_daqiri_tx_probe_peer(uct_daqiri_conn_t *conn);
+/* The same for a conn that is CLOSING, whose gate admits no probe. */
+void uct_daqiri_tx_probe_shut(uct_daqiri_conn_t *conn);
 /* Nothing more will be posted. Posts a signalled request, so that the CQ shows the end of
  * the ledger. */
 void uct_daqiri_tx_post_marker(uct_daqiri_conn_t *conn);

@@ -8,6 +8,7 @@
 
 #include "base/daqiri_mail.h"
 #include "base/daqiri_pool.h"
+#include "conn/daqiri_budget.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_op.h"
 #include "conn/daqiri_preconnect.h"
@@ -31,6 +32,7 @@ ucs_status_t uct_daqiri_ep_refused(uct_daqiri_ep_t *ep, dq_admit_t admit)
         uct_daqiri_tx_probe_peer(conn);
     }
     if (admit != DQ_ADMIT_DEAD) {
+        uct_daqiri_budget_want(conn);
         return UCS_ERR_NO_RESOURCE;
     }
     if (!ep->is_reported) {
@@ -566,6 +568,7 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     if ((!dq_life_is_over(conn->state) && (conn->state != DQ_LIFE_UP)) ||
         ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
         uct_daqiri_tx_note_awaited(conn);
+        uct_daqiri_budget_want(conn);
         return UCS_OK; /* what is under way will show a failure */
     }
     /* The probe overtakes requests that wait: a dead peer may owe them credits. */
@@ -625,7 +628,7 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_ep_t, const uct_ep_params_t *params)
     }
     ucs_list_add_tail(&self->conn->eps, &self->conn_link);
     self->conn->qp.has_told_data = 0; /* the handshake heeds CMD_READY from now on */
-    uct_daqiri_mail_post_command(&self->conn->peer, UCT_DAQIRI_CMD_OPEN);
+    uct_daqiri_budget_open(self->conn);
     return UCS_OK;
 }
 

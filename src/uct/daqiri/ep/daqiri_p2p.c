@@ -13,6 +13,7 @@
 
 #include "base/daqiri_addr.h"
 #include "base/daqiri_mail.h"
+#include "conn/daqiri_budget.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_tx.h"
 #include "ep/daqiri_ep.h"
@@ -99,6 +100,6 @@ ucs_status_t uct_daqiri_ep_connect_to_ep(uct_ep_h tl_ep,
     uct_daqiri_pending_move(stub, ep->conn);
     ep->conn->next_flags |= stub->next_flags;
     uct_daqiri_p2p_free(stub);
-    uct_daqiri_mail_post_command(&ep->conn->peer, UCT_DAQIRI_CMD_OPEN);
+    uct_daqiri_budget_open(ep->conn);
     return UCS_OK;
 }

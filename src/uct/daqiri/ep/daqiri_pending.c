@@ -7,6 +7,7 @@
 #include "ep/daqiri_pending.h"
 
 #include "base/daqiri_pool.h"
+#include "conn/daqiri_budget.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_tx.h"
 #include "ep/daqiri_ep.h"
@@ -38,6 +39,7 @@ uct_daqiri_pending_req(uct_daqiri_pending_t *pending)
 
 static void uct_daqiri_pending_enter(uct_daqiri_conn_t *conn)
 {
+    uct_daqiri_budget_want(conn);
     if (!conn->pending.is_on) {
         conn->pending.is_on       = 1;
         uct_daqiri_iface_add_work(conn->iface, UCT_DAQIRI_WORK_LISTS);
@@ -198,6 +200,15 @@ static int uct_daqiri_dispatch_is_out(const uct_daqiri_iface_t *iface)
 }
 
 
+/* Whether the first request may be tried. A flush must not wait for a peer that does not
+ * answer our CLOSE: the peer may be in the barrier that our user comes to next. */
+static int uct_daqiri_dispatch_may_try(const uct_daqiri_conn_t *conn)
+{
+    return (conn->sq.gate == DQ_GATE_UP) ||
+           ((conn->sq.gate == DQ_GATE_CLOSING) && (dq_sq_in_use(&conn->sq) == 0));
+}
+
+
 unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_conn_t *conn;
@@ -218,7 +229,7 @@ unsigned uct_daqiri_dispatch(uct_daqiri_iface_t *iface)
         /* Moved to the tail first: callbacks may purge the requests of any conn. */
         conn = ucs_list_extract_head(&turn, uct_daqiri_conn_t, pending.link);
         ucs_list_add_tail(&iface->tx.pending, &conn->pending.link);
-        if (conn->sq.gate == DQ_GATE_UP) {
+        if (uct_daqiri_dispatch_may_try(conn)) {
             iface->tx.dispatching  = conn;
             count                 += uct_daqiri_dispatch_conn(conn);
             iface->tx.dispatching  = NULL;

@@ -131,7 +131,7 @@ static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)
            (__atomic_load_n(&iface->work, __ATOMIC_SEQ_CST) & UCT_DAQIRI_WORK_EVENTS) ||
            iface->rx.is_refused || !ucs_list_is_empty(&iface->rx.grants_due) ||
            !ucs_list_is_empty(&iface->tx.retry) ||
-           !ucs_list_is_empty(&iface->draining);
+           !ucs_list_is_empty(&iface->draining) || iface->idle.is_short;
 }
 
 
@@ -145,6 +145,8 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     __atomic_store_n(&iface->watchdog.is_needed,
                      (dq_cq_in_use(&iface->tx.ledger) > 0) ||
                      !ucs_list_is_empty(&iface->tx.pending) ||
+                     !ucs_list_is_empty(&iface->idle.closing) ||
+                     (iface->idle.timeout > 0) ||
                      (iface->watchdog.bounds.probe > 0), __ATOMIC_RELEASE);
     __atomic_store_n(&iface->event.is_armed, 1, __ATOMIC_SEQ_CST);
     if ((uct_daqiri_event_take(iface) > 0) ||

@@ -104,6 +104,62 @@ static size_t uct_daqiri_iface_seg_size(uct_daqiri_iface_t *iface,
 }
 
 
+enum {
+    UCT_DAQIRI_RANKS_MAX = 65536, /* more on a host are a mistake           */
+    UCT_DAQIRI_QPS_LEAST = 16     /* "auto" gives no less                   */
+};
+
+/* The ranks of this job on this host, as its starter tells: Open MPI and PRRTE, hydra. */
+static unsigned long uct_daqiri_iface_local_ranks(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"};
+    const char *value;
+    long ranks;
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(names); i++) {
+        value = getenv(names[i]);
+        ranks = (value != NULL) ? strtol(value, NULL, 10) : 0;
+        if ((ranks > 0) && (ranks <= UCT_DAQIRI_RANKS_MAX)) {
+            return ranks;
+        }
+    }
+    return 1;
+}
+
+
+/* How many queue pairs the interface may have. An eighth of the device's is for others,
+ * and for queue pairs that peers ask for. A device in user space has as many in each
+ * process. One that says nonsense is believed when it refuses one
+ * (uct_daqiri_budget_on_no_qp()). */
+static uint32_t uct_daqiri_iface_max_qps(uct_daqiri_iface_t *iface,
+                                         const uct_daqiri_iface_config_t *config)
+{
+    const uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
+    unsigned long ranks       = uct_daqiri_port_is_in_user_space(md->context->device)
+                                        ? 1 : uct_daqiri_iface_local_ranks();
+    int has                   = md->attr.max_qp;
+    unsigned long share;
+
+    if (!config->recovery || (config->max_qps == UCS_ULUNITS_INF)) {
+        return UINT32_MAX;
+    }
+    if (config->max_qps != UCS_ULUNITS_AUTO) {
+        if ((has > 0) && (config->max_qps > (unsigned long)has)) {
+            ucs_warn("daqiri: %s has %d queue pairs: UCX_DAQIRI_MAX_QPS=%lu is taken as "
+                     "that", iface->config.port_name, has, config->max_qps);
+            return has;
+        }
+        return config->max_qps;
+    }
+    if (has <= 0) {
+        return UINT32_MAX;
+    }
+    share = ((unsigned long)has - has / 8) / ranks;
+    return ucs_max(share, (unsigned long)UCT_DAQIRI_QPS_LEAST);
+}
+
+
 static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
                                        const uct_daqiri_iface_config_t *config,
                                        const uct_iface_params_t *params)
@@ -118,6 +174,8 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.signal_every  = config->signal_every;
     iface->config.rx_window     = config->rx_window;
     iface->config.rx_window_start = config->rx_window_start;
+    iface->idle.max             = uct_daqiri_iface_max_qps(iface, config);
+    iface->idle.timeout         = ucs_time_from_sec(config->idle_timeout);
     /* The slack is two batches. This bound leaves the larger part to windows. */
     iface->poll_batch           = ucs_min(config->poll_batch,
                                           config->rx_buffers / 8);
@@ -496,7 +554,8 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
 
     kh_foreach_value(&iface->peers, peer, {
         conn    = peer->conn;
-        is_lost = conn->state == DQ_LIFE_RECOVERING;
+        is_lost = (conn->state == DQ_LIFE_RECOVERING) ||
+                  (conn->state == DQ_LIFE_IDLE_CLOSED);
         uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
         uct_daqiri_conn_to_err(conn);
         if (is_lost || !conn->qp.is_used) { /* nothing more is flushed */
@@ -649,6 +708,8 @@ static UCS_CLASS_INIT_FUNC(uct_daqiri_iface_t, uct_md_h md,
     ucs_list_head_init(&self->rx.grants_due);
     ucs_list_head_init(&self->conns);
     ucs_list_head_init(&self->draining);
+    ucs_list_head_init(&self->idle.waiting);
+    ucs_list_head_init(&self->idle.closing);
     self->hooks          = &uct_daqiri_iface_hooks;
     self->rx.release.cb  = uct_daqiri_recv_release_desc;
     self->event.epoll_fd = -1;

@@ -132,6 +132,19 @@ struct uct_daqiri_iface {
     } watchdog;
     ucs_list_link_t       conns;       /* conns that have had a QP           */
     ucs_list_link_t       draining;    /* conns that drain                   */
+    struct {
+        uint32_t          max;         /* queue pairs                        */
+        uint32_t          used;        /* conns that have one, or get one    */
+        uint32_t          leaving;     /* of those, conns that close, and    */
+        uint32_t          stuck;       /* those of them whose peer does not answer */
+        uint32_t          waiters;
+        ucs_list_link_t   waiting;     /* conns that wait for a queue pair   */
+        ucs_list_link_t   closing;     /* conns that close                   */
+        int               is_short;    /* more conns should close            */
+        uint64_t          looks;       /* for idle conns                     */
+        ucs_time_t        look_at;     /* no look before                     */
+        ucs_time_t        timeout;     /* 0: never                           */
+    } idle;                            /* daqiri_idle.h; progress            */
 
     struct {
         pthread_mutex_t   lock;

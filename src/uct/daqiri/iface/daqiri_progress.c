@@ -10,6 +10,7 @@
 #include "conn/daqiri_batch.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_done.h"
+#include "conn/daqiri_idle.h"
 #include "conn/daqiri_recover.h"
 #include "conn/daqiri_retry.h"
 #include "conn/daqiri_rx.h"
@@ -265,6 +266,9 @@ uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
         iface->rx.is_refused = 0;
         uct_daqiri_recv_refill(iface);
     }
+    if (uct_daqiri_idle_has_work(iface)) {
+        uct_daqiri_idle_run(iface);
+    }
     count += uct_daqiri_rx_grant(iface);
     if (!ucs_list_is_empty(&iface->tx.retry)) {
         count += uct_daqiri_retry_all(iface);
@@ -278,7 +282,7 @@ uct_daqiri_progress_do_slow_work(uct_daqiri_iface_t *iface, unsigned received)
 
     if (!iface->rx.is_refused && ucs_list_is_empty(&iface->rx.grants_due) &&
         ucs_list_is_empty(&iface->draining) && ucs_list_is_empty(&iface->tx.retry) &&
-        ucs_list_is_empty(&iface->tx.pending)) {
+        ucs_list_is_empty(&iface->tx.pending) && !uct_daqiri_idle_has_work(iface)) {
         uct_daqiri_iface_clear_work(iface, UCT_DAQIRI_WORK_LISTS);
     }
     return count;

@@ -67,6 +67,10 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(windows_widened),
     COUNTER(windows_recalled),
     COUNTER(credits_returned),
+    COUNTER(idle_closes),
+    COUNTER(idle_reopens),
+    COUNTER(idle_unanswered),
+    COUNTER(qp_waits),
     COUNTER(slots_grown),
     COUNTER(refused_no_buffer),
     COUNTER(rx_duplicates),
@@ -528,7 +532,10 @@ static dq_stats_state_t uct_daqiri_stats_state(const uct_daqiri_conn_t *conn)
     case DQ_LIFE_CONNECTING:
         return DQ_STATS_CONNECTING;
     case DQ_LIFE_UP:
+    case DQ_LIFE_CLOSING:
         return DQ_STATS_UP;
+    case DQ_LIFE_IDLE_CLOSED:
+        return DQ_STATS_IDLE_CLOSED;
     case DQ_LIFE_RECOVERING:
         return DQ_STATS_LOST;
     default:

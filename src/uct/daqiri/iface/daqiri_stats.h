@@ -24,6 +24,10 @@ typedef struct {
     uint64_t windows_widened;
     uint64_t windows_recalled;
     uint64_t credits_returned;
+    uint64_t idle_closes;
+    uint64_t idle_reopens;
+    uint64_t idle_unanswered;
+    uint64_t qp_waits;
     uint64_t slots_grown;
     uint64_t refused[DQ_ADMIT_LAST];
     uint64_t refused_no_buffer;

@@ -16,6 +16,7 @@
 #include "base/daqiri_port.h"
 #include "base/daqiri_rc.h"
 #include "conn/daqiri_conn.h"
+#include "conn/daqiri_idle.h"
 #include "conn/daqiri_recover.h"
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_event.h"
@@ -95,7 +96,9 @@ void uct_daqiri_watchdog_close(uct_daqiri_iface_t *iface)
 void uct_daqiri_watchdog_configure(uct_daqiri_iface_t *iface,
                                    const uct_daqiri_iface_config_t *config)
 {
+    enum { IDLE_CHECKS = 4 }; /* within UCX_DAQIRI_IDLE_TIMEOUT */
     dq_watchdog_bounds_t *bounds = &iface->watchdog.bounds;
+    ucs_time_t idle;
 
     bounds->warn               = ucs_time_from_sec(config->stall_timeout);
     bounds->give_up            = ucs_time_from_sec(config->stuck_timeout);
@@ -109,6 +112,11 @@ void uct_daqiri_watchdog_configure(uct_daqiri_iface_t *iface,
     iface->watchdog.period = dq_watchdog_period(
             bounds, ucs_time_from_msec(UCT_DAQIRI_WATCHDOG_MIN_MS),
             ucs_time_from_msec(UCT_DAQIRI_WATCHDOG_MAX_MS));
+    if (config->idle_timeout > 0) {
+        idle                   = ucs_time_from_sec(config->idle_timeout / IDLE_CHECKS);
+        iface->watchdog.period = ucs_min(iface->watchdog.period, ucs_max(idle,
+                                 ucs_time_from_msec(UCT_DAQIRI_WATCHDOG_MIN_MS)));
+    }
 }
 
 
@@ -283,6 +291,7 @@ void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface)
         uct_daqiri_watchdog_conn(conn, &bounds, elapsed);
         uct_daqiri_watchdog_process(conn, elapsed);
     }
+    uct_daqiri_idle_check(iface);
     uct_daqiri_conn_fail_if_broken(iface);
     uct_daqiri_stats_sample(iface);
 }

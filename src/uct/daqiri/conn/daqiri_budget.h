@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The budget of queue pairs, and what each conn has of it.
+ *
+ * An interface may have iface->idle.max queue pairs (UCX_DAQIRI_MAX_QPS). A conn that
+ * wants one above that waits on iface->idle.waiting, in turn. Meanwhile the conn that has
+ * been idle longest gives up its own (daqiri_idle.h): both ends agree that nothing is
+ * under way (dq_idle.h), the queue pair goes, and the conn stays (IDLE_CLOSED). The next
+ * send brings it back, by the same way as after the loss of a queue pair. If all are
+ * busy, they take turns.
+ *
+ * The budget is for what this end asks for. A peer that asks always gets its queue pair,
+ * because it holds one already: if it had to wait, the ends of several connections could
+ * wait for each other in a circle. So the interface may be above its budget until the
+ * next conn has closed. It may also be if a peer does not answer our CLOSE, because its
+ * program computes, or waits for another process.
+ *
+ * Threads: progress.
+ */
+#ifndef UCT_DAQIRI_BUDGET_H
+#define UCT_DAQIRI_BUDGET_H
+
+#include "conn/daqiri_conn.h"
+
+/* An endpoint uses the conn: asks for its first queue pair, within the budget. */
+void uct_daqiri_budget_open(uct_daqiri_conn_t *conn);
+/* A send, or the user, waits for the conn: an IDLE_CLOSED one gets a queue pair. Does
+ * nothing in other states. */
+void uct_daqiri_budget_want(uct_daqiri_conn_t *conn);
+/* The conn has got a queue pair: by itself, or because its peer has asked. */
+void uct_daqiri_budget_on_qp(uct_daqiri_conn_t *conn);
+/* The conn is up after an idle close. */
+void uct_daqiri_budget_on_up(uct_daqiri_conn_t *conn);
+/* The device has not made another queue pair: it has no more. */
+void uct_daqiri_budget_on_no_qp(uct_daqiri_conn_t *conn);
+/* The conn leaves the interface: its place is free for others. */
+void uct_daqiri_budget_remove(uct_daqiri_conn_t *conn);
+
+/* How many conns should close, beside those that close already. */
+uint32_t uct_daqiri_budget_excess(const uct_daqiri_iface_t *iface);
+/* Has uct_daqiri_idle_run() look for conns to close, if some should. */
+void uct_daqiri_budget_note_excess(uct_daqiri_iface_t *iface);
+/* Those that wait get what is free, the first one first. */
+void uct_daqiri_budget_admit(uct_daqiri_iface_t *iface);
+
+/* The conn closes: it is on iface->idle.closing. */
+void uct_daqiri_budget_begin_to_close(uct_daqiri_conn_t *conn);
+/* It has closed, or will not. */
+void uct_daqiri_budget_end_to_close(uct_daqiri_conn_t *conn);
+/* Our CLOSE is posted. */
+void uct_daqiri_budget_on_sent(uct_daqiri_conn_t *conn);
+/* The peer's CLOSE has come. Returns -1 if the peer is broken. */
+int uct_daqiri_budget_on_heard(uct_daqiri_conn_t *conn);
+/* All that the closed queue pair had in the CQs has been taken, and it is gone. */
+void uct_daqiri_budget_on_final(uct_daqiri_conn_t *conn);
+/* The queue pair is lost for this cause, or the conn has failed. Returns whether both
+ * ends had agreed to close it. Then nothing is lost. */
+int uct_daqiri_budget_forget(uct_daqiri_conn_t *conn, dq_cause_t cause);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs that are closed because they are idle: by a time limit, or because others
+ * need them. The next send brings them back. Nothing is lost, nothing is an error, and
+ * the log says nothing.
+ */
+#include "t_uct.h"
+
+#include <stdlib.h>
+
+enum {
+    PEERS   = 6,
+    TURNS   = 12,
+    ATOMICS = 50
+};
+
+/* Short enough for a test. */
+#define SOON "IDLE_TIMEOUT=20ms CONN_RETRY=5ms"
+
+
+static void send_one(t_link_t *link, const t_stream_t *to, t_how_t how, size_t length)
+{
+    t_send(link, how, length);
+    T_WAIT(to->got == link->sent);
+}
+
+
+/* Both ends of as many connections have no queue pair. */
+static void wait_closed(uint64_t connections)
+{
+    T_WAIT(t_live_sum("idle_closes") - t_live_sum("idle_reopens") == 2 * connections);
+}
+
+
+/* ---- The time limit ---- */
+
+START_TEST(test_timeout)
+{
+    t_end_t *a = t_end_open(SOON);
+    t_end_t *b = t_end_open("CONN_RETRY=5ms"); /* it agrees */
+    t_stream_t to;
+    t_link_t *link;
+    unsigned i;
+
+    t_only_daqiri("closes idle queue pairs");
+    link = t_link_up(a, b, 1, &to);
+    for (i = 0; i < 4; i++) {
+        send_one(link, &to, T_SHORT, 8);
+        wait_closed(1);
+        ck_assert_uint_eq(t_live_sum("idle_closes"), 2 * (i + 1));
+    }
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK); /* wakes nobody */
+    ck_assert_uint_eq(t_live_sum("idle_reopens"), 2 * (i - 1));
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+}
+END_TEST
+
+
+/* Both may find the same moment: two CLOSEs that cross are an agreement. */
+START_TEST(test_both)
+{
+    t_end_t *end[2] = {t_end_open(SOON), t_end_open(SOON)};
+    t_stream_t to[2];
+    t_link_t *link[2];
+    unsigned i, s;
+
+    t_only_daqiri("closes idle queue pairs");
+    for (s = 0; s < 2; s++) {
+        link[s] = t_link_up(end[s], end[1 - s], s, &to[s]);
+    }
+    for (i = 0; i < 20; i++) {
+        for (s = 0; s < 2; s++) {
+            t_send(link[s], T_SHORT, 8);
+        }
+        for (s = 0; s < 2; s++) {
+            T_WAIT(to[s].got == link[s]->sent);
+        }
+        wait_closed(1);
+    }
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+}
+END_TEST
+
+
+/* It comes back by any operation, from either side. */
+START_TEST(test_each_way)
+{
+    static const t_how_t hows[] = {T_SHORT, T_BCOPY, T_ZCOPY};
+    t_end_t *end[2]             = {t_end_open(SOON), t_end_open(SOON)};
+    t_stream_t to[2];
+    t_link_t *link[2];
+    unsigned i, s;
+
+    t_only_daqiri("closes idle queue pairs");
+    for (s = 0; s < 2; s++) {
+        link[s] = t_link_up(end[s], end[1 - s], s, &to[s]);
+    }
+    for (i = 0; i < 3; i++) {
+        for (s = 0; s < 2; s++) {
+            wait_closed(1);
+            send_one(link[s], &to[s], hows[i], 64);
+        }
+    }
+}
+END_TEST
+
+
+/* The user asks if the peer lives: that needs a queue pair. */
+START_TEST(test_check)
+{
+    t_end_t *a = t_end_open(SOON);
+    t_end_t *b = t_end_open("");
+    t_stream_t to;
+    t_link_t *link;
+
+    t_only_daqiri("closes idle queue pairs");
+    link = t_link_up(a, b, 1, &to);
+    send_one(link, &to, T_SHORT, 8);
+    wait_closed(1);
+    ck_assert_int_eq(uct_ep_check(link->ep, 0, NULL), UCS_OK);
+    T_WAIT(t_live_sum("idle_reopens") == 2);
+    wait_closed(1);
+}
+END_TEST
+
+
+/* Ends that are closed while the connection rests, and connections while it closes. */
+START_TEST(test_close)
+{
+    t_end_t *a = t_end_open(SOON);
+    t_end_t *b = t_end_open("");
+    t_stream_t to;
+    t_link_t *link;
+    unsigned turns;
+
+    t_only_daqiri("closes idle queue pairs");
+    link = t_link_up(a, b, 1, &to);
+    send_one(link, &to, T_SHORT, 8);
+    if (_i == 0) {
+        wait_closed(1);
+    } else {
+        T_WAIT(t_live_sum("idle_closes") > 0); /* in the middle */
+    }
+    for (turns = 0; turns < (unsigned)_i; turns++) {
+        (void)t_progress();
+    }
+    t_link_close(link);
+    if (_i % 2 == 0) {
+        t_end_close(b);
+    } else {
+        t_end_close(a);
+    }
+}
+END_TEST
+
+
+/* ---- The budget ---- */
+
+static void round_robin(t_link_t *link[PEERS], t_stream_t to[PEERS], t_rng_t *rng)
+{
+    unsigned i, turn;
+
+    for (turn = 0; turn < TURNS; turn++) {
+        for (i = 0; i < PEERS; i++) {
+            t_send(link[i], t_some_how(link[i], rng), 8 + t_rng_below(rng, 100));
+        }
+    }
+    for (i = 0; i < PEERS; i++) {
+        T_WAIT(to[i].got == link[i]->sent);
+    }
+}
+
+
+/* More peers than queue pairs: they take turns, in either direction. */
+START_TEST(test_budget)
+{
+    static const char *const budgets[] = {"MAX_QPS=1", "MAX_QPS=2", "MAX_QPS=5"};
+    const char *mine                   = (_i < 3) ? budgets[_i % 3] : "";
+    const char *theirs                 = (_i < 3) ? "" : budgets[_i % 3];
+    t_end_t *a                         = t_end_open(mine);
+    t_stream_t to[PEERS], from[PEERS];
+    t_link_t *out[PEERS], *in[PEERS];
+    t_end_t *peer;
+    t_rng_t rng;
+    unsigned i;
+
+    t_only_daqiri("has a budget of queue pairs");
+    t_rng_init(&rng, 0xb0d6 + _i);
+    for (i = 0; i < PEERS; i++) {
+        peer   = t_end_open(theirs);
+        out[i] = t_link_up(a, peer, i, &to[i]);
+        in[i]  = t_link_up(peer, a, PEERS + i, &from[i]);
+    }
+    round_robin(out, to, &rng);
+    round_robin(in, from, &rng);
+    round_robin(out, to, &rng);
+    ck_assert_int_eq(t_live_sum("idle_closes") > 0, _i < 3);
+    ck_assert_int_eq(t_live_sum("qp_waits") > 0, _i < 3);
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+}
+END_TEST
+
+
+/* A program that computes does not answer. Others do not wait for it: it may wait for
+ * them. When it is back, it closes. */
+START_TEST(test_busy)
+{
+    t_end_t *a = t_end_open("MAX_QPS=1");
+    t_end_t *b = t_end_open("");
+    t_end_t *c = t_end_open("");
+    t_stream_t to_b, to_c;
+    t_link_t *ab, *ac;
+
+    t_only_daqiri("has a budget of queue pairs");
+    ab = t_link_up(a, b, 1, &to_b);
+    send_one(ab, &to_b, T_SHORT, 8);
+    b->is_stopped = 1;
+    ac = t_link_up(a, c, 2, &to_c);
+    send_one(ac, &to_c, T_SHORT, 8);
+    ck_assert_uint_eq(t_live_sum("idle_unanswered"), 1);
+    b->is_stopped = 0;
+    T_WAIT(t_live_sum("idle_closes") >= 2);
+    send_one(ab, &to_b, T_SHORT, 8);
+    send_one(ac, &to_c, T_SHORT, 8);
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+}
+END_TEST
+
+
+/* Each is executed once, whatever closes in between. */
+START_TEST(test_atomics)
+{
+    t_end_t *a = t_end_open("MAX_QPS=1");
+    uint64_t count[2] = {0, 0};
+    uint64_t results[2 * ATOMICS];
+    t_region_t region[2];
+    t_comp_t comp[2 * ATOMICS];
+    t_link_t *link[2];
+    t_stream_t to[2];
+    ucs_status_t status;
+    unsigned i, s;
+
+    t_only_daqiri("has a budget of queue pairs");
+    for (s = 0; s < 2; s++) {
+        t_end_t *peer = t_end_open("");
+
+        link[s] = t_link_up(a, peer, s + 1, &to[s]);
+        t_region_open(&region[s], peer, &count[s], sizeof(count[s]));
+    }
+    for (i = 0; i < 2 * ATOMICS; i++) {
+        s = i % 2;
+        t_comp_init(&comp[i]);
+        while ((status = uct_ep_atomic64_fetch(link[s]->ep, UCT_ATOMIC_OP_ADD, 1,
+                                               &results[i], (uintptr_t)&count[s],
+                                               region[s].key.rkey,
+                                               &comp[i].super)) == UCS_ERR_NO_RESOURCE) {
+            (void)t_progress();
+        }
+        ck_assert(!UCS_STATUS_IS_ERR(status));
+    }
+    for (i = 0; i < 2 * ATOMICS; i++) {
+        T_WAIT(comp[i].calls == 1);
+        ck_assert_uint_eq(results[i], i / 2);
+    }
+    ck_assert_uint_eq(count[0], ATOMICS);
+    ck_assert_uint_eq(count[1], ATOMICS);
+    ck_assert_uint_gt(t_live_sum("idle_closes"), 0);
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+    for (s = 0; s < 2; s++) {
+        t_region_close(&region[s]);
+    }
+}
+END_TEST
+
+
+/* To itself, too. */
+START_TEST(test_self)
+{
+    t_end_t *a = t_end_open("MAX_QPS=1");
+    t_end_t *b = t_end_open("");
+    t_stream_t to[2];
+    t_link_t *link[2];
+    unsigned i, s;
+
+    t_only_daqiri("has a budget of queue pairs");
+    link[0] = t_link_up(a, a, 1, &to[0]);
+    link[1] = t_link_up(a, b, 2, &to[1]);
+    for (i = 0; i < 10; i++) {
+        for (s = 0; s < 2; s++) {
+            send_one(link[s], &to[s], T_SHORT, 8);
+        }
+    }
+    ck_assert_uint_gt(t_live_sum("idle_closes"), 0);
+}
+END_TEST
+
+
+static Suite *suite_idle(void)
+{
+    Suite *suite  = suite_create("idle");
+    TCase *limit  = t_uct_case("limit");
+    TCase *budget = t_uct_case("budget");
+
+    tcase_add_test(limit, test_timeout);
+    tcase_add_test(limit, test_both);
+    tcase_add_test(limit, test_each_way);
+    tcase_add_test(limit, test_check);
+    tcase_add_loop_test(limit, test_close, 0, 12);
+    suite_add_tcase(suite, limit);
+
+    tcase_add_loop_test(budget, test_budget, 0, 6);
+    tcase_add_test(budget, test_busy);
+    tcase_add_test(budget, test_atomics);
+    tcase_add_test(budget, test_self);
+    suite_add_tcase(suite, budget);
+    return suite;
+}
+
+T_UCT_MAIN(suite_idle)
