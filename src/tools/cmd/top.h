@@ -38,6 +38,9 @@ typedef enum top_value_id {
     TOP_RECALLED,
     TOP_RETURNED,       /* credits */
     TOP_SLOTS_GROWN,
+    TOP_IDLE_CLOSES,    /* queue pairs */
+    TOP_IDLE_REOPENS,
+    TOP_QP_WAITS,       /* connections */
     TOP_CONNS,          /* this and what follows are gauges */
     TOP_RX_POSTED,
     TOP_RX_PROMISED,

@@ -432,6 +432,12 @@ typedef struct lines_list {
     top_line_t  *line; /* NULL: there is no item yet */
 } lines_list_t;
 
+/* A counter, and its name on the screen. */
+typedef struct {
+    top_value_id_t id;
+    const char     *name;
+} lines_count_t;
+
 __attribute__((format(printf, 2, 3)))
 static void lines_item(lines_list_t *list, const char *format, ...)
 {
@@ -482,27 +488,45 @@ static void lines_waits(top_lines_t *lines, const top_interface_t *row, unsigned
     }
 }
 
+/* A line of counters; those that are 0 are left out. */
+static void lines_counts(lines_list_t *list, const top_interface_t *row,
+                         const lines_count_t *items, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        if (row->values[items[i].id].now > 0) {
+            lines_item(list, "%s %llu", items[i].name,
+                       (unsigned long long)row->values[items[i].id].now);
+        }
+    }
+}
+
+static void lines_budget(top_lines_t *lines, const top_interface_t *row,
+                         unsigned width)
+{
+    static const lines_count_t items[] = {
+        {TOP_IDLE_CLOSES, "idle, closed"},
+        {TOP_IDLE_REOPENS, "back"},
+        {TOP_QP_WAITS, "waited for"}
+    };
+    lines_list_t list = {lines, width, "queue pairs: ", NULL};
+
+    lines_counts(&list, row, items, sizeof(items) / sizeof(items[0]));
+}
+
 static void lines_windows(top_lines_t *lines, const top_interface_t *row,
                           unsigned width)
 {
-    static const struct {
-        top_value_id_t id;
-        const char     *name;
-    } items[] = {
+    static const lines_count_t items[] = {
         {TOP_WIDENED, "widened"},
         {TOP_RECALLED, "recalled"},
         {TOP_RETURNED, "credits returned"},
         {TOP_SLOTS_GROWN, "slots grown"}
     };
     lines_list_t list = {lines, width, "windows: ", NULL};
-    size_t i;
 
-    for (i = 0; i < sizeof(items) / sizeof(items[0]); ++i) {
-        if (row->values[items[i].id].now > 0) {
-            lines_item(&list, "%s %llu", items[i].name,
-                       (unsigned long long)row->values[items[i].id].now);
-        }
-    }
+    lines_counts(&list, row, items, sizeof(items) / sizeof(items[0]));
     if (row->values[TOP_RX_POSTED].now > 0) {
         lines_item(&list, "buffers promised %llu of %llu",
                    (unsigned long long)row->values[TOP_RX_PROMISED].now,
@@ -553,6 +577,7 @@ static void lines_interface(top_lines_t *lines, const top_interface_t *row,
     if (!view->is_brief) {
         lines_waits(lines, row, width);
         lines_windows(lines, row, width);
+    lines_budget(lines, row, width);
         lines_conns(lines, row, conns, width);
     }
 }

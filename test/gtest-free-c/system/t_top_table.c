@@ -134,7 +134,9 @@ START_TEST(test_values)
         {"qp_failures", TOP_LOST}, {"recoveries", TOP_RECOVERED},
         {"windows_widened", TOP_WIDENED}, {"windows_recalled", TOP_RECALLED},
         {"credits_returned", TOP_RETURNED}, {"slots_grown", TOP_SLOTS_GROWN},
-        {"conns_open", TOP_CONNS}, {"rx_posted", TOP_RX_POSTED},
+        {"idle_closes", TOP_IDLE_CLOSES}, {"idle_reopens", TOP_IDLE_REOPENS},
+        {"qp_waits", TOP_QP_WAITS}, {"conns_open", TOP_CONNS},
+        {"rx_posted", TOP_RX_POSTED},
         {"rx_promised", TOP_RX_PROMISED}, {"sampled_at_ns", TOP_SAMPLED_NS}
     };
     const top_interface_t *row;
@@ -470,6 +472,17 @@ START_TEST(test_lines_80)
     ck_assert_int_eq(lines.list[3].style, TOP_HEADER);
     ck_assert_int_eq(lines.list[7].style, TOP_PLAIN);
     ck_assert_int_eq(lines.list[8].style, TOP_BOLD);
+}
+END_TEST
+
+START_TEST(test_lines_budget)
+{
+    make_job();
+    set_value(0, "idle_closes", 6);
+    set_value(0, "idle_reopens", 4);
+    look();
+    make_lines(&usual, 80);
+    ck_assert_str_eq(lines.list[7].text, "    queue pairs: idle, closed 6, back 4");
 }
 END_TEST
 
@@ -818,6 +831,7 @@ static Suite *suite_top(void)
     tcase_add_test(rows, test_conn_order);
 
     tcase_add_test(text, test_lines_80);
+    tcase_add_test(text, test_lines_budget);
     tcase_add_test(text, test_lines_132);
     tcase_add_test(text, test_lines_widths);
     tcase_add_test(text, test_lines_batch);
