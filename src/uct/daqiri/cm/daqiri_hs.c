@@ -690,11 +690,11 @@ static void uct_daqiri_hs_open(uct_daqiri_peer_t *peer, dq_conn_event_t event)
 
 /* A CQ that is broken has lost completions: the counts are wrong, and no QP of that CQ
  * works. The event of the CQ may not have been read yet, so this reads the events. */
-static void uct_daqiri_hs_resume(uct_daqiri_peer_t *peer)
+static void uct_daqiri_hs_resume(uct_daqiri_peer_t *peer, dq_conn_event_t event)
 {
     if (uct_daqiri_async_is_sound(peer->iface)) {
         peer->hs->resume = peer->resume;
-        uct_daqiri_hs_open(peer, DQ_EV_DRAINED);
+        uct_daqiri_hs_open(peer, event);
     }
 }
 
@@ -752,8 +752,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
         return;
     }
     if (commands & UCT_DAQIRI_CMD_REST) {
-        peer->hs->resume = peer->resume;
-        uct_daqiri_hs_open(peer, DQ_EV_REST);
+        uct_daqiri_hs_resume(peer, DQ_EV_REST);
     }
     if (commands & UCT_DAQIRI_CMD_OPEN) { /* behind CMD_REST: it ends the rest */
         uct_daqiri_hs_prove(peer); /* an endpoint uses it */
@@ -772,7 +771,7 @@ void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
         uct_daqiri_mail_post_event(peer, UCT_DAQIRI_EVT_CLOSED, NULL);
     }
     if (commands & UCT_DAQIRI_CMD_DRAINED) {
-        uct_daqiri_hs_resume(peer);
+        uct_daqiri_hs_resume(peer, DQ_EV_DRAINED);
     }
     if (commands & UCT_DAQIRI_CMD_FAIL) {
         uct_daqiri_hs_notify_end(peer, peer->death); /* final by now */

@@ -128,8 +128,7 @@ void uct_daqiri_budget_want(uct_daqiri_conn_t *conn)
     if (conn->state != DQ_LIFE_IDLE_CLOSED) {
         return;
     }
-    if (conn->idle.is_resting) {
-        conn->idle.is_resting = 0;
+    if (uct_daqiri_conn_rests(conn)) {
         uct_daqiri_budget_ask(conn);
     } else {
         conn->idle.is_wanted = 1;
@@ -142,12 +141,10 @@ void uct_daqiri_budget_on_qp(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
 
     uct_daqiri_budget_take_place(conn);
-    conn->idle.is_resting = 0;
-    conn->idle.is_wanted  = 0;
-    conn->idle.mark       = conn->sq.posted + conn->rx_seq;
-    conn->idle.seen       = conn->idle.mark;
-    conn->idle.at         = iface->idle.looks;
-    conn->idle.since      = ucs_get_time();
+    conn->idle.is_wanted = 0;
+    conn->idle.seen      = uct_daqiri_budget_use(conn);
+    conn->idle.since     = ucs_get_time();
+    conn->idle.used_at   = conn->idle.since;
     if (conn->state == DQ_LIFE_IDLE_CLOSED) {
         conn->idle.is_reopening = 1;
     }
@@ -184,11 +181,11 @@ void uct_daqiri_budget_on_no_qp(uct_daqiri_conn_t *conn)
 void uct_daqiri_budget_begin_to_close(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-    ucs_time_t now            = ucs_get_time();
 
     if (!conn->idle.is_leaving) {
         conn->idle.is_leaving = 1;
-        conn->idle.stuck_at   = now + ucs_time_from_msec(UCT_DAQIRI_BUDGET_PATIENCE_MS);
+        conn->idle.act_at     = ucs_get_time() +
+                                ucs_time_from_msec(UCT_DAQIRI_BUDGET_PATIENCE_MS);
         iface->idle.leaving++;
         ucs_list_add_tail(&iface->idle.closing, &conn->idle.link);
     }
@@ -251,8 +248,7 @@ void uct_daqiri_budget_on_final(uct_daqiri_conn_t *conn)
 {
     int is_wanted = conn->idle.is_wanted || !ucs_queue_is_empty(&conn->pending.queue);
 
-    conn->idle.is_wanted  = 0;
-    conn->idle.is_resting = 1;
+    conn->idle.is_wanted = 0;
     uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_REST);
     uct_daqiri_budget_give_place(conn);
     if (is_wanted) {

@@ -22,6 +22,12 @@
 
 #include "conn/daqiri_conn.h"
 
+/* Changes with each message and request, and when a request is over. */
+static inline uint32_t uct_daqiri_budget_use(const uct_daqiri_conn_t *conn)
+{
+    return conn->sq.posted + conn->sq.retired + conn->rx_seq;
+}
+
 /* An endpoint uses the conn: asks for its first queue pair, within the budget. */
 void uct_daqiri_budget_open(uct_daqiri_conn_t *conn);
 /* A send, or the user, waits for the conn: an IDLE_CLOSED one gets a queue pair. Does

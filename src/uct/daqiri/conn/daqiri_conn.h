@@ -86,17 +86,13 @@ struct uct_daqiri_conn {
         int            is_waiting; /* for a place: on iface->idle.waiting    */
         int            is_leaving; /* on iface->idle.closing                 */
         int            is_stuck;   /* the same, and nobody waits for it any more */
-        int            is_resting; /* IDLE_CLOSED, and its queue pair is gone */
-        int            is_wanted;  /* before that: somebody waits for it     */
+        int            is_wanted;  /* somebody waits until its queue pair is gone */
         int            is_reopening; /* RECOVERING, and nothing was lost     */
         uint32_t       close_end;  /* id behind our CLOSE                    */
-        uint32_t       mark;       /* messages and requests when it was made, */
-        uint32_t       seen;       /* at the last look for room, and         */
-        uint32_t       timed;      /* at the last check of the time limit    */
-        uint64_t       at;         /* iface->idle.looks when it was last used */
+        uint32_t       seen;       /* messages and requests at the last look */
         ucs_time_t     since;      /* it has its queue pair                  */
-        ucs_time_t     timed_at;   /* the last use that the time limit knows */
-        ucs_time_t     stuck_at, probe_at;
+        ucs_time_t     used_at;    /* the look that found it used, or since  */
+        ucs_time_t     act_at;     /* closing: patience ends, or a probe is due */
         ucs_list_link_t link;      /* on iface->idle.waiting, or .closing    */
     } idle;                        /* daqiri_idle.h                          */
     int                is_stub;    /* leads to no peer; daqiri_p2p.c         */
@@ -193,6 +189,13 @@ uct_daqiri_iface_likely_conn(uct_daqiri_iface_t *iface,
                    : uct_daqiri_iface_cache_conn(iface, last, qpn);
 }
 
+/* Is its queue pair gone after an idle close, and has nobody asked for another? */
+static inline int uct_daqiri_conn_rests(const uct_daqiri_conn_t *conn)
+{
+    return (conn->state == DQ_LIFE_IDLE_CLOSED) && (conn->qp.state == DQ_QP_NONE) &&
+           !conn->idle.has_place && !conn->idle.is_waiting;
+}
+
 /* State, queue pair and lists fit together, and both halves belong to each other. */
 static inline void uct_daqiri_conn_check(const uct_daqiri_conn_t *conn)
 {
@@ -203,7 +206,7 @@ static inline void uct_daqiri_conn_check(const uct_daqiri_conn_t *conn)
     uct_daqiri_assert(!dq_life_is_over(conn->state) || !dq_qp_is_alive(conn->qp.state));
     uct_daqiri_assert((conn->state < DQ_LIFE_CLOSED) || !conn->grant.due);
     uct_daqiri_assert(!conn->retry.is_on || conn->qp.has_send_end);
-    uct_daqiri_assert(!conn->idle.is_resting || (dq_sq_in_use(&conn->sq) == 0));
+    uct_daqiri_assert(!uct_daqiri_conn_rests(conn) || (dq_sq_in_use(&conn->sq) == 0));
     uct_daqiri_assert(ucs_queue_is_empty((ucs_queue_head_t*)&conn->pending.queue) ||
                       conn->pending.is_on);
     uct_daqiri_qp_check(&conn->qp);

@@ -26,7 +26,7 @@ static int uct_daqiri_idle_may_close(const uct_daqiri_conn_t *conn, ucs_time_t n
 {
     return (conn->state == DQ_LIFE_UP) && (conn->idle.state == DQ_IDLE_OPEN) &&
            !conn->is_stub && !conn->is_replay_barred &&
-           ((conn->idle.mark != conn->sq.posted + conn->rx_seq) ||
+           ((conn->idle.used_at != conn->idle.since) ||
             (now - conn->idle.since >= ucs_time_from_msec(UCT_DAQIRI_IDLE_STAY_MS)));
 }
 
@@ -38,29 +38,29 @@ static int uct_daqiri_idle_is_quiet(uct_daqiri_conn_t *conn)
 
 
 /* Notes whether the conn has been used since the last look. */
-static void uct_daqiri_idle_look(uct_daqiri_conn_t *conn)
+static void uct_daqiri_idle_look(uct_daqiri_conn_t *conn, ucs_time_t now)
 {
-    uint32_t seen = conn->sq.posted + conn->rx_seq;
+    uint32_t use = uct_daqiri_budget_use(conn);
 
-    if (conn->idle.seen != seen) {
-        conn->idle.seen = seen;
-        conn->idle.at   = conn->iface->idle.looks;
+    if (conn->idle.seen != use) {
+        conn->idle.seen    = use;
+        conn->idle.used_at = now;
     }
 }
 
 
 /* The conn that has been idle longest. If none is idle, the one whose use is oldest. */
-static uct_daqiri_conn_t *uct_daqiri_idle_oldest(uct_daqiri_iface_t *iface)
+static uct_daqiri_conn_t *uct_daqiri_idle_oldest(uct_daqiri_iface_t *iface,
+                                                 ucs_time_t now)
 {
     uct_daqiri_conn_t *conn, *oldest = NULL;
-    ucs_time_t now = ucs_get_time();
     uint64_t rank, least = UINT64_MAX;
 
     ucs_list_for_each(conn, &iface->conns, iface_link) {
         if (!uct_daqiri_idle_may_close(conn, now)) {
             continue;
         }
-        rank = conn->idle.at + (uct_daqiri_idle_is_quiet(conn) ? 0 : UINT64_MAX / 2);
+        rank = conn->idle.used_at + (uct_daqiri_idle_is_quiet(conn) ? 0 : UINT64_MAX / 2);
         if (rank < least) {
             least  = rank;
             oldest = conn;
@@ -78,10 +78,9 @@ static void uct_daqiri_idle_close(uct_daqiri_conn_t *conn)
 }
 
 
-static void uct_daqiri_idle_make_room(uct_daqiri_iface_t *iface)
+static void uct_daqiri_idle_make_room(uct_daqiri_iface_t *iface, ucs_time_t now)
 {
     uint32_t excess = uct_daqiri_budget_excess(iface);
-    ucs_time_t now  = ucs_get_time();
     uct_daqiri_conn_t *conn;
 
     iface->idle.is_short = excess > 0;
@@ -89,12 +88,11 @@ static void uct_daqiri_idle_make_room(uct_daqiri_iface_t *iface)
         return;
     }
     iface->idle.look_at = now + ucs_time_from_msec(UCT_DAQIRI_IDLE_LOOK_MS);
-    iface->idle.looks++;
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        uct_daqiri_idle_look(conn);
+        uct_daqiri_idle_look(conn, now);
     }
     for (; excess > 0; excess--) {
-        conn = uct_daqiri_idle_oldest(iface);
+        conn = uct_daqiri_idle_oldest(iface, now);
         if (conn == NULL) {
             return; /* each has just come: look again */
         }
@@ -107,18 +105,14 @@ void uct_daqiri_idle_check(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
     uct_daqiri_conn_t *conn;
-    uint32_t seen;
 
     if (iface->idle.timeout == 0) {
         return;
     }
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        seen = conn->sq.posted + conn->rx_seq;
-        if ((conn->idle.timed != seen) || !uct_daqiri_idle_is_quiet(conn)) {
-            conn->idle.timed    = seen;
-            conn->idle.timed_at = now;
-        } else if ((now - conn->idle.timed_at >= iface->idle.timeout) &&
-                   uct_daqiri_idle_may_close(conn, now)) {
+        uct_daqiri_idle_look(conn, now);
+        if ((now - conn->idle.used_at >= iface->idle.timeout) &&
+            uct_daqiri_idle_is_quiet(conn) && uct_daqiri_idle_may_close(conn, now)) {
             uct_daqiri_idle_close(conn);
         }
     }
@@ -160,27 +154,29 @@ static void uct_daqiri_idle_pass_over(uct_daqiri_conn_t *conn)
  * have closed its end, and never take them. */
 static int uct_daqiri_idle_is_over(const uct_daqiri_conn_t *conn)
 {
-    return (conn->state == DQ_LIFE_CLOSING) &&
-           ((int32_t)(conn->sq.retired - conn->idle.close_end) >= 0);
+    return (int32_t)(conn->sq.retired - conn->idle.close_end) >= 0;
 }
 
 
-/* A peer that has died after it took our CLOSE says nothing, and nothing is under way
- * that could fail. So our device asks the peer's. */
+/* First nobody waits for it any more. Then, if nothing is under way that could fail, our
+ * device asks the peer's: a peer that has died after it took our CLOSE says nothing. */
+static void uct_daqiri_idle_on_silence(uct_daqiri_conn_t *conn, ucs_time_t now)
+{
+    conn->idle.act_at = now + ucs_time_from_msec(UCT_DAQIRI_IDLE_PROBE_MS);
+    if (!conn->idle.is_stuck) {
+        uct_daqiri_idle_pass_over(conn);
+    } else if ((conn->state == DQ_LIFE_CLOSING) && (dq_sq_in_use(&conn->sq) == 0)) {
+        uct_daqiri_tx_probe_shut(conn);
+    }
+}
+
+
 static void uct_daqiri_idle_step_closing(uct_daqiri_conn_t *conn, ucs_time_t now)
 {
-    int is_over = uct_daqiri_idle_is_over(conn);
-
-    if (is_over && (conn->idle.state == DQ_IDLE_BOTH)) {
+    if ((conn->idle.state == DQ_IDLE_BOTH) && uct_daqiri_idle_is_over(conn)) {
         uct_daqiri_idle_shut(conn);
-        return;
-    }
-    if (!conn->idle.is_stuck && (now >= conn->idle.stuck_at)) {
-        uct_daqiri_idle_pass_over(conn);
-    }
-    if (is_over && (dq_sq_in_use(&conn->sq) == 0) && (now >= conn->idle.probe_at)) {
-        conn->idle.probe_at = now + ucs_time_from_msec(UCT_DAQIRI_IDLE_PROBE_MS);
-        uct_daqiri_tx_probe_shut(conn);
+    } else if (now >= conn->idle.act_at) {
+        uct_daqiri_idle_on_silence(conn, now);
     }
 }
 
@@ -195,6 +191,6 @@ void uct_daqiri_idle_run(uct_daqiri_iface_t *iface)
         uct_daqiri_idle_step_closing(conn, now);
     }
     if (iface->idle.is_short) {
-        uct_daqiri_idle_make_room(iface);
+        uct_daqiri_idle_make_room(iface, now);
     }
 }

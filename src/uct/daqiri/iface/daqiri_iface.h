@@ -141,7 +141,6 @@ struct uct_daqiri_iface {
         ucs_list_link_t   waiting;     /* conns that wait for a queue pair   */
         ucs_list_link_t   closing;     /* conns that close                   */
         int               is_short;    /* more conns should close            */
-        uint64_t          looks;       /* for idle conns                     */
         ucs_time_t        look_at;     /* no look before                     */
         ucs_time_t        timeout;     /* 0: never                           */
     } idle;                            /* daqiri_idle.h; progress            */
