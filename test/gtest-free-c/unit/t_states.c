@@ -97,34 +97,45 @@ static void print_heads(FILE *out, unsigned count,
 }
 
 
-static const char *life_event(unsigned event)
-{
-    return dq_life_event_name((dq_life_event_t)event);
-}
-
-
 static const char *qp_event(unsigned event)
 {
     return dq_qp_event_name((dq_qp_event_t)event);
 }
 
 
-static void print_life(FILE *out)
-{
-    unsigned state, event;
-    dq_life_cell_t cell;
+/* A machine without actions: NULL if the cell cannot be reached, or the next state. */
+typedef struct {
+    const char *head;
+    unsigned   states, events;
+    const char *(*state_name)(unsigned state);
+    const char *(*event_name)(unsigned event);
+    const char *(*next_name)(unsigned state, unsigned event);
+} machine_t;
 
-    fputs(life_head, out);
-    print_heads(out, DQ_LIFE_EV_LAST, life_event);
-    for (state = 0; state < DQ_LIFE_STATE_LAST; state++) {
-        fprintf(out, "| **%s** |", dq_life_state_name((dq_life_state_t)state));
-        for (event = 0; event < DQ_LIFE_EV_LAST; event++) {
-            cell = dq_life_cell((dq_life_state_t)state, (dq_life_event_t)event);
-            fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
-                                  ? "." : dq_life_state_name(cell.next));
-        }
-        fputs("\n", out);
-    }
+static const char *life_state(unsigned state)
+{
+    return dq_life_state_name((dq_life_state_t)state);
+}
+
+
+static const char *life_event(unsigned event)
+{
+    return dq_life_event_name((dq_life_event_t)event);
+}
+
+
+static const char *life_next(unsigned state, unsigned event)
+{
+    dq_life_cell_t cell = dq_life_cell((dq_life_state_t)state,
+                                       (dq_life_event_t)event);
+
+    return cell.is_legal ? life_state(cell.next) : NULL;
+}
+
+
+static const char *recall_state(unsigned state)
+{
+    return dq_recall_state_name((dq_recall_state_t)state);
 }
 
 
@@ -134,47 +145,18 @@ static const char *recall_event(unsigned event)
 }
 
 
-static void print_recall(FILE *out)
+static const char *recall_next(unsigned state, unsigned event)
 {
-    unsigned state, event;
-    dq_recall_cell_t cell;
+    dq_recall_cell_t cell = dq_recall_cell((dq_recall_state_t)state,
+                                           (dq_recall_event_t)event);
 
-    fputs(recall_head, out);
-    print_heads(out, DQ_RECALL_EV_LAST, recall_event);
-    for (state = 0; state < DQ_RECALL_STATE_LAST; state++) {
-        fprintf(out, "| **%s** |", dq_recall_state_name((dq_recall_state_t)state));
-        for (event = 0; event < DQ_RECALL_EV_LAST; event++) {
-            cell = dq_recall_cell((dq_recall_state_t)state, (dq_recall_event_t)event);
-            fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
-                                  ? "." : dq_recall_state_name(cell.next));
-        }
-        fputs("\n", out);
-    }
+    return cell.is_legal ? recall_state(cell.next) : NULL;
 }
 
 
-static const char *pace_event(unsigned event)
+static const char *idle_state(unsigned state)
 {
-    return dq_pace_event_name((dq_pace_event_t)event);
-}
-
-
-static void print_pace(FILE *out)
-{
-    unsigned state, event;
-    dq_pace_cell_t cell;
-
-    fputs(pace_head, out);
-    print_heads(out, DQ_PACE_EV_LAST, pace_event);
-    for (state = 0; state < DQ_PACE_STATE_LAST; state++) {
-        fprintf(out, "| **%s** |", dq_pace_state_name((dq_pace_state_t)state));
-        for (event = 0; event < DQ_PACE_EV_LAST; event++) {
-            cell = dq_pace_cell((dq_pace_state_t)state, (dq_pace_event_t)event);
-            fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
-                                  ? "." : dq_pace_state_name(cell.next));
-        }
-        fputs("\n", out);
-    }
+    return dq_idle_state_name((dq_idle_state_t)state);
 }
 
 
@@ -184,19 +166,63 @@ static const char *idle_event(unsigned event)
 }
 
 
-static void print_idle(FILE *out)
+static const char *idle_next(unsigned state, unsigned event)
+{
+    dq_idle_cell_t cell = dq_idle_cell((dq_idle_state_t)state,
+                                       (dq_idle_event_t)event);
+
+    return cell.is_legal ? idle_state(cell.next) : NULL;
+}
+
+
+static const char *pace_state(unsigned state)
+{
+    return dq_pace_state_name((dq_pace_state_t)state);
+}
+
+
+static const char *pace_event(unsigned event)
+{
+    return dq_pace_event_name((dq_pace_event_t)event);
+}
+
+
+static const char *pace_next(unsigned state, unsigned event)
+{
+    dq_pace_cell_t cell = dq_pace_cell((dq_pace_state_t)state,
+                                       (dq_pace_event_t)event);
+
+    return cell.is_legal ? pace_state(cell.next) : NULL;
+}
+
+
+/* In the order of the page. The queue pair, which has actions, comes behind the first. */
+static const machine_t machines[] = {
+    {life_head, DQ_LIFE_STATE_LAST, DQ_LIFE_EV_LAST,
+     life_state, life_event, life_next},
+    {recall_head, DQ_RECALL_STATE_LAST, DQ_RECALL_EV_LAST,
+     recall_state, recall_event, recall_next},
+    {idle_head, DQ_IDLE_STATE_LAST, DQ_IDLE_EV_LAST,
+     idle_state, idle_event, idle_next},
+    {pace_head, DQ_PACE_STATE_LAST, DQ_PACE_EV_LAST,
+     pace_state, pace_event, pace_next},
+};
+
+
+static void print_machine(FILE *out, const machine_t *machine)
 {
     unsigned state, event;
-    dq_idle_cell_t cell;
+    const char *name, *next;
 
-    fputs(idle_head, out);
-    print_heads(out, DQ_IDLE_EV_LAST, idle_event);
-    for (state = 0; state < DQ_IDLE_STATE_LAST; state++) {
-        fprintf(out, "| **%s** |", dq_idle_state_name((dq_idle_state_t)state));
-        for (event = 0; event < DQ_IDLE_EV_LAST; event++) {
-            cell = dq_idle_cell((dq_idle_state_t)state, (dq_idle_event_t)event);
-            fprintf(out, " %s |", !cell.is_legal ? "" : (cell.next == state)
-                                  ? "." : dq_idle_state_name(cell.next));
+    fputs(machine->head, out);
+    print_heads(out, machine->events, machine->event_name);
+    for (state = 0; state < machine->states; state++) {
+        name = machine->state_name(state);
+        fprintf(out, "| **%s** |", name);
+        for (event = 0; event < machine->events; event++) {
+            next = machine->next_name(state, event);
+            fprintf(out, " %s |", (next == NULL) ? "" : (strcmp(next, name) == 0)
+                                  ? "." : next);
         }
         fputs("\n", out);
     }
@@ -268,13 +294,14 @@ static void print_cell(FILE *out, dq_conn_state_t state, dq_conn_event_t event)
 static void print_table(FILE *out)
 {
     int state, event;
+    size_t i;
 
     fputs(head, out);
-    print_life(out);
+    print_machine(out, &machines[0]);
     print_qp(out);
-    print_recall(out);
-    print_idle(out);
-    print_pace(out);
+    for (i = 1; i < sizeof(machines) / sizeof(machines[0]); i++) {
+        print_machine(out, &machines[i]);
+    }
     fputs(conn_head, out);
     for (state = 0; state < DQ_CONN_STATE_LAST; state++) {
         fprintf(out, "\n### %s\n\n| event | next | actions |\n|---|---|---|\n",
