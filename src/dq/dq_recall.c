@@ -44,17 +44,15 @@ static void dq_recall_step(dq_recall_t *recall, dq_recall_event_t event)
 uint32_t dq_recall_want(dq_recall_t *recall, dq_rx_t *rx, dq_rx_window_t *window,
                         uint32_t least)
 {
-    uint32_t over, cut;
+    uint32_t cut;
 
     if ((recall->state != DQ_RECALL_REST) || !window->backed ||
         (window->size <= least)) {
         return 0;
     }
-    over = window->size - least;
-    cut  = dq_min(over, window->owed);
-    dq_rx_cut(rx, window, cut);
-    if (over > cut) {
-        recall->count = over - cut;
+    cut = dq_rx_cut(rx, window, least);
+    if (window->size > least) {
+        recall->count = window->size - least;
         dq_recall_step(recall, DQ_RECALL_EV_WANT);
     }
     return cut;

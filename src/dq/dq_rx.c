@@ -107,12 +107,15 @@ int dq_rx_widen(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
 }
 
 
-void dq_rx_cut(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count)
+uint32_t dq_rx_cut(dq_rx_t *rx, dq_rx_window_t *window, uint32_t least)
 {
-    DQ_ASSERT(window->backed && (count <= window->owed));
-    window->owed -= count;
-    rx->owed     -= count;
-    dq_rx_give_back(rx, window, count);
+    uint32_t cut = dq_min(window->size - least, window->owed);
+
+    DQ_ASSERT(window->backed && (window->size >= least));
+    window->owed -= cut;
+    rx->owed     -= cut;
+    dq_rx_give_back(rx, window, cut);
+    return cut;
 }
 
 

@@ -244,9 +244,10 @@ static inline uint32_t dq_rx_wider_by(const dq_rx_window_t *window)
  * did. If not, dq_rx_is_narrow() is true again later. */
 int dq_rx_widen(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count);
 
-/* The window loses @a count credits that it owes: nobody was promised them. It keeps
- * DQ_WINDOW_MIN at least. As many posted buffers are not reserved any more. */
-void dq_rx_cut(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count);
+/* The window loses credits that it owes: nobody was promised them. It keeps @a least,
+ * which is DQ_WINDOW_MIN or more, and no more than it has. Returns how many credits it
+ * loses. As many posted buffers are not reserved any more. */
+uint32_t dq_rx_cut(dq_rx_t *rx, dq_rx_window_t *window, uint32_t least);
 
 /* The window loses @a count credits that the peer had, and has given back. */
 void dq_rx_give_back(dq_rx_t *rx, dq_rx_window_t *window, uint32_t count);

@@ -310,11 +310,10 @@ void uct_daqiri_rx_shrink(uct_daqiri_conn_t *conn)
     if (!window->backed || (window->size <= UCT_DAQIRI_WINDOW_LEAST)) {
         return;
     }
+    cut  = dq_rx_cut(&iface->rx.ledger, window, UCT_DAQIRI_WINDOW_LEAST);
     over = window->size - UCT_DAQIRI_WINDOW_LEAST;
-    cut  = dq_min(over, window->owed);
-    dq_rx_cut(&iface->rx.ledger, window, cut);
-    dq_rx_give_back(&iface->rx.ledger, window, over - cut);
-    __atomic_add_fetch(&iface->rx.spare, over, __ATOMIC_ACQ_REL);
+    dq_rx_give_back(&iface->rx.ledger, window, over);
+    __atomic_add_fetch(&iface->rx.spare, cut + over, __ATOMIC_ACQ_REL);
 }
 
 
