@@ -257,7 +257,7 @@ tell_part()
     fi
     while read -r name; do
         told=yes
-        tell_failure "$1 $name" "contrib/check --long ucx --filter '$name'" "$2"
+        tell_failure "$1 $name" "contrib/check --long ucx --filter '$name/*'" "$2"
     done < <(sed -n 's/^FAILED: \(daqiri\/\)/\1/p' "$2" | head -n "$most_told")
     [ "$told" = yes ] || tell_failure "$1" "contrib/check --only $1" "$2"
 }

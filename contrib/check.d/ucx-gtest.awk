@@ -26,6 +26,11 @@ function regex_of(pattern)
     return "^" pattern "$"
 }
 
+function lines_of(text)
+{
+    return gsub(/\n/, "\n", text)
+}
+
 # The list's pattern for this name, or "".
 function listed(name,    pattern)
 {
@@ -67,8 +72,17 @@ FILENAME == ARGV[2] {
 
 /^kernel [0-9]/ { kernel = number_of($2) }
 
-/^\[ RUN      \]/ { skipped = 0; why = "" }
+/^\[ RUN      \]/ { skipped = 0; why = ""; told = "" }
 /^\[ *SKIP *\]/   { skipped = 1; why = substr($0, 14) }
+
+# What the suite says of a failure: an expectation, then the lines of its values; or
+# the warnings and errors that it counted.
+/: Failure$/ { telling = 5 }
+/^\[/       { telling = /^\[ *INFO *\] < / && told ~ /errors and/ }
+telling > 0 && lines_of(told) < 20 {
+    told = told "    " $0 "\n"
+    telling--
+}
 
 /^\[       OK \]/ {
     name = name_of($4)
@@ -81,7 +95,10 @@ FILENAME == ARGV[2] {
     }
 }
 
-/^\[  FAILED  \] .* \([0-9]+ ms\)/ { bad[name_of($4)]++ }
+/^\[  FAILED  \] .* \([0-9]+ ms\)/ {
+    bad[name_of($4)]++
+    reason[name_of($4)] = told
+}
 
 END {
     for (name in since)
@@ -93,6 +110,7 @@ END {
             continue
         }
         print "FAILED: " name
+        printf "%s", reason[name]
         failed += bad[name]
     }
     for (name in known)
@@ -112,6 +130,8 @@ END {
             print "FAILED: " name " runs, but is listed as one that skips"
             failed++
         }
+    if (passed + failed + expected + skips == 0)
+        print "FAILED: no test has such a name (the names end with /0 or *)"
     printf "%d passed, %d failed, %d failed as known, %d skipped with a " \
         "reason\n", passed, failed, expected, skips
     exit failed > 0 || passed == 0

@@ -327,7 +327,7 @@ is_over()
     run -1 check --only ucx-ci
     [[ $output == *'ucx-ci: 7 passed, 1 failed, 3 skipped'* ]]
     [[ $output == *"FAILED: ucx-ci daqiri/test_x
-check:     again: contrib/check --long ucx --filter 'daqiri/test_x'"* ]]
+check:     again: contrib/check --long ucx --filter 'daqiri/test_x/*'"* ]]
     export ucx_result='it died'
     run -1 check --only ucx-slice
     [[ $output == *'it died'*'FAILED: ucx-slice'* ]]

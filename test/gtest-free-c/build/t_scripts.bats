@@ -333,3 +333,39 @@ EOS
     run -1 judge '' a.ok a.always! a.new!
     [ "${lines[0]}" = 'FAILED: daqiri/a.new' ]
 }
+
+@test "ucx-gtest.awk: a failure comes with what the suite said of it" {
+    : > known; : > skips
+    cat > log <<'EOS'
+[ RUN      ] daqiri/a.test/0 <daqiri/softverbs0:1>
+t.cc:465: Failure
+Expected equality of these values:
+  got
+    Which is: 0
+  1ul
+[     INFO ] of no use
+t.cc:340: Failure
+Failed
+Got 0 errors and 1 warnings during the test
+[     INFO ] < c.c:1 daqiri: a warning >
+[  FAILED  ] daqiri/a.test/0, where GetParam() = x (1 ms)
+[ RUN      ] daqiri/b.test/0 <daqiri/softverbs0:1>
+[  FAILED  ] daqiri/b.test/0, where GetParam() = x (1 ms)
+EOS
+    run -1 awk -f "$contrib/check.d/ucx-gtest.awk" known skips log
+    [[ $output == *'FAILED: daqiri/a.test
+    t.cc:465: Failure
+    Expected equality of these values:
+      got
+        Which is: 0
+      1ul
+    t.cc:340: Failure
+    Failed
+    Got 0 errors and 1 warnings during the test
+    [     INFO ] < c.c:1 daqiri: a warning >'* ]]
+    [[ $output == *'FAILED: daqiri/b.test'* ]]
+    [ "$(grep -c Failure <<< "$output")" -eq 2 ]
+    : > log
+    run -1 awk -f "$contrib/check.d/ucx-gtest.awk" known skips log
+    [[ $output == 'FAILED: no test has such a name'* ]]
+}
