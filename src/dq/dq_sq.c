@@ -67,14 +67,15 @@ void dq_cq_init(dq_cq_t *cq, uint32_t depth)
 dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
                          dq_wr_class_t wr_class)
 {
-    uint32_t reserve = (wr_class == DQ_WR_GRANT) ? 0 : DQ_SQ_RESERVE;
+    int is_internal  = (wr_class == DQ_WR_GRANT) || (wr_class == DQ_WR_CONTROL);
+    uint32_t reserve = is_internal ? 0 : DQ_SQ_RESERVE;
     uint32_t spare   = (wr_class == DQ_WR_GRANT) ? 0 : DQ_CREDIT_SPARE;
 
     if (sq->gate == DQ_GATE_DEAD) {
         return DQ_ADMIT_DEAD;
     }
     if ((sq->gate != DQ_GATE_UP) &&
-        ((sq->gate != DQ_GATE_CLOSING) || (wr_class != DQ_WR_GRANT))) {
+        ((sq->gate != DQ_GATE_CLOSING) || !is_internal)) {
         return DQ_ADMIT_NOT_UP;
     }
     if (dq_sq_in_use(sq) + reserve >= sq->depth) {
@@ -142,9 +143,9 @@ static int dq_sq_may_hold(const dq_sq_t *sq, const dq_cq_t *cq,
 {
     uint32_t most = dq_min(DQ_SQ_PRECONNECT_MAX, sq->depth - DQ_SQ_RESERVE);
 
-    return (wr_class != DQ_WR_GRANT) && (dq_sq_in_use(sq) < most) &&
-           !dq_cq_is_pressed(cq, 0) &&
-           ((wr_class != DQ_WR_MSG) || (sq->credits > DQ_CREDIT_SPARE));
+    return ((wr_class == DQ_WR_RMA) ||
+            ((wr_class == DQ_WR_MSG) && (sq->credits > DQ_CREDIT_SPARE))) &&
+           (dq_sq_in_use(sq) < most) && !dq_cq_is_pressed(cq, 0);
 }
 
 

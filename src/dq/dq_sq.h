@@ -54,9 +54,12 @@ typedef enum {
 } dq_admit_t;
 
 typedef enum {
-    DQ_WR_MSG,   /* SEND of data: takes a credit, leaves the reserve         */
-    DQ_WR_RMA,   /* one-sided: takes no credit, leaves the reserve           */
-    DQ_WR_GRANT  /* SEND of a grant: takes a credit, may use reserves        */
+    DQ_WR_MSG,     /* SEND of data: takes a credit, leaves the reserve       */
+    DQ_WR_RMA,     /* one-sided: takes no credit, leaves the reserve         */
+    DQ_WR_CONTROL, /* SEND of a recall, its answer, a close: takes a credit, may use
+                      the reserved slots. The last credit stays: if such a message had
+                      it, no grant could go, and perhaps none come */
+    DQ_WR_GRANT    /* SEND of a grant: takes a credit, may use reserves      */
 } dq_wr_class_t;
 
 typedef enum {
@@ -98,7 +101,7 @@ typedef struct {
 } dq_ticket_t;
 
 enum {
-    DQ_SQ_RESERVE        = 1, /* SQ slots that only a grant may take              */
+    DQ_SQ_RESERVE        = 1, /* SQ slots that only grants and control may take   */
     DQ_SQ_PRECONNECT_MAX = 8, /* requests that may wait for the gate to open */
     DQ_CREDIT_SPARE      = 1, /* credits that only a grant may take               */
     DQ_SQ_DEPTH_MIN      = 4,
@@ -235,7 +238,8 @@ dq_admit_t dq_sq_admit_preconnect(dq_sq_t *sq, dq_cq_t *cq,
  */
 int dq_sq_open(dq_sq_t *sq, uint32_t window, uint32_t promised);
 
-/* Closes the gate to all but grants, until dq_sq_lose(). Tokens are returned. */
+/* Closes the gate to all but grants and control, until dq_sq_lose(). Tokens are
+ * returned. */
 void dq_sq_shut(dq_sq_t *sq, dq_cq_t *cq);
 
 /* Closes the gate until dq_sq_reopen(). Posted requests stay in the ledger. The credits

@@ -7,6 +7,7 @@
 #include "t_uct.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
     START = 8,   /* RX_WINDOW_START                                          */
@@ -199,6 +200,94 @@ START_TEST(test_given_back)
 END_TEST
 
 
+static void burst(t_link_t *link)
+{
+    while (t_try_send(link, T_SHORT, 8) == UCS_OK) {
+    }
+}
+
+
+/* Credits are asked back where all are used but the one that is left for a grant: of an
+ * end's connection to itself, and between two ends that both ask. The question leaves
+ * that one, too. Buffers become few with one of these numbers of peers. */
+START_TEST(test_asked_at_the_last_credit)
+{
+    enum { LEAST = 14, COUNTS = 12, CONNECTING = 5000 /* us */ };
+    static t_stream_t others[2 * (LEAST + COUNTS)];
+    unsigned count = LEAST + _i % COUNTS, i, s;
+    t_end_t *end[2];
+    t_stream_t to[2];
+    t_link_t *link[2];
+
+    t_only_daqiri("has windows");
+    t_expect_log("receive buffers are not enough");
+    end[0] = t_end_open("RX_BUFFERS=200 POLL_BATCH=4");
+    end[1] = (_i < COUNTS) ? end[0] : t_end_open("RX_BUFFERS=200 POLL_BATCH=4");
+    for (s = 0; s < 2; s++) {
+        link[s] = t_link_up(end[s], end[1 - s], 1 + s, &to[s]);
+        stream(link[s], &to[s], 500);
+    }
+    for (i = 0; i < count; i++) {
+        for (s = 0; (s < 2) && ((s == 0) || (end[1] != end[0])); s++) {
+            (void)t_link_up(t_end_open(NARROW), end[s], 3 + i, &others[2 * i + s]);
+        }
+    }
+    for (s = 0; s < 2; s++) {
+        t_stream_open(&others[2 * i + s], end[s], (end[1] != end[0]) ? 3 + i : 3 + i + s);
+        (void)t_link_open(t_end_open(NARROW), &end[s]->address, 3 + i);
+    }
+    usleep(CONNECTING); /* the next progress call finds a new peer */
+    burst(link[0]);
+    burst(link[1]);
+    T_WAIT((to[0].got == link[0]->sent) && (to[1].got == link[1]->sent));
+    for (s = 0; s < 2; s++) {
+        stream(link[s], &to[s], 20);
+    }
+}
+END_TEST
+
+
+/* Many send as fast as they may to one that is slow and has few buffers: nobody
+ * starves. */
+START_TEST(test_fair)
+{
+    enum { PEERS = 30, EACH = 200, BURST = 16, SLOW = 8 };
+    t_end_t *b    = t_end_open("RX_BUFFERS=120 POLL_BATCH=4");
+    uint64_t most = 0, least = UINT64_MAX, all = 0;
+    t_stream_t to[PEERS];
+    t_link_t *link[PEERS];
+    unsigned i, turn, sent;
+
+    t_only_daqiri("has windows");
+    t_expect_log("receive buffers are not enough");
+    for (i = 0; i < PEERS; i++) {
+        link[i] = t_link_up(t_end_open(NARROW), b, 1 + i, &to[i]);
+    }
+    for (turn = 0; all < EACH * PEERS; turn++) {
+        for (i = 0; i < PEERS; i++) {
+            for (sent = 0; (sent < BURST) &&
+                           (t_try_send(link[i], T_SHORT, 8) == UCS_OK); sent++) {
+            }
+        }
+        b->is_stopped = (turn % SLOW) != 0;
+        (void)t_progress();
+        for (all = 0, i = 0; i < PEERS; i++) {
+            all += to[i].got;
+        }
+    }
+    b->is_stopped = 0;
+    for (i = 0; i < PEERS; i++) {
+        most  = (to[i].got > most) ? to[i].got : most;
+        least = (to[i].got < least) ? to[i].got : least;
+    }
+    ck_assert_uint_ge(2 * least, most);
+    for (i = 0; i < PEERS; i++) {
+        T_WAIT(to[i].got == link[i]->sent);
+    }
+}
+END_TEST
+
+
 /* Made wider while QPs die: promises are counted anew, of the window as it is. */
 START_TEST(test_losses)
 {
@@ -235,6 +324,8 @@ static Suite *suite_window(void)
     tcase_add_test(wider, test_no_memory);
     tcase_add_test(wider, test_all_kept);
     tcase_add_test(wider, test_given_back);
+    tcase_add_loop_test(wider, test_asked_at_the_last_credit, 0, 24);
+    tcase_add_test(wider, test_fair);
     tcase_add_test(wider, test_losses);
     suite_add_tcase(suite, wider);
     return suite;

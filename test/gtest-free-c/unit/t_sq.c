@@ -170,19 +170,20 @@ static uint32_t lane_silent_tail(const lane_t *lane)
 static dq_admit_t model_admit(const world_t *world, const lane_t *lane,
                               dq_wr_class_t wr_class)
 {
+    int is_data    = (wr_class == DQ_WR_MSG) || (wr_class == DQ_WR_RMA);
+    uint32_t slots = is_data ? 1 : 0;
     uint32_t spare = (wr_class == DQ_WR_GRANT) ? 0 : 1;
 
     if (lane->gate == DQ_GATE_DEAD) {
         return DQ_ADMIT_DEAD;
     }
-    if ((lane->gate == DQ_GATE_CLOSING) ? (wr_class != DQ_WR_GRANT)
-                                        : (lane->gate != DQ_GATE_UP)) {
+    if ((lane->gate == DQ_GATE_CLOSING) ? is_data : (lane->gate != DQ_GATE_UP)) {
         return DQ_ADMIT_NOT_UP;
     }
-    if (lane->count + spare >= lane->depth) {
+    if (lane->count + slots >= lane->depth) {
         return DQ_ADMIT_SQ_FULL;
     }
-    if (world_used(world) + spare >= world->depth) {
+    if (world_used(world) + slots >= world->depth) {
         return DQ_ADMIT_CQ_FULL;
     }
     if ((wr_class != DQ_WR_RMA) && (lane->credits <= spare)) {
@@ -593,26 +594,27 @@ END_TEST
 
 START_TEST(test_gate)
 {
-    static const dq_wr_class_t classes[] = {DQ_WR_MSG, DQ_WR_RMA, DQ_WR_GRANT};
+    static const dq_wr_class_t classes[] = {DQ_WR_MSG, DQ_WR_RMA, DQ_WR_CONTROL,
+                                            DQ_WR_GRANT};
     world_t world;
     lane_t *lane = &world.lane[0];
     size_t i;
 
     world_init(&world, 100, 1);
     lane_init(lane, 8, 2, 0);
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 4; i++) {
         T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
                   DQ_ADMIT_NOT_UP);
     }
     lane_up(&world, lane, 100);
     post_many(&world, lane, DQ_WR_MSG, 7);
-    dq_sq_shut(&lane->sq, &world.cq); /* only grants */
-    for (i = 0; i < 3; i++) {
+    dq_sq_shut(&lane->sq, &world.cq); /* only grants and control */
+    for (i = 0; i < 4; i++) {
         T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
-                  (classes[i] == DQ_WR_GRANT) ? DQ_ADMIT_OK : DQ_ADMIT_NOT_UP);
+                  (i >= 2) ? DQ_ADMIT_OK : DQ_ADMIT_NOT_UP);
     }
     lane_set_gate(&world, lane, DQ_GATE_DEAD);
-    for (i = 0; i < 3; i++) { /* before any other reason */
+    for (i = 0; i < 4; i++) { /* before any other reason */
         T_NEED_EQ(dq_sq_admit(&lane->sq, &world.cq, classes[i]),
                   DQ_ADMIT_DEAD);
     }
@@ -1048,13 +1050,13 @@ static void random_world(world_t *world, t_rng_t *rng)
 /* A chain, of which the device may refuse a part. */
 static void random_posts(world_t *world, lane_t *lane, t_rng_t *rng)
 {
-    static const dq_wr_class_t classes[] = {DQ_WR_MSG, DQ_WR_MSG, DQ_WR_RMA,
-                                            DQ_WR_GRANT};
+    static const dq_wr_class_t classes[] = {DQ_WR_MSG, DQ_WR_MSG, DQ_WR_MSG, DQ_WR_RMA,
+                                            DQ_WR_CONTROL, DQ_WR_GRANT};
     uint32_t length = t_rng_range(rng, 1, 8);
     uint32_t posted = 0;
 
     while ((length-- > 0) &&
-           lane_post(world, lane, classes[t_rng_below(rng, 4)],
+           lane_post(world, lane, classes[t_rng_below(rng, 6)],
                      t_rng_once_in(rng, 8))) {
         posted++;
         world_check(world);

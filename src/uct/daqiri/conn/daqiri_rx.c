@@ -151,7 +151,7 @@ static ucs_status_t uct_daqiri_rx_send(uct_daqiri_conn_t *conn, dq_msg_kind_t ki
 {
     uct_daqiri_pool_t *pool = &conn->iface->tx.pool;
     uct_daqiri_tx_t tx      = {
-        .wr_class = DQ_WR_GRANT,
+        .wr_class = (kind == DQ_MSG_GRANT) ? DQ_WR_GRANT : DQ_WR_CONTROL,
         .opcode   = IBV_WR_SEND_WITH_IMM,
         .flags    = IBV_SEND_INLINE,
         .imm      = count,
@@ -163,7 +163,7 @@ static ucs_status_t uct_daqiri_rx_send(uct_daqiri_conn_t *conn, dq_msg_kind_t ki
     struct ibv_sge sge = {.length = sizeof(*hdr)};
     ucs_status_t status;
 
-    if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_GRANT) !=
+    if (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, tx.wr_class) !=
         DQ_ADMIT_OK) {
         return UCS_ERR_NO_RESOURCE;
     }
