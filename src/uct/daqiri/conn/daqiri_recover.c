@@ -86,6 +86,7 @@ static void uct_daqiri_recover_log_failure(uct_daqiri_conn_t *conn,
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
+    conn->lost.is_untold = 0;
     if (uct_daqiri_may_log_of(!ucs_list_is_empty(&conn->eps),
                           &conn->iface->log_limit.lost, more)) {
         ucs_warn("%s%s", dq_triage_recovering(facts, line, sizeof(line)), more);
@@ -99,6 +100,9 @@ static void uct_daqiri_recover_log_recovered(uct_daqiri_conn_t *conn,
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
+    if (conn->lost.is_untold) {
+        uct_daqiri_recover_log_failure(conn, &conn->lost.facts);
+    }
     if (uct_daqiri_may_log_of(!ucs_list_is_empty(&conn->eps),
                           &conn->iface->log_limit.back, more)) {
         ucs_warn("%s%s", dq_triage_recovered(back, line, sizeof(line)), more);
@@ -140,12 +144,17 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 }
 
 
+/* Where no endpoint uses the conn, the peer may have left: its word of that may come
+ * later than the failure of a grant. So the loss is told when the peer is back. */
 static void uct_daqiri_recover_note_loss(uct_daqiri_conn_t *conn,
                                          const dq_facts_t *facts)
 {
     conn->iface->count->qp_failures++;
     conn->watchdog.losses++;
-    uct_daqiri_recover_log_failure(conn, facts);
+    conn->lost.is_untold = ucs_list_is_empty(&conn->eps);
+    if (!conn->lost.is_untold) {
+        uct_daqiri_recover_log_failure(conn, facts);
+    }
 }
 
 
