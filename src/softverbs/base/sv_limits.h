@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The name of the device and its limits, as ibv_query_device() tells them.
+ * The names of the devices and their limits, as ibv_query_device() tells them.
  */
 #ifndef SV_LIMITS_H
 #define SV_LIMITS_H
 
-#define SV_DEVICE_NAME    "softverbs0"
+#define SV_DEVICE         "softverbs" /* then its number */
+#define SV_DEVICE_NAME    SV_DEVICE "0" /* the only one, unless more are asked for */
+#define SV_DEVICES_MAX    4
+#define SV_DEVICES_ENV    "SOFTVERBS_DEVICES"
 #define SV_GID_PLACES     4 /* that a GID can be moved to */
 #define SV_GUID           0x0273667462730001ull
 

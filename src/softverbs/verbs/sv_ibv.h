@@ -25,6 +25,10 @@ int sv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 /* Takes the QPs that the program did not destroy out of the fabric, since their
  * context is closed. */
 void sv_qp_close_all(struct sv_context *ctx);
+/* How many devices there are: SOFTVERBS_DEVICES, or 1. 0 if that is no such number. */
+unsigned sv_device_count(void);
+/* In the host's byte order. */
+uint64_t sv_device_guid(const struct ibv_device *device);
 /* Whether this address is in librdmacm's code, while the kernel has no RDMA
  * CM. */
 bool sv_is_idle_rdmacm(const void *caller);

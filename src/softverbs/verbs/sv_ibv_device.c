@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device as programs find it: list, open, close.
+ * The devices as programs find them: list, open, close.
  */
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_util.h"
@@ -23,31 +23,60 @@ struct sv_device {
     void             *not_yours[16];
 };
 
-static struct sv_device sv_the_device = {
-    .device = {
-        .node_type      = IBV_NODE_CA,
-        .transport_type = IBV_TRANSPORT_IB,
-        .name           = SV_DEVICE_NAME,
-        .dev_name       = SV_DEVICE_NAME,
-        .dev_path       = "/sys/class/infiniband_verbs/" SV_DEVICE_NAME,
-        .ibdev_path     = "/sys/class/infiniband/" SV_DEVICE_NAME
+#define SV_DEVICE_NUMBER(n) \
+    { \
+        .device = { \
+            .node_type      = IBV_NODE_CA, \
+            .transport_type = IBV_TRANSPORT_IB, \
+            .name           = SV_DEVICE #n, \
+            .dev_name       = SV_DEVICE #n, \
+            .dev_path       = "/sys/class/infiniband_verbs/" SV_DEVICE #n, \
+            .ibdev_path     = "/sys/class/infiniband/" SV_DEVICE #n \
+        } \
     }
+
+/* They differ in name and GUID alone. They have one port, as two cables to one
+ * switch have: so a program has several rails. */
+static struct sv_device sv_devices[SV_DEVICES_MAX] = {
+    SV_DEVICE_NUMBER(0), SV_DEVICE_NUMBER(1), SV_DEVICE_NUMBER(2), SV_DEVICE_NUMBER(3)
 };
 
 /* ---- list ---- */
 
+unsigned sv_device_count(void)
+{
+    const char *text = getenv(SV_DEVICES_ENV);
+
+    if ((text == NULL) || (*text == '\0')) {
+        return 1;
+    }
+    if ((text[0] < '1') || (text[0] > '0' + SV_DEVICES_MAX) || (text[1] != '\0')) {
+        return 0;
+    }
+    return text[0] - '0';
+}
+
 SV_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-    struct ibv_device **list = calloc(2, sizeof(*list));
-    int count                = !sv_is_idle_rdmacm(__builtin_return_address(0));
+    struct ibv_device **list = calloc(SV_DEVICES_MAX + 1, sizeof(*list));
+    unsigned count           = sv_device_count();
+    unsigned i;
 
     if (list == NULL) {
         return NULL;
     }
-
-    list[0] = (count > 0) ? &sv_the_device.device : NULL;
+    if (count == 0) {
+        sv_log("there is no device: " SV_DEVICES_ENV "=\"%s\" is not a number from 1 "
+               "to %d", getenv(SV_DEVICES_ENV), SV_DEVICES_MAX);
+    }
+    if (sv_is_idle_rdmacm(__builtin_return_address(0))) {
+        count = 0;
+    }
+    for (i = 0; i < count; ++i) {
+        list[i] = &sv_devices[i].device;
+    }
     if (num_devices != NULL) {
-        *num_devices = count;
+        *num_devices = (int)count;
     }
     return list;
 }
@@ -62,10 +91,14 @@ SV_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
     return device->name;
 }
 
+uint64_t sv_device_guid(const struct ibv_device *device)
+{
+    return SV_GUID + (uint64_t)((const struct sv_device*)device - sv_devices);
+}
+
 SV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-    (void)device;
-    return htobe64(SV_GUID);
+    return htobe64(sv_device_guid(device));
 }
 
 SV_EXPORT int ibv_get_device_index(struct ibv_device *device)

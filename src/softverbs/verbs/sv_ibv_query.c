@@ -22,14 +22,13 @@ SV_EXPORT int ibv_query_device(struct ibv_context *context,
 {
     int ret = sv_hook_verb(SV_VERB_QUERY_DEVICE);
 
-    (void)context;
     if (ret != 0) {
         return ret;
     }
 
     memset(attr, 0, sizeof(*attr));
     strncpy(attr->fw_ver, DAQIRI_VERSION, sizeof(attr->fw_ver) - 1);
-    attr->node_guid                 = htobe64(SV_GUID);
+    attr->node_guid                 = htobe64(sv_device_guid(context->device));
     attr->sys_image_guid            = htobe64(SV_GUID);
     attr->max_mr_size               = UINT64_MAX;
     attr->page_size_cap             = ~(uint64_t)(SV_PAGE - 1);

@@ -4,11 +4,12 @@
  *
  * Some programs believe in a device only if /dev/infiniband/<name> is a
  * character device that they may read and write. There is none, and making one
- * takes root. So the two calls with which they ask are answered here, for that
- * one path. All other paths go to the kernel.
+ * takes root. So the two calls with which they ask are answered here, for those
+ * paths. All other paths go to the kernel.
  */
 #include "softverbs/base/sv_limits.h"
 #include "softverbs/base/sv_util.h"
+#include "softverbs/verbs/sv_ibv.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -22,8 +23,15 @@ SV_EXPORT int __xstat(int version, const char *path, struct stat *st);
 
 static bool sv_is_device_path(const char *path)
 {
-    return (path != NULL) &&
-           (strcmp(path, "/dev/infiniband/" SV_DEVICE_NAME) == 0);
+    static const char begin[] = "/dev/infiniband/" SV_DEVICE;
+    const char *number;
+
+    if ((path == NULL) || (strncmp(path, begin, sizeof(begin) - 1) != 0)) {
+        return false;
+    }
+    number = path + sizeof(begin) - 1;
+    return (number[0] >= '0') && (number[0] < '0' + (int)sv_device_count()) &&
+           (number[1] == '\0');
 }
 
 SV_EXPORT int stat(const char *path, struct stat *st)

@@ -30,6 +30,9 @@ static const struct argp_option run_options[] = {
     {"device", 'd', "WHICH", 0,
      "auto: the nearest usable RDMA device, else soft. soft: the software device, for "
      "this host only. NAME[,NAME]...: the nearest of these, such as mlx5_0 (auto)", 1},
+    {"rails", 'r', "N", 0,
+     "How many devices each rank uses at once, the nearest ones: 1 to 4; of the software "
+     "device as many are made (1)", 1},
     {"tls", 't', "LIST", 0,
      "UCX transports; others for comparison on the same device: "
      "rc_verbs,ud_verbs or tcp (daqiri)", 1},
@@ -110,6 +113,10 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
     case 'd':
         opts->device = daqiri_args_name(state, "device", arg);
         run_check_device(state, arg);
+        return 0;
+    case 'r':
+        opts->rails = (unsigned)daqiri_args_count(state, "rails", arg, 1,
+                                                  DAQIRI_RAILS_MAX);
         return 0;
     case 't':
         opts->tls = daqiri_args_name(state, "tls", arg);
@@ -354,6 +361,7 @@ int daqiri_run(int argc, char **argv)
     run_opts_t opts            = {
         .device     = "auto",
         .tls        = "daqiri",
+        .rails      = 1,
         .command    = argv + argc,
         .local_rank = -1
     };
@@ -373,6 +381,10 @@ int daqiri_run(int argc, char **argv)
         if (status != RUN_GO_ON) {
             return status;
         }
+    } else if (opts.rails > 1) {
+        fprintf(stderr, RUN_SPEAKER ": --rails %u needs a transport that uses an RDMA "
+                "device, and --tls %s names none\n", opts.rails, opts.tls);
+        return DAQIRI_EXIT_USAGE;
     } else {
         daqiri_run_say(&opts, "no RDMA device: UCX_TLS=%s uses none", opts.tls);
     }

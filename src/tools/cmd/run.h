@@ -18,6 +18,7 @@
 typedef struct run_opts {
     const char *device; /* auto, soft, or names with commas between */
     const char *tls;
+    unsigned rails; /* devices of each rank */
     int print_env;
     daqiri_env_format_t format;
     int is_quiet;

@@ -3,9 +3,10 @@
 /*
  * The device of daqiri run: the one that was asked for, or the nearest that is usable.
  *
- * A job has one device for each rank. Before the ranks start, that is one for all of
- * them, because nobody knows yet where they will be. A rank that daqiri run itself
- * starts has been bound to its processors already, so it gets the nearest of its host.
+ * A job has one device for each rank, or with --rails several. Before the ranks start,
+ * that is one for all of them, because nobody knows yet where they will be. A rank that
+ * daqiri run itself starts has been bound to its processors already, so it gets the
+ * nearest of its host.
  */
 
 #include "tools/cmd/run.h"
@@ -80,11 +81,27 @@ static int run_refuse_soft(unsigned long long room, int error)
     return DAQIRI_EXIT_FAILED;
 }
 
+/* One more device for each rank. */
+static void run_add_rail(const run_opts_t *opts, const char *name, unsigned port,
+                         daqiri_job_device_t *chosen)
+{
+    daqiri_job_port_t *rail = &chosen->other[chosen->others++];
+
+    snprintf(rail->name, sizeof(rail->name), "%s", name);
+    rail->port = port;
+    if (daqiri_run_is_speaker(opts)) {
+        daqiri_run_say(opts, "device %s:%u: rail %u of %u", rail->name, rail->port,
+                       chosen->others + 1, opts->rails);
+    }
+}
+
 static int run_choose_soft(const run_opts_t *opts, const char *why,
                            daqiri_job_device_t *chosen)
 {
     unsigned long long room = 0;
     int error               = daqiri_soft_device_room(&room);
+    char name[DAQIRI_DEVICE_NAME_MAX];
+    unsigned rail;
 
     if ((error != 0) || (room < RUN_SOFT_ROOM_NEEDED)) {
         return run_refuse_soft(room, error);
@@ -93,6 +110,10 @@ static int run_choose_soft(const run_opts_t *opts, const char *why,
     snprintf(chosen->name, sizeof(chosen->name), DAQIRI_SOFT_DEVICE);
     chosen->port = 1;
     run_say_device(opts, chosen, ", in software and for this host only", why);
+    for (rail = 1; rail < opts->rails; ++rail) {
+        snprintf(name, sizeof(name), "softverbs%u", rail);
+        run_add_rail(opts, name, 1, chosen);
+    }
     return RUN_GO_ON;
 }
 
@@ -149,24 +170,48 @@ static int run_is_nearer(const daqiri_device_t *a, const daqiri_device_t *b)
     return a->near.distance < b->near.distance - 0.01;
 }
 
-/* Leaves those that no other is nearer than. */
-static void run_keep_nearest(run_nics_t *nics)
+/* Puts the nearest before all others, and returns how many are equally near. */
+static size_t run_sort_nearest(const run_nics_t *nics)
 {
-    const daqiri_device_t *nearest = nics->list[0];
-    size_t used                    = 0;
-    size_t i;
+    const daqiri_device_t *device;
+    size_t i, j, near = 0;
 
-    for (i = 1; i < nics->count; ++i) {
-        if (run_is_nearer(nics->list[i], nearest)) {
-            nearest = nics->list[i];
+    for (i = 1; i < nics->count; ++i) { /* those that are equally near keep their order */
+        device = nics->list[i];
+        for (j = i; (j > 0) && run_is_nearer(device, nics->list[j - 1]); --j) {
+            nics->list[j] = nics->list[j - 1];
         }
+        nics->list[j] = device;
     }
-    for (i = 0; i < nics->count; ++i) {
-        if (!run_is_nearer(nearest, nics->list[i])) {
-            nics->list[used++] = nics->list[i];
+    while ((near < nics->count) && !run_is_nearer(nics->list[0], nics->list[near])) {
+        ++near;
+    }
+    return near;
+}
+
+/* The other rails of a rank are the nearest of those that are left, from the one behind
+ * its first on, so that neighbours do not all share one. */
+static int run_choose_rails(const run_opts_t *opts, const run_nics_t *nics, size_t near,
+                            size_t first, daqiri_job_device_t *chosen)
+{
+    const daqiri_device_t *device;
+    size_t i;
+    int error;
+
+    if (opts->rails > nics->count) {
+        fprintf(stderr, RUN_SPEAKER ": --rails %u needs as many devices, and there %s "
+                "%zu\n", opts->rails, (nics->count == 1) ? "is" : "are", nics->count);
+        return DAQIRI_EXIT_FAILED;
+    }
+    for (i = 1; chosen->others + 1 < opts->rails; ++i) {
+        device = nics->list[(i < near) ? (first + i) % near : i];
+        error  = daqiri_device_try_memory(device, RUN_MEMORY_NEEDED);
+        if (error != 0) {
+            return run_refuse_memory(device, error);
         }
+        run_add_rail(opts, device->name, device->port, chosen);
     }
-    nics->count = used;
+    return RUN_GO_ON;
 }
 
 /* Before the ranks start there is one for all of them. */
@@ -174,7 +219,7 @@ static void run_say_one_for_all(const run_opts_t *opts, size_t count)
 {
     const char *starter = daqiri_command_starter(opts->command);
 
-    if ((count > 1) && (starter != NULL)) {
+    if ((count > opts->rails) && (starter != NULL)) {
         daqiri_run_say(opts, "all ranks use this one of %zu devices: for the nearest "
                        "to each rank, let the ranks be started so: %.60s ... "
                        "daqiri run PROGRAM", count, starter);
@@ -186,13 +231,13 @@ static int run_choose_nearest(const run_opts_t *opts, run_nics_t *nics,
                               const char *of, int in_turn,
                               daqiri_job_device_t *chosen)
 {
+    size_t near  = run_sort_nearest(nics);
     size_t count = nics->count;
     size_t index = 0;
     char why[128];
     int status;
 
-    run_keep_nearest(nics);
-    if (nics->count < count) {
+    if (near < count) {
         snprintf(why, sizeof(why), "the nearest of %zu %s (NUMA node %d)", count, of,
                  nics->list[0]->near.node);
     } else if (nics->list[0]->near.distance < 0) {
@@ -202,16 +247,25 @@ static int run_choose_nearest(const run_opts_t *opts, run_nics_t *nics,
         snprintf(why, sizeof(why), "the first of %zu %s, which are equally near",
                  count, of);
     }
-    if (in_turn && (nics->count > 1) && (opts->local_rank >= 0)) {
-        index = (size_t)opts->local_rank % nics->count;
+    if (in_turn && (near > 1) && (opts->local_rank >= 0)) {
+        index = (size_t)opts->local_rank % near;
         snprintf(why, sizeof(why), "number %zu of %zu %s that are equally near, by "
-                 "local rank %ld", index + 1, nics->count, of, opts->local_rank);
+                 "local rank %ld", index + 1, near, of, opts->local_rank);
     }
     status = run_choose_device(opts, nics->list[index], why, chosen);
-    if (status == RUN_GO_ON) {
-        run_say_one_for_all(opts, count);
+    if (status != RUN_GO_ON) {
+        return status;
     }
-    return status;
+    run_say_one_for_all(opts, count);
+    return run_choose_rails(opts, nics, near, index, chosen);
+}
+
+static int run_choose_only(const run_opts_t *opts, const run_nics_t *nics,
+                           const char *why, daqiri_job_device_t *chosen)
+{
+    int status = run_choose_device(opts, nics->list[0], why, chosen);
+
+    return (status == RUN_GO_ON) ? run_choose_rails(opts, nics, 1, 0, chosen) : status;
 }
 
 static int run_choose_auto(const run_opts_t *opts,
@@ -235,8 +289,7 @@ static int run_choose_auto(const run_opts_t *opts,
                                                     "no RDMA device is usable",
                                chosen);
     case 1:
-        return run_choose_device(opts, nics->list[0],
-                                 "the only usable RDMA device", chosen);
+        return run_choose_only(opts, nics, "the only usable RDMA device", chosen);
     default:
         return run_choose_nearest(opts, nics, "usable RDMA devices", 0, chosen);
     }
@@ -308,8 +361,7 @@ static int run_choose_named(const run_opts_t *opts,
         }
     }
     if (nics->count == 1) {
-        return run_choose_device(opts, nics->list[0], "asked for with --device",
-                                 chosen);
+        return run_choose_only(opts, nics, "asked for with --device", chosen);
     }
     return run_choose_nearest(opts, nics, "devices of --device", 1, chosen);
 }

@@ -253,12 +253,16 @@ static void env_add_devices(daqiri_env_list_t *env_list, const char *tls,
     char *names      = NULL;
     size_t length;
     FILE *stream;
+    unsigned i;
 
     stream = open_memstream(&names, &length);
     if (stream == NULL) {
         return;
     }
     fprintf(stream, "%s:%u", device->name, device->port);
+    for (i = 0; i < device->others; ++i) {
+        fprintf(stream, ",%s:%u", device->other[i].name, device->other[i].port);
+    }
     if (daqiri_job_has_network(tls) &&
         ((user == NULL) || (env_list_interfaces(user, stream) == 0))) {
         env_list_interfaces(NULL, stream);
@@ -297,6 +301,20 @@ static void env_add_threshold(daqiri_env_list_t *env_list)
     }
 }
 
+/* UCX sends one long message over two rails by default, and short ones over one. */
+static void env_add_rails(daqiri_env_list_t *env_list,
+                          const daqiri_job_device_t *device)
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%u", device->others + 1);
+    daqiri_env_list_add(env_list, "UCX_MAX_EAGER_LANES", number);
+    daqiri_env_list_add(env_list, "UCX_MAX_RNDV_RAILS", number);
+    if (device->is_soft) {
+        daqiri_env_list_add(env_list, "SOFTVERBS_DEVICES", number);
+    }
+}
+
 int daqiri_job_env(daqiri_env_list_t *env_list, const char *tls,
                    const daqiri_job_device_t *device, const daqiri_ucx_t *ucx,
                    const char *speaker)
@@ -316,6 +334,9 @@ int daqiri_job_env(daqiri_env_list_t *env_list, const char *tls,
     daqiri_env_list_add(env_list, "UCX_TLS", tls);
     if (device->name[0] != '\0') {
         env_add_devices(env_list, tls, device);
+    }
+    if (device->others > 0) {
+        env_add_rails(env_list, device);
     }
     if (device->is_soft && daqiri_job_uses_plugin(tls)) {
         env_add_threshold(env_list);

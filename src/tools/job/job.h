@@ -12,10 +12,20 @@
 #include "tools/job/ucx.h"
 #include "tools/rdma/devices.h"
 
+enum { DAQIRI_RAILS_MAX = 4 };
+
+/* The port of a device. */
+typedef struct daqiri_job_port {
+    char name[DAQIRI_DEVICE_NAME_MAX];
+    unsigned port;
+} daqiri_job_port_t;
+
 typedef struct daqiri_job_device {
     char name[DAQIRI_DEVICE_NAME_MAX]; /* empty: no RDMA device */
     unsigned port;
     int is_soft;
+    unsigned others;                   /* that a job uses beside it: more rails */
+    daqiri_job_port_t other[DAQIRI_RAILS_MAX - 1];
 } daqiri_job_device_t;
 
 /* Whether any transport of this UCX_TLS list runs on an RDMA device. */

@@ -69,7 +69,8 @@ jobs_show()
 }
 
 # job_run NAME TLS MPI NP PROGRAM [ARG]...: sets $job to the job's folder and
-# returns its exit status; 124 is a hang, which takes JOB_LIMIT seconds (90).
+# returns its exit status; 124 is a hang, which takes JOB_LIMIT seconds (90). Each rank
+# uses JOB_RAILS devices (1).
 job_run()
 {
     local name=$1 tls=$2 mpi=$3 np=$4
@@ -79,7 +80,7 @@ job_run()
     mkdir -p "$job/counters"
     DAQIRI_STATS_DIR=$job/counters timeout -k 5 \
         $((${JOB_LIMIT:-90} * T_TIMEOUT_MULTIPLIER)) \
-        "$T_DAQIRI" run --device "${T_DEVICE:-soft}" --tls "$tls" \
+        "$T_DAQIRI" run --device "${T_DEVICE:-soft}" --rails "${JOB_RAILS:-1}" --tls "$tls" \
         "$(jobs_starter "$mpi")" -np "$np" "$@" \
         >"$job/out" 2>"$job/err" </dev/null
 }
@@ -133,6 +134,24 @@ job_carried()
             echo "the files above do not say $key 0"
             return 1
         fi
+    done
+}
+
+# rails_carried BYTES DEVICE...: each of these carried at least so much of the last job.
+rails_carried()
+{
+    local least=$1 device carried
+
+    shift
+    for device in "$@"; do
+        carried=$(awk -v device="$device" '
+            FNR == 1                { is_its = 0 }
+            $1 == "device"          { is_its = $2 == device }
+            /^(am_tx|rma)_bytes /   { bytes[FILENAME] += $2 }
+            is_its                  { its[FILENAME] }
+            END { for (f in its) n += bytes[f]; print n + 0 }' "$job/counters"/*)
+        echo "$device carried $carried bytes"
+        [ "$carried" -ge "$least" ] || return 1
     done
 }
 

@@ -166,3 +166,34 @@ with_budget()
 @test "Open MPI: two queue pairs for 8 ranks, the rest" { with_budget ompi self truncation probe unexpected types windows atomics collectives; }
 @test "MPICH: two queue pairs for 8 ranks, point to point" { with_budget mpich blocking nonblocking any_source random; }
 @test "MPICH: two queue pairs for 8 ranks, the rest" { with_budget mpich self truncation probe unexpected windows atomics collectives; }
+
+# --- several cases in one job
+
+# What one case leaves behind, wide windows for one, is what the next one begins with.
+in_a_row()
+{
+    need_mpi "$1"
+    job_ok row daqiri "$1" 4 "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$1" \
+        any_source unexpected random windows shared_window collectives random
+    job_carried
+}
+
+@test "Open MPI: many cases in one job" { in_a_row ompi; }
+@test "MPICH: many cases in one job" { in_a_row mpich; }
+
+# --- several devices
+
+# two_rails MPI: short messages and long ones, over both devices of each rank.
+two_rails()
+{
+    local JOB_RAILS=2
+
+    need_mpi "$1"
+    job_ok rails daqiri "$1" 2 "$T_TOP_BUILDDIR/test/gtest-free-c/mpi/mt-$1" \
+        blocking nonblocking random
+    job_carried
+    rails_carried 1000000 softverbs0 softverbs1
+}
+
+@test "Open MPI: two rails, both carry" { two_rails ompi; }
+@test "MPICH: two rails, both carry" { two_rails mpich; }

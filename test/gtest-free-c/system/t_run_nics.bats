@@ -223,3 +223,37 @@ two='a0=active b0=active'
     on "$cpu0" 'a0=active b0=down' run --device a0,b0 env
     refused 1 'daqiri run: device b0 cannot be used: its port 1 is down, not active'
 }
+
+@test "--rails: the nearest ones, the first of them as without it" {
+    local three='a0=active b0=active c0=active'
+
+    need_two_cpus
+    machine a0=0 b0=2 c0=2
+    on "$cpu1" "$three" run --rails 2 env
+    takes b0:1,c0:1
+    says 'daqiri run: device b0:1: the nearest of 3 usable RDMA devices (NUMA node 2)'
+    says 'daqiri run: device c0:1: rail 2 of 2'
+    grep -q -x UCX_MAX_EAGER_LANES=2 <<<"$output"
+    grep -q -x UCX_MAX_RNDV_RAILS=2 <<<"$output"
+    on "$cpu0" "$three" run --rails 3 env
+    takes a0:1,b0:1,c0:1
+    on "$cpu0" "$three" run env
+    takes a0:1
+    run ! grep RAILS= <<<"$output"
+    # local ranks do not all begin with the same one
+    rank=(OMPI_COMM_WORLD_LOCAL_RANK=1)
+    on "$cpu1" "$three" run --device b0,c0 --rails 2 env
+    takes c0:1,b0:1
+    rank=()
+    on "$cpu0" "$three" run --rails 4 env
+    [ "$status" -eq 1 ]
+    says 'daqiri run: --rails 4 needs as many devices, and there are 3'
+    on "$cpu0" "$three" run --device b0 --rails 2 env
+    [ "$status" -eq 1 ]
+    says 'daqiri run: --rails 2 needs as many devices, and there is 1'
+    on "$cpu0" "$three" run --rails 5 env
+    [ "$status" -eq 2 ]
+    on "$cpu0" "$three" run --rails 2 --tls tcp env
+    [ "$status" -eq 2 ]
+    says '--rails 2 needs a transport that uses an RDMA device, and --tls tcp names none'
+}

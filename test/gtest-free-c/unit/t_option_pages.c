@@ -23,6 +23,9 @@ static const variable_t variables[] = {
      "Also use a UCX that daqiri does not know, or whose version and libraries "
      "contradict each other. If that UCX has changed what daqiri relies on, the job "
      "crashes, hangs or gets wrong keys."},
+    {"SOFTVERBS_DEVICES", "1 to 4",
+     "How many software devices there are: softverbs0, softverbs1 and so on. Without it "
+     "there is one. daqiri run --rails sets it."},
     {"SOFTVERBS_FAULTS", "plan, or @file",
      "What goes wrong in the software device, see daqiri-faults(1)."},
     {"SOFTVERBS_FAULTS_LOG", "file",
