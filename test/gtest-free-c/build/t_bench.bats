@@ -47,9 +47,9 @@ refuses()
     local what
 
     run -2 "$bench"
-    [ "$output" = 'bench: say what to measure: transports, cold, protocols, tools, peers, many or scale (try bench --help)' ]
+    [ "$output" = 'bench: say what to measure: transports, cold, protocols, tools, peers, connects, many or scale (try bench --help)' ]
     run -2 "$bench" nonsense
-    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols, tools, peers, many or scale' ]]
+    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols, tools, peers, connects, many or scale' ]]
     for what in transports cold protocols tools peers many scale; do
         run -0 "$bench" "$what" --help
         [[ ${lines[0]} == "contrib/bench $what "* ]]
@@ -69,12 +69,28 @@ refuses()
     [ "$output" = 'bench cold: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
 
     [ "$T_FLAVOUR" = release ] || skip "only a release build is measured"
-    run -1 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 1 --rounds 5/1 --sizes 8 --compare nonsense,daqiri
+    run -1 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 1 --peers 5/1 --sizes 8 --compare nonsense,daqiri
     [ "${lines[-1]}" = 'bench cold: ucx_perftest did not run over nonsense on softverbs0:1' ]
     run -0 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 2 --rounds 5/1 --sizes 8,4096 \
         --compare daqiri,daqiri+UCX_DAQIRI_RX_WINDOW_START=256
     [[ ${lines[2]} =~ ^\ +8\ +5\ +1\ +[0-9.]+\ \([0-9.]+\ to\ [0-9.]+\)\ .*\ [0-9.]+\ \([0-9.]+\ to\ [0-9.]+\) ]]
     [[ ${lines[3]} =~ ^\ +4096\  ]]
+}
+
+@test "bench connects: a row with a ratio, and what it refuses" {
+    run -2 "$bench" connects --peers 0
+    [ "$output" = 'bench connects: --peers wants a number from 1 on, not "0"' ]
+    run -2 "$bench" connects --peers 201
+    [ "$output" = 'bench connects: --peers wants 200 at most, not "201"' ]
+    run -2 "$bench" connects --compare daqiri
+    [ "$output" = 'bench connects: --compare wants two transports, A,B, not "daqiri"' ]
+    run -1 "$bench" connects --build /nowhere
+    [ "$output" = 'bench connects: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    [ "$T_FLAVOUR" = release ] || skip 'what is measured is the release build'
+    run -0 --separate-stderr "$bench" connects --build "$build" --runs 1 --peers 5
+    [[ ${lines[1]} == 'daqiri, 1/s '*'rc_verbs, 1/s '*' ratio' ]]
+    [[ ${lines[2]} =~ ^[0-9]+\ \([0-9]+\ to\ [0-9]+\)\ .*\ [0-9]+\.[0-9]+\ \([0-9.]+\ to\ [0-9.]+\)$ ]]
+    [ ${#lines[@]} -eq 3 ]
 }
 
 @test "bench many: what idle connections cost the others, and what it refuses" {

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# awk -f column.awk -f connects.awk
+#
+# Two columns, the rates of two transports, a line for each pair of runs. Prints the row of
+# the table of contrib/bench connects.
+
+NF == 2 {
+    ++rounds
+    ours[rounds] = $1 + 0
+    theirs[rounds] = $2 + 0
+    ratio[rounds] = $1 / $2
+}
+
+function spread(values, format,    i)
+{
+    for (i = 1; i <= rounds; ++i) {
+        column[i] = values[i]
+    }
+    sort_column(rounds)
+    return sprintf(format " (" format " to " format ")", median(rounds), column[1],
+                   column[rounds])
+}
+
+END {
+    printf "%-28s %-28s %s\n", spread(ours, "%.0f"), spread(theirs, "%.0f"),
+           spread(ratio, "%.2f")
+}
