@@ -163,18 +163,23 @@ static const struct argp run_argp = {
     run_children
 };
 
+/* The line goes out in one write: ranks say theirs at the same time. */
 void daqiri_run_say(const run_opts_t *opts, const char *format, ...)
 {
     va_list args;
+    char *text;
+    int length;
 
     if (opts->is_quiet) {
         return;
     }
     va_start(args, format);
-    fprintf(stderr, RUN_SPEAKER ": ");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\n");
+    length = vasprintf(&text, format, args);
     va_end(args);
+    if (length >= 0) {
+        fprintf(stderr, RUN_SPEAKER ": %s\n", text);
+        free(text);
+    }
 }
 
 static int run_refuse_command(const char *command, int error)

@@ -69,7 +69,7 @@ refuses()
     [ "$output" = 'bench cold: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
 
     [ "$T_FLAVOUR" = release ] || skip "only a release build is measured"
-    run -1 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 1 --peers 5/1 --sizes 8 --compare nonsense,daqiri
+    run -1 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 1 --rounds 5/1 --sizes 8 --compare nonsense,daqiri
     [ "${lines[-1]}" = 'bench cold: ucx_perftest did not run over nonsense on softverbs0:1' ]
     run -0 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 2 --rounds 5/1 --sizes 8,4096 \
         --compare daqiri,daqiri+UCX_DAQIRI_RX_WINDOW_START=256

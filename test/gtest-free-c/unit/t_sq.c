@@ -662,6 +662,8 @@ START_TEST(test_early)
     world_init(&world, 20, 2);
     lane_init(lane, 64, 16, (uint32_t)-2);
     dq_sq_expect(&lane->sq);
+    /* 0 */ T_NEED_EQ(dq_sq_admit_preconnect(&lane->sq, &world.cq, DQ_WR_CONTROL),
+                      DQ_ADMIT_NOT_UP);
     /* 1 */ T_NEED_EQ(post_early(&world, lane, DQ_WR_MSG), DQ_WINDOW_MIN - 1);
     /* 2 */ T_NEED_EQ(dq_sq_admit_preconnect(&lane->sq, &world.cq, DQ_WR_GRANT),
                       DQ_ADMIT_NOT_UP);
