@@ -368,7 +368,7 @@ int daqiri_probe(int argc, char **argv)
     }
     daqiri_report_text(report, "device", device);
     daqiri_report_text(report, "reach", ((device != NULL) &&
-                       (strcmp(device, DAQIRI_SOFT_DEVICE) == 0)) ?
+                       daqiri_is_soft_device(device)) ?
                        DAQIRI_SOFT_REACH : NULL);
     daqiri_report_set(report, "limits", daqiri_ucx_child_limits());
     daqiri_report_set(report, "ucx", json_null());

@@ -99,7 +99,7 @@ static int probe_settings(daqiri_env_list_t *env_list, const char *device,
     daqiri_job_device_t chosen = {.port = port};
 
     snprintf(chosen.name, sizeof(chosen.name), "%s", device);
-    chosen.is_soft = (strcmp(device, DAQIRI_SOFT_DEVICE) == 0);
+    chosen.is_soft = daqiri_is_soft_device(device);
     return daqiri_job_env(env_list, "daqiri", &chosen, ucx, speaker);
 }
 

@@ -111,7 +111,7 @@ static int run_choose_soft(const run_opts_t *opts, const char *why,
     chosen->port = 1;
     run_say_device(opts, chosen, ", in software and for this host only", why);
     for (rail = 1; rail < opts->rails; ++rail) {
-        snprintf(name, sizeof(name), "softverbs%u", rail);
+        snprintf(name, sizeof(name), DAQIRI_SOFT_DEVICES "%u", rail);
         run_add_rail(opts, name, 1, chosen);
     }
     return RUN_GO_ON;

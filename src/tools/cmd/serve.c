@@ -394,7 +394,7 @@ static void serve_greet(const daqiri_serve_opts_t *opts, int listener)
 
     if (opts->device != NULL) {
         fprintf(stderr, "%s: RDMA goes over %s%s\n", opts->speaker,
-                opts->device, (strcmp(opts->device, DAQIRI_SOFT_DEVICE) == 0) ?
+                opts->device, daqiri_is_soft_device(opts->device) ?
                 ", which connects " DAQIRI_SOFT_REACH : "");
     }
     count = daqiri_net_listens_on(listener, names);

@@ -244,14 +244,13 @@ static void link_open_iface(flow_uct_t *uct, const flow_opts_t *opts)
 static void link_check_fabric(flow_uct_t *uct,
                               const daqiri_peer_frame_t *theirs)
 {
-    static const char soft[] = DAQIRI_SOFT_DEVICE ":";
     char text[DQ_TRIAGE_MESSAGE_MAX];
     const dq_facts_t facts = {
         .cause   = DQ_CAUSE_OTHER_FABRIC,
         .subject = uct->link.device
     };
 
-    if ((strncmp(uct->link.device, soft, strlen(soft)) == 0) &&
+    if (daqiri_is_soft_device(uct->link.device) &&
         !uct_iface_is_reachable(uct->iface, (const uct_device_addr_t*)
                                 theirs->flow_address.device.bytes, NULL)) {
         flow_die_as(DAQIRI_CLASS_OTHER_FABRIC, "%s",

@@ -2,6 +2,7 @@
 
 #include "tools/rdma/devices.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -101,7 +102,7 @@ int daqiri_devices_list(daqiri_device_t **devices_p, size_t *count_p)
         return ENOMEM;
     }
     for (i = 0; i < count; ++i) {
-        if (strcmp(ibv_get_device_name(list[i]), DAQIRI_SOFT_DEVICE) != 0) {
+        if (!daqiri_is_soft_device(ibv_get_device_name(list[i]))) {
             devices_ask(&devices[used++], list[i]);
         }
     }
@@ -237,6 +238,14 @@ int daqiri_device_try_memory(const daqiri_device_t *device, size_t length)
     }
     ibv_free_device_list(list);
     return ret;
+}
+
+int daqiri_is_soft_device(const char *name)
+{
+    static const char begin[] = DAQIRI_SOFT_DEVICES;
+
+    return (strncmp(name, begin, sizeof(begin) - 1) == 0) &&
+           isdigit((unsigned char)name[sizeof(begin) - 1]);
 }
 
 int daqiri_soft_device_room(unsigned long long *bytes_p)

@@ -17,9 +17,10 @@
 
 #define DAQIRI_DEVICE_NAME_MAX 64
 
-/* Name of the device that libsoftverbs.so gives to every program, and whom it
- * connects. */
-#define DAQIRI_SOFT_DEVICE "softverbs0"
+/* Names of the devices that libsoftverbs.so gives to every program begin so, and a number
+ * follows: the first one unless SOFTVERBS_DEVICES asks for more. Whom they connect. */
+#define DAQIRI_SOFT_DEVICES "softverbs"
+#define DAQIRI_SOFT_DEVICE DAQIRI_SOFT_DEVICES "0"
 #define DAQIRI_SOFT_REACH                                                  \
     "processes of one user on one host that share /dev/shm and the PID " \
     "namespace"
@@ -60,6 +61,9 @@ void daqiri_device_why_not(const daqiri_device_t *device, char *text,
 /* Whether this user may register this much memory on the device: 0 or the
  * errno of what refused; ENOMEM is the locked memory limit if there is one. */
 int daqiri_device_try_memory(const daqiri_device_t *device, size_t length);
+
+/* Whether the name is that of a device of libsoftverbs.so; a port may follow it. */
+int daqiri_is_soft_device(const char *name);
 
 /* Where the software device keeps what its processes share. */
 #define DAQIRI_SOFT_DEVICE_FOLDER "/dev/shm"

@@ -36,8 +36,7 @@ static const char *gids_kind(const struct ibv_gid_entry *entry)
 static void gids_choose_ib(const struct ibv_context *context,
                            daqiri_gids_t *gids)
 {
-    int is_soft = strcmp(ibv_get_device_name(context->device),
-                         DAQIRI_SOFT_DEVICE) == 0;
+    int is_soft = daqiri_is_soft_device(ibv_get_device_name(context->device));
 
     if (gids->count > 0) {
         gids->chosen = 0;

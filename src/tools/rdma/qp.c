@@ -377,7 +377,7 @@ static int qp_check_fabric(const daqiri_qp_t *qp,
         .detail  = gids
     };
 
-    if ((strcmp(device, DAQIRI_SOFT_DEVICE) != 0) ||
+    if (!daqiri_is_soft_device(device) ||
         (qp->local.gid.global.subnet_prefix ==
          remote->gid.global.subnet_prefix)) {
         return 0;

@@ -257,3 +257,12 @@ two='a0=active b0=active'
     [ "$status" -eq 2 ]
     says '--rails 2 needs a transport that uses an RDMA device, and --tls tcp names none'
 }
+
+# In a rank that daqiri run starts, where the software device is there already.
+@test "the devices of softverbs are no NICs, however many there are" {
+    need_two_cpus
+    machine softverbs0=0 softverbs1=0
+    on "$cpu0" 'softverbs0=active softverbs1=active' run env
+    takes softverbs0:1
+    says 'device softverbs0:1, in software and for this host only: there is no RDMA device'
+}
