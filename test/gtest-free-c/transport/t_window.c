@@ -214,7 +214,9 @@ START_TEST(test_asked_at_the_last_credit)
 {
     enum { LEAST = 14, COUNTS = 12, CONNECTING = 5000 /* us */ };
     static t_stream_t others[2 * (LEAST + COUNTS)];
-    unsigned count = LEAST + _i % COUNTS, i, s;
+    unsigned count = LEAST + _i % COUNTS;
+    unsigned ends  = 1 + _i / COUNTS;
+    unsigned i, s;
     t_end_t *end[2];
     t_stream_t to[2];
     t_link_t *link[2];
@@ -222,18 +224,18 @@ START_TEST(test_asked_at_the_last_credit)
     t_only_daqiri("has windows");
     t_expect_log("receive buffers are not enough");
     end[0] = t_end_open("RX_BUFFERS=200 POLL_BATCH=4");
-    end[1] = (_i < COUNTS) ? end[0] : t_end_open("RX_BUFFERS=200 POLL_BATCH=4");
+    end[1] = (ends == 1) ? end[0] : t_end_open("RX_BUFFERS=200 POLL_BATCH=4");
     for (s = 0; s < 2; s++) {
         link[s] = t_link_up(end[s], end[1 - s], 1 + s, &to[s]);
         stream(link[s], &to[s], 500);
     }
     for (i = 0; i < count; i++) {
-        for (s = 0; (s < 2) && ((s == 0) || (end[1] != end[0])); s++) {
+        for (s = 0; s < ends; s++) {
             (void)t_link_up(t_end_open(NARROW), end[s], 3 + i, &others[2 * i + s]);
         }
     }
     for (s = 0; s < 2; s++) {
-        t_stream_open(&others[2 * i + s], end[s], (end[1] != end[0]) ? 3 + i : 3 + i + s);
+        t_stream_open(&others[2 * i + s], end[s], (ends == 2) ? 3 + i : 3 + i + s);
         (void)t_link_open(t_end_open(NARROW), &end[s]->address, 3 + i);
     }
     usleep(CONNECTING); /* the next progress call finds a new peer */

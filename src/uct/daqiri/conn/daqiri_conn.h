@@ -127,7 +127,7 @@ struct uct_daqiri_conn {
         uint32_t   peer_done;      /* requests that the peer has finished, by its last
                                       REQ or REP */
         dq_facts_t facts;          /* why the QP was lost                    */
-        int            is_untold;  /* the loss is to be logged with the recovery */
+        int        is_untold;      /* the loss is to be logged with the recovery */
     } lost;
     int                is_listed;  /* on iface->conns, and known to stats    */
     int                has_hw;     /* it has been up, so peer.hw may be read; progress */

@@ -86,7 +86,6 @@ static void uct_daqiri_recover_log_failure(uct_daqiri_conn_t *conn,
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
-    conn->lost.is_untold = 0;
     if (uct_daqiri_may_log_of(!ucs_list_is_empty(&conn->eps),
                           &conn->iface->log_limit.lost, more)) {
         ucs_warn("%s%s", dq_triage_recovering(facts, line, sizeof(line)), more);
