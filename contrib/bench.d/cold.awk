@@ -12,25 +12,10 @@ NF == 2 {
     ratio[rounds] = $2 / $1
 }
 
-# take(VALUES): into `column`, sorted
-function take(values,    i)
-{
-    for (i = 1; i <= rounds; ++i) {
-        column[i] = values[i]
-    }
-    sort_column(rounds)
-}
-
-function spread(values)
-{
-    take(values)
-    return sprintf("%7.2f (%.2f to %.2f)", median(rounds), column[1], column[rounds])
-}
-
 END {
-    printf "%8d %7d %7d  %-26s %-26s ", size, timed, before, spread(ours), spread(theirs)
-    take(ratio)
+    printf "%8d %7d %7d  %-26s %-26s ", size, timed, before, spread(ours, 2, 7),
+           spread(theirs, 2, 7)
+    text = spread(ratio, 2)
     mark = verdict_of(rounds, median(rounds))
-    printf "%.2f (%.2f to %.2f)%s\n", median(rounds), column[1], column[rounds],
-           mark == " " ? "" : " " mark
+    printf "%s%s\n", text, mark == " " ? "" : " " mark
 }

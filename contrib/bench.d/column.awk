@@ -20,6 +20,19 @@ function median(count)
     return (column[int((count + 1) / 2)] + column[int(count / 2) + 1]) / 2
 }
 
+# spread(VALUES, DIGITS, WIDTH): "MEDIAN (LEAST to MOST)" of `rounds` values, which stay in
+# `column`, sorted. WIDTH is the median's, 0 for none.
+function spread(values, digits, width,    i, plain)
+{
+    for (i = 1; i <= rounds; ++i) {
+        column[i] = values[i]
+    }
+    sort_column(rounds)
+    plain = "%." digits "f"
+    return sprintf("%" (width > 0 ? width : "") "." digits "f (" plain " to " plain ")",
+                   median(rounds), column[1], column[rounds])
+}
+
 # Of ratios, sorted: "+" or "-" if all rounds have the difference and it is more than
 # luck, "?" if there are too few.
 function verdict_of(count, middle)

@@ -12,17 +12,7 @@ NF == 2 {
     ratio[rounds] = $1 / $2
 }
 
-function spread(values, format,    i)
-{
-    for (i = 1; i <= rounds; ++i) {
-        column[i] = values[i]
-    }
-    sort_column(rounds)
-    return sprintf(format " (" format " to " format ")", median(rounds), column[1],
-                   column[rounds])
-}
-
 END {
-    printf "%-28s %-28s %s\n", spread(ours, "%.0f"), spread(theirs, "%.0f"),
-           spread(ratio, "%.2f")
+    printf "%-28s %-28s %s\n", spread(ours, 0), spread(theirs, 0),
+           spread(ratio, 2)
 }

@@ -14,6 +14,25 @@ transport_of()
     echo "${1%%+*}"
 }
 
+# split_compare A,B: sets $ours and $theirs
+split_compare()
+{
+    ours=${1%%,*}
+    theirs=${1#*,}
+    [[ $1 == *?,?* && $theirs != *,* && $ours != "$theirs" ]] ||
+        die 2 "--compare wants two transports, A,B, not \"$1\""
+}
+
+# sides_of ROUND: both, the first one first in every other round
+sides_of()
+{
+    if [ $(($1 % 2)) -eq 1 ]; then
+        echo "$ours" "$theirs"
+    else
+        echo "$theirs" "$ours"
+    fi
+}
+
 # UCX's RC transport needs its UD transport to connect, and that one's check
 # of the packet's address fails on Soft-RoCE (packets are dropped in silence).
 tls_of()

@@ -137,6 +137,18 @@ job_carried()
     done
 }
 
+# device_sum DEVICE KEYS: the sum of these counters (a|b) of the last job's interfaces on
+# this device
+device_sum()
+{
+    awk -v device="$1" -v keys="^($2)\$" '
+        FNR == 1       { is_its = 0 }
+        $1 == "device" { is_its = $2 == device }
+        $1 ~ keys      { sum[FILENAME] += $2 }
+        is_its         { its[FILENAME] }
+        END { for (f in its) n += sum[f]; print n + 0 }' "$job/counters"/*
+}
+
 # rails_carried BYTES DEVICE...: each of these carried at least so much of the last job.
 rails_carried()
 {
@@ -144,12 +156,7 @@ rails_carried()
 
     shift
     for device in "$@"; do
-        carried=$(awk -v device="$device" '
-            FNR == 1                { is_its = 0 }
-            $1 == "device"          { is_its = $2 == device }
-            /^(am_tx|rma)_bytes /   { bytes[FILENAME] += $2 }
-            is_its                  { its[FILENAME] }
-            END { for (f in its) n += bytes[f]; print n + 0 }' "$job/counters"/*)
+        carried=$(device_sum "$device" 'am_tx_bytes|rma_bytes')
         echo "$device carried $carried bytes"
         [ "$carried" -ge "$least" ] || return 1
     done
