@@ -550,10 +550,11 @@ static void see_it_die(struct round *r)
 static void work_with_victim(struct round *r, const struct deeds *theirs,
                              struct t_end *self)
 {
-    if (r->fate == FATE_BORN) {
-        r->due = soon(r);
+    /* A victim that was killed on its way to work may have said all its
+     * words before. */
+    if (!r->killed) {
+        work_until(r, soon(r));
     }
-    work_until(r, soon(r));
     switch (r->fate) {
     case FATE_STOPPED:
         stop_victim(r);
