@@ -30,6 +30,11 @@ typedef struct sweep_cell {
     double total;    /* seconds of those */
     unsigned rounds; /* timed; their seconds for each operation: */
     double per_op[DAQIRI_MEDIAN_MOST];
+    struct {
+        double at;    /* MPI_Wtime() */
+        unsigned timed;
+        double total;
+    } told;           /* up to which an interval has been printed */
 } sweep_cell_t;
 
 const mpi_sweep_test_t mpi_sweep_tests[MPI_SWEEP_NUM_TESTS] = {
@@ -166,15 +171,13 @@ static void sweep_print_gbps(double bytes, double seconds)
     printf("%*.3f", SWEEP_WIDTH_VALUE, bytes * 8e-9 / seconds);
 }
 
-static void sweep_print_cell(const mpi_sweep_t *sweep,
-                             const mpi_sweep_test_t *test, size_t size,
-                             double seconds, double ops)
+/* The end of a line: what `ops` operations are that took `seconds`. */
+static void sweep_print_values(const mpi_sweep_t *sweep,
+                               const mpi_sweep_test_t *test, size_t size,
+                               double seconds, double ops)
 {
     double bytes = (double)size * ops;
 
-    if (test->granule != 0) {
-        printf("%-*zu", SWEEP_WIDTH_SIZE, size);
-    }
     switch (test->unit) {
     case MPI_SWEEP_LATENCY:
         sweep_print_value(seconds * 1e6 / ops / 2);
@@ -195,6 +198,49 @@ static void sweep_print_cell(const mpi_sweep_t *sweep,
     }
     printf("\n");
     fflush(stdout);
+}
+
+/* Seconds that all timed operations took, or would have if each had been one of
+ * the median round. */
+static double sweep_seconds(const mpi_sweep_t *sweep,
+                            const sweep_cell_t *cell)
+{
+    return sweep->opts.is_median ?
+           daqiri_median(cell->per_op, cell->rounds) * cell->timed :
+           cell->total;
+}
+
+static void sweep_print_cell(const mpi_sweep_t *sweep,
+                             const mpi_sweep_test_t *test, size_t size,
+                             const sweep_cell_t *cell)
+{
+    if (test->granule != 0) {
+        printf("%-*zu", SWEEP_WIDTH_SIZE, size);
+    }
+    sweep_print_values(sweep, test, size, sweep_seconds(sweep, cell),
+                       cell->timed);
+}
+
+/* Tells what the cell has done since the last interval, when the next one is over. The
+ * times count from the start of the sweep. It is a comment to who reads tables. */
+static void sweep_tell_interval(const mpi_sweep_t *sweep,
+                                const mpi_sweep_test_t *test, size_t size,
+                                sweep_cell_t *cell)
+{
+    double now = MPI_Wtime();
+
+    if ((sweep->rank != 0) || (sweep->opts.interval == 0) ||
+        (now - cell->told.at < sweep->opts.interval) ||
+        (cell->timed == cell->told.timed)) {
+        return;
+    }
+    printf("# %7.2f to %7.2f s", cell->told.at - sweep->started,
+           now - sweep->started);
+    sweep_print_values(sweep, test, size, cell->total - cell->told.total,
+                       cell->timed - cell->told.timed);
+    cell->told.at    = now;
+    cell->told.timed = cell->timed;
+    cell->told.total = cell->total;
 }
 
 /* Rank 0 is told what all ranks' clocks say together. */
@@ -225,16 +271,6 @@ static void sweep_note_round(sweep_cell_t *cell, unsigned ops, double seconds)
         }
     }
     cell->done += ops;
-}
-
-/* Seconds that all timed operations took, or would have if each had been one of
- * the median round. */
-static double sweep_seconds(const mpi_sweep_t *sweep,
-                            const sweep_cell_t *cell)
-{
-    return sweep->opts.is_median ?
-           daqiri_median(cell->per_op, cell->rounds) * cell->timed :
-           cell->total;
 }
 
 /*
@@ -302,6 +338,7 @@ static void sweep_cell(mpi_sweep_t *sweep, uint32_t test_index, size_t size)
 
     cell.seconds = (sweep->opts.seconds - (cell.started - sweep->started)) /
                    sweep->cells_left;
+    cell.told.at = cell.started;
     round.test   = test_index;
     round.size   = size;
     round.serial = 0;
@@ -314,13 +351,13 @@ static void sweep_cell(mpi_sweep_t *sweep, uint32_t test_index, size_t size)
     while (round.ops > 0) {
         seconds = sweep_join_seconds(sweep, test, test->round(sweep, &round));
         sweep_note_round(&cell, round.ops, seconds);
+        sweep_tell_interval(sweep, test, size, &cell);
         round.serial += round.ops;
         round.ops     = sweep_agree(sweep, sweep_plan(sweep, &cell));
     }
 
     if ((sweep->rank == 0) && !sweep->wrong) {
-        sweep_print_cell(sweep, test, size, sweep_seconds(sweep, &cell),
-                         cell.timed);
+        sweep_print_cell(sweep, test, size, &cell);
     }
     --sweep->cells_left;
 }

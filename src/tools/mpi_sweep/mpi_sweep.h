@@ -52,6 +52,7 @@ typedef struct mpi_sweep_opts {
     uint64_t seed;
     uint32_t tests;   /* bit i: test i of mpi_sweep_tests */
     int is_median;    /* show the median round, not all of them together */
+    double interval;  /* s between lines about the cell under way; 0: none */
 } mpi_sweep_opts_t;
 
 typedef struct mpi_sweep_tally {

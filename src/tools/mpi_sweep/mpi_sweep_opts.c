@@ -20,6 +20,8 @@ static const struct argp_option sweep_options[] = {
     {"seconds", 'T', "S", 0, "Time for the whole sweep, roughly (30)"},
     {"ops", 'n', "N", 0, "Timed operations per size, at most"},
     {"median", 'd', NULL, 0, "Show the median of the rounds"},
+    {"interval", 'i', "TIME", 0,
+     "Every TIME (1s), tell what the size under way has done since"},
     {"seed", 'S', "N", 0, "Other data (1)"},
     {"version", 'V', NULL, 0, "Print the version"},
     {NULL}
@@ -106,6 +108,9 @@ static error_t sweep_parse(int key, char *value, struct argp_state *state)
         return 0;
     case 'd':
         opts->is_median = 1;
+        return 0;
+    case 'i':
+        opts->interval = daqiri_args_interval(state, value);
         return 0;
     case 'S':
         opts->seed = daqiri_args_count(state, "seed", value, 0, UINT64_MAX);

@@ -37,6 +37,31 @@ whole_sweep()
 @test "Open MPI: the whole sweep" { whole_sweep ompi; }
 @test "MPICH: the whole sweep" { whole_sweep mpich; }
 
+# Each interval begins where the last one of this size ended, and has the columns of the
+# size's own line, which comes after them.
+@test "--interval: lines while a size is measured" {
+    local mpi=ompi
+
+    [ -n "$(jobs_starter ompi)" ] || mpi=mpich
+    need_mpi "$mpi"
+    job_ok sweep daqiri "$mpi" 2 "$(sweep "$mpi")" --seconds 2 --tests rate,barrier \
+        --min 4K --max 4K --interval 200ms
+    job_carried
+    awk '/^# +[0-9.]+ to +[0-9.]+ s / {
+             if (NF != (test == "rate" ? 7 : 6)) { print "columns: " $0; bad = 1 }
+             if ($4 - $2 < 0.19) { print "short: " $0; bad = 1 }
+             if ((at > 0) && ($2 != at)) { print "a gap: " $0; bad = 1 }
+             if (($6 <= 0) || is_over) { print "wrong: " $0; bad = 1 }
+             at = $4; ++lines[test]
+             next
+         }
+         /^# [a-z]+: / { test = substr($2, 1, length($2) - 1); at = is_over = 0 }
+         /^4096 / { is_over = 1 }
+         END { exit bad || (lines["rate"] < 2) || (lines["barrier"] < 2) }' "$job/out"
+    run --separate-stderr -2 "$(sweep "$mpi")" --interval 5ms
+    [[ $stderr == *'--interval 5ms: it is 100ms at least'* ]]
+}
+
 # Pairs, rings and blocks for more ranks than two, and for an odd number.
 more_ranks()
 {
