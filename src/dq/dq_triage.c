@@ -157,7 +157,7 @@ static const dq_triage_row_t dq_triage_table[DQ_CAUSE_LAST] = {
         "UCX has given up an endpoint of this connection",
         "check the messages before this one"},
     [DQ_CAUSE_NO_QP] = {DQ_CLASS_LOCAL, 1,
-        "a queue pair could not be connected",
+        "a queue pair could not be created or connected",
         "check the kernel log (dmesg), and how many queue pairs the device "
         "has left (rdma resource)"},
     [DQ_CAUSE_PEER_LOST] = {DQ_CLASS_PEER, 1,

@@ -54,6 +54,7 @@ static struct {
     unsigned failures; /* of the plugin's next calls                         */
     int      error;
     uint64_t drawn;    /* what it has got first since this was 0             */
+    int      is_held;  /* it waits; atomic                                   */
 } kernel;
 
 
@@ -78,6 +79,9 @@ ssize_t getrandom(void *buffer, size_t length, unsigned flags)
         kernel.failures--;
         errno = kernel.error;
         return -1;
+    }
+    while (is_plugins && __atomic_load_n(&kernel.is_held, __ATOMIC_RELAXED)) {
+        sched_yield();
     }
     *(void**)&real = dlsym(RTLD_NEXT, "getrandom");
     ret            = real(buffer, length, flags);
@@ -154,7 +158,7 @@ END_TEST
 
 /* ---- Between the plugin and the device ---- */
 
-enum { NO_RTR = 1, OTHER_TIMERS, NO_INIT_YET };
+enum { NO_RTR = 1, OTHER_TIMERS };
 
 enum { SLOW_LID = 0x7777, SLOW_MS = 150 };
 
@@ -216,10 +220,6 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     if ((attr->qp_state == IBV_QPS_RTR) && (qp->qp_type == IBV_QPT_RC) &&
         (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == NO_RTR)) {
         return EINVAL;
-    }
-    while ((attr->qp_state == IBV_QPS_INIT) && (qp->qp_type == IBV_QPT_RC) &&
-           (__atomic_load_n(&device_does, __ATOMIC_RELAXED) == NO_INIT_YET)) {
-        sched_yield();
     }
     *(void**)&real = dlsym(RTLD_NEXT, "ibv_modify_qp");
     return real(qp, attr, mask);
@@ -922,7 +922,7 @@ START_TEST(test_address_wins)
 END_TEST
 
 
-/* The async thread is still at its queue pair when the conn is over. */
+/* The async thread draws the numbers of its queue pair when the conn is over. */
 START_TEST(test_address_wins_at_once)
 {
     t_stream_t stream;
@@ -930,11 +930,11 @@ START_TEST(test_address_wins_at_once)
 
     pair_open();
     other = t_end_open("");
-    __atomic_store_n(&device_does, NO_INIT_YET, __ATOMIC_RELAXED);
+    __atomic_store_n(&kernel.is_held, 1, __ATOMIC_RELAXED);
     forge_first_word(other, OTHER_COOKIE);
     t_link_open(pair.end[0], &other->address, 3);
     t_progress_turns(1000);
-    __atomic_store_n(&device_does, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&kernel.is_held, 0, __ATOMIC_RELAXED);
     T_WAIT(t_live_sum("conns_closed") == 1);
     (void)t_link_up(other, pair.end[0], 4, &stream);
     pair.conns += 2;
@@ -1522,7 +1522,6 @@ static const struct {
     const char *words; /* in each line                                       */
 } causes[] = {
     {"verb name=create_ah", 0, 1000, 0, "ibv_create_ah"},
-    {"verb name=create_qp", 0, 1000, 1, "ibv_create_qp"},
     {"verb name=reg_mr", 0, 1000, 1, "ibv_reg_mr"},
     {NULL, NO_RTR, 1000, 1, "ibv_modify_qp to RTR"},
     {NULL, OTHER_TIMERS, 60, 1, "keeps an RNR timer of"},
@@ -1602,6 +1601,29 @@ START_TEST(test_lines)
     if (causes[_i].has_conn) {
         T_WAIT(t_live_sum("conns_closed") == causes[_i].times + 1);
     }
+    pair_end();
+}
+END_TEST
+
+
+/* Strangers for whom the device has no queue pair leave nothing behind, not even a line
+ * each. What there was before closes for them while it is idle, and comes back. */
+START_TEST(test_strangers_without_qp)
+{
+    static const char told[] = " makes no more queue pairs now";
+    unsigned i;
+
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS_LOG", "/dev/null", 1), 0);
+    pair_open();
+    t_expect_log(told);
+    t_plan_by_command("verb name=create_qp");
+    for (i = 1; i <= CROWD; i++) {
+        stranger_begins(i, 0);
+    }
+    T_WAIT(t_live_sum("qps_refused") >= CROWD);
+    T_WAIT(t_log_count(told) == 1);
+    ck_assert_uint_eq(t_live_sum("conns"), pair.conns);
+    t_plan_by_command("verb name=resize_cq"); /* nobody does */
     pair_end();
 }
 END_TEST
@@ -1798,6 +1820,7 @@ static Suite *suite_forged(void)
     tcase_add_loop_test(tcase, test_lines, 0, CAUSES);
     tcase_add_test(tcase, test_lines_of_losses);
     tcase_add_test(tcase, test_lines_of_stalls);
+    tcase_add_test(tcase, test_strangers_without_qp);
     tcase_add_test(tcase, test_lines_of_messages);
     tcase_add_loop_test(tcase, test_recvs_refused, 0,
                         sizeof(recvs) / sizeof(recvs[0]));

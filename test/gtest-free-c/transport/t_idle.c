@@ -6,6 +6,9 @@
  */
 #include "t_uct.h"
 
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 enum {
@@ -16,6 +19,99 @@ enum {
 
 /* Short enough for a test. */
 #define SOON "IDLE_TIMEOUT=20ms CONN_RETRY=5ms"
+
+
+/* ---- A device with few queue pairs ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    struct ibv_cq   *last;  /* of the interface that was opened last         */
+    struct ibv_cq   *cq;    /* of the interface that gets few; NULL: nobody  */
+    unsigned        most;   /* queue pairs that it gets                      */
+    unsigned        has;    /* that it has                                   */
+} few = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+
+static int few_is_limited(enum ibv_qp_type type, const struct ibv_cq *cq)
+{
+    return (type == IBV_QPT_RC) && (cq == few.cq);
+}
+
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    struct ibv_qp *(*real)(struct ibv_pd*, struct ibv_qp_init_attr*);
+    struct ibv_qp *qp = NULL;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_create_qp");
+    pthread_mutex_lock(&few.lock);
+    if (few_is_limited(attr->qp_type, attr->send_cq) && (few.has >= few.most)) {
+        errno = ENOMEM;
+    } else {
+        qp        = real(pd, attr);
+        few.last  = (attr->qp_type == IBV_QPT_RC) ? attr->send_cq : few.last;
+        few.has  += (qp != NULL) && few_is_limited(attr->qp_type, attr->send_cq);
+    }
+    pthread_mutex_unlock(&few.lock);
+    return qp;
+}
+
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    int (*real)(struct ibv_qp*);
+    int is_limited, ret;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_destroy_qp");
+    pthread_mutex_lock(&few.lock);
+    is_limited  = few_is_limited(qp->qp_type, qp->send_cq);
+    ret         = real(qp);
+    few.has    -= (ret == 0) && is_limited;
+    pthread_mutex_unlock(&few.lock);
+    return ret;
+}
+
+
+static void few_allow(unsigned most)
+{
+    pthread_mutex_lock(&few.lock);
+    few.most = most;
+    pthread_mutex_unlock(&few.lock);
+}
+
+
+/* An interface for which the device makes no more than so many. */
+static t_end_t *few_open(unsigned most, const char *options)
+{
+    t_end_t *end = t_end_open(options);
+
+    pthread_mutex_lock(&few.lock);
+    few.cq   = few.last;
+    few.most = most;
+    few.has  = 0;
+    pthread_mutex_unlock(&few.lock);
+    return end;
+}
+
+
+/* Its end is over: another may get the same address of a CQ. */
+static void few_end(void)
+{
+    pthread_mutex_lock(&few.lock);
+    few.cq = NULL;
+    pthread_mutex_unlock(&few.lock);
+}
+
+
+static unsigned few_has(void)
+{
+    unsigned has;
+
+    pthread_mutex_lock(&few.lock);
+    has = few.has;
+    pthread_mutex_unlock(&few.lock);
+    return has;
+}
 
 
 static void send_one(t_link_t *link, const t_stream_t *to, t_how_t how, size_t length)
@@ -295,11 +391,148 @@ START_TEST(test_self)
 END_TEST
 
 
+/* ---- A device that has fewer than it says ---- */
+
+static const char told[] = "makes no more queue pairs now";
+
+/* The device is the budget: they take turns as with MAX_QPS, in either direction. When
+ * it has more again, each gets its own. */
+START_TEST(test_few)
+{
+    t_end_t *a = few_open(1 + _i, "CONN_RETRY=5ms");
+    t_stream_t to[PEERS], from[PEERS];
+    t_link_t *out[PEERS], *in[PEERS];
+    t_end_t *peer;
+    t_rng_t rng;
+    unsigned i;
+
+    t_only_daqiri("has a budget of queue pairs");
+    t_expect_log(told);
+    t_rng_init(&rng, 0xfe3 + _i);
+    for (i = 0; i < PEERS; i++) {
+        peer   = t_end_open("CONN_RETRY=5ms");
+        out[i] = t_link_up(a, peer, i, &to[i]);
+        in[i]  = t_link_up(peer, a, PEERS + i, &from[i]);
+    }
+    round_robin(out, to, &rng);
+    round_robin(in, from, &rng);
+    ck_assert_uint_gt(t_live_sum("qps_refused"), 0);
+    ck_assert_uint_gt(t_live_sum("idle_closes"), 0);
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+    ck_assert_uint_eq(t_log_count(told), 1);
+
+    few_allow(PEERS);
+    while (few_has() < PEERS) {
+        round_robin(out, to, &rng);
+    }
+    few_end();
+}
+END_TEST
+
+
+/* Who asks first waits, and so does whoever asks it. */
+START_TEST(test_none_yet)
+{
+    t_end_t *a = few_open(0, "CONN_RETRY=5ms");
+    t_end_t *b = t_end_open("CONN_RETRY=5ms");
+    t_stream_t stream;
+    t_link_t *link;
+
+    t_only_daqiri("has a budget of queue pairs");
+    t_expect_log(told);
+    t_stream_open(&stream, (_i == 0) ? b : a, 1);
+    link = t_link_open((_i == 0) ? a : b, (_i == 0) ? &b->address : &a->address, 1);
+    T_WAIT(t_live_sum("qps_refused") > 3); /* it is asked again */
+    few_allow(1);
+    send_one(link, &stream, T_BCOPY, 8);
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+    few_end();
+}
+END_TEST
+
+
+/* Until CONN_TIMEOUT. A later one waits as long. Without recovery, who has one cannot
+ * give it to others. */
+START_TEST(test_none)
+{
+    t_end_t *a = few_open(_i, (_i == 0) ? "CONN_TIMEOUT=200ms"
+                                        : "CONN_TIMEOUT=200ms RECOVERY=n");
+    t_end_t *b = t_end_open("");
+    t_stream_t stream;
+    t_link_t *link;
+    double begin;
+    unsigned i;
+
+    if (_i == 1) {
+        (void)t_link_up(a, a, 9, &stream);
+    }
+    t_only_daqiri("has a budget of queue pairs");
+    t_expect_log(told);
+    t_expect_log("a queue pair could not be created or connected; 0 work requests ");
+    for (i = 1; i <= 2; i++) {
+        begin = t_ucx_seconds();
+        link  = t_link_open(a, &b->address, i);
+        T_WAIT(a->errors == i);
+        ck_assert(t_ucx_seconds() - begin >= 0.2);
+        t_link_close(link);
+        T_WAIT(t_live_sum("conns_closed") == i);
+    }
+    ck_assert_uint_eq(t_log_count(told), 1);
+    few_end();
+}
+END_TEST
+
+
+/* The device of b has one, for c. It closes that for a, whom b does not know yet. */
+START_TEST(test_stranger)
+{
+    t_end_t *b = few_open(1, "CONN_RETRY=5ms");
+    t_end_t *a = t_end_open("CONN_RETRY=5ms");
+    t_end_t *c = t_end_open("CONN_RETRY=5ms");
+    t_stream_t to_b, to_c;
+    t_link_t *ab, *bc;
+
+    t_only_daqiri("has a budget of queue pairs");
+    t_expect_log(told);
+    bc = t_link_up(b, c, 1, &to_c);
+    ab = t_link_up(a, b, 2, &to_b);
+    ck_assert_uint_gt(t_live_sum("qps_refused"), 0);
+    ck_assert_uint_gt(t_live_sum("idle_closes"), 0);
+    send_one(bc, &to_c, T_SHORT, 8);
+    send_one(ab, &to_b, T_SHORT, 8);
+    ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+    few_end();
+}
+END_TEST
+
+
+/* The user gives up what waits. */
+START_TEST(test_leave)
+{
+    t_end_t *a = few_open(0, "");
+    t_end_t *b = t_end_open("");
+    t_link_t *link;
+
+    t_only_daqiri("has a budget of queue pairs");
+    t_expect_log(told);
+    link = t_link_open(a, &b->address, 1);
+    T_WAIT(t_live_sum("qps_refused") > 0);
+    if (_i == 0) {
+        t_link_close(link);
+        t_progress_turns(100);
+    }
+    t_end_close(a);
+    few_end();
+}
+END_TEST
+
+
 static Suite *suite_idle(void)
 {
     Suite *suite  = suite_create("idle");
     TCase *limit  = t_uct_case("limit");
     TCase *budget = t_uct_case("budget");
+    TCase *device = t_uct_case("device");
 
     tcase_add_test(limit, test_timeout);
     tcase_add_test(limit, test_both);
@@ -313,6 +546,13 @@ static Suite *suite_idle(void)
     tcase_add_test(budget, test_atomics);
     tcase_add_test(budget, test_self);
     suite_add_tcase(suite, budget);
+
+    tcase_add_loop_test(device, test_few, 0, 3);
+    tcase_add_loop_test(device, test_none_yet, 0, 2);
+    tcase_add_loop_test(device, test_none, 0, 2);
+    tcase_add_test(device, test_stranger);
+    tcase_add_loop_test(device, test_leave, 0, 2);
+    suite_add_tcase(suite, device);
     return suite;
 }
 

@@ -123,6 +123,25 @@ void uct_daqiri_mail_post_due(uct_daqiri_iface_t *iface)
 }
 
 
+void uct_daqiri_mail_post_refused(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_assert_async(iface);
+    pthread_mutex_lock(&iface->mail.lock);
+    __atomic_store_n(&iface->mail.is_refused, 1, __ATOMIC_RELAXED);
+    uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_EVENTS);
+    pthread_mutex_unlock(&iface->mail.lock);
+
+    uct_daqiri_mail_wake(iface);
+}
+
+
+int uct_daqiri_mail_take_refused(uct_daqiri_iface_t *iface)
+{
+    return __atomic_load_n(&iface->mail.is_refused, __ATOMIC_RELAXED) &&
+           __atomic_exchange_n(&iface->mail.is_refused, 0, __ATOMIC_RELAXED);
+}
+
+
 uct_daqiri_peer_t *uct_daqiri_mail_next_command(uct_daqiri_iface_t *iface,
                                                 uint32_t *commands_p)
 {

@@ -38,7 +38,7 @@ enum {
     UCT_DAQIRI_EVT_RELEASED = UCS_BIT(11),
     UCT_DAQIRI_EVT_LOST     = UCS_BIT(12), /* the peer has lost its QP         */
     UCT_DAQIRI_EVT_ASYNC    = UCS_BIT(13), /* our QP failed: qp_event        */
-    UCT_DAQIRI_EVT_NO_QP    = UCS_BIT(14),  /* another QP could not be made  */
+    UCT_DAQIRI_EVT_NO_QP    = UCS_BIT(14),  /* a QP could not be made        */
     UCT_DAQIRI_EVT_CLOSED   = UCS_BIT(15), /* the lost QP is destroyed        */
 
     /* progress -> async, again */
@@ -118,6 +118,10 @@ uct_daqiri_peer_t *uct_daqiri_mail_next_event(uct_daqiri_iface_t *iface,
                                               uint32_t *events_p);
 /* Tells progress that the watchdog is due. */
 void uct_daqiri_mail_post_due(uct_daqiri_iface_t *iface);
+/* Tells progress that the device had no queue pair for an unknown peer. Async. */
+void uct_daqiri_mail_post_refused(uct_daqiri_iface_t *iface);
+/* Has that been told since the last call? Progress. */
+int uct_daqiri_mail_take_refused(uct_daqiri_iface_t *iface);
 /* Wakes a program that sleeps until there is something to progress. Async. */
 void uct_daqiri_mail_wake(uct_daqiri_iface_t *iface);
 /* A thread sees after this call what another thread did before its own call. */

@@ -44,12 +44,28 @@ static ucs_status_t uct_daqiri_rc_status(int error)
 }
 
 
+/* Who asks for a QP to carry data can wait for one, and says so. */
+static ucs_status_t uct_daqiri_rc_not_created(uct_daqiri_iface_t *iface,
+                                              ucs_log_level_t level, int may_wait,
+                                              const char *verb, int error)
+{
+    ucs_status_t status = uct_daqiri_rc_status(error);
+
+    if ((status == UCS_ERR_NO_RESOURCE) && may_wait) {
+        level = UCS_LOG_LEVEL_DEBUG;
+    }
+    uct_daqiri_log_verb_rarely(&iface->log_limit.qp, level,
+                               ibv_get_device_name(
+                                       uct_daqiri_iface_md(iface)->context->device),
+                               verb, error);
+    return status;
+}
+
+
 ucs_status_t uct_daqiri_rc_create(uct_daqiri_iface_t *iface,
                                   ucs_log_level_t level,
                                   struct ibv_qp **qp_p, uint32_t *inline_p)
 {
-    const char *name             = ibv_get_device_name(
-            uct_daqiri_iface_md(iface)->context->device);
     struct ibv_qp_init_attr init = {
         .send_cq = iface->tx.cq,
         .recv_cq = iface->rx.cq,
@@ -62,6 +78,7 @@ ucs_status_t uct_daqiri_rc_create(uct_daqiri_iface_t *iface,
         },
     };
     struct ibv_pd *pd = uct_daqiri_iface_md(iface)->pd;
+    int may_wait      = inline_p == NULL;
     struct ibv_qp *qp;
     int ret;
 
@@ -73,18 +90,14 @@ ucs_status_t uct_daqiri_rc_create(uct_daqiri_iface_t *iface,
         qp = ibv_create_qp(pd, &init);
     }
     if (qp == NULL) {
-        ret = errno;
-        uct_daqiri_log_verb_rarely(&iface->log_limit.qp, level, name,
-                                   "ibv_create_qp", ret);
-        return uct_daqiri_rc_status(ret);
+        return uct_daqiri_rc_not_created(iface, level, may_wait, "ibv_create_qp", errno);
     }
 
     ret = uct_daqiri_rc_to_init(iface, qp);
     if (ret != 0) {
-        uct_daqiri_log_verb_rarely(&iface->log_limit.qp, level, name,
-                                   "ibv_modify_qp to INIT", ret);
         ibv_destroy_qp(qp);
-        return uct_daqiri_rc_status(ret);
+        return uct_daqiri_rc_not_created(iface, level, may_wait, "ibv_modify_qp to INIT",
+                                         ret);
     }
 
     *qp_p = qp;

@@ -423,7 +423,8 @@ static void uct_daqiri_hs_prove(uct_daqiri_peer_t *peer)
 
 /*
  * Creates a conn for a peer that asks. Returns NULL if too many conns are unproven, if
- * there is no memory, or no way to the address of the REQ. The peer then asks again.
+ * there is no memory, no queue pair, or no way to the address of the REQ. The peer then
+ * asks again.
  *
  * If too many are unproven, an AGAIN tells the peer this interface's mark, and the peer
  * asks at once. A REQ with that mark shows that its sender hears us. So senders of forged
@@ -432,7 +433,8 @@ static void uct_daqiri_hs_prove(uct_daqiri_peer_t *peer)
 static uct_daqiri_peer_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
                                                 const dq_frame_t *request)
 {
-    int is_unproven = request->peer_mark != iface->config.ticket;
+    int is_unproven   = request->peer_mark != iface->config.ticket;
+    struct ibv_qp *qp = NULL;
     uct_daqiri_peer_t *peer;
     struct ibv_ah *ah;
     uint8_t gid_index;
@@ -446,12 +448,17 @@ static uct_daqiri_peer_t *uct_daqiri_hs_take_up(uct_daqiri_iface_t *iface,
     if (ah == NULL) {
         return NULL;
     }
-    if (uct_daqiri_peer_get(iface, &request->port, &request->src, &peer) !=
-        UCS_OK) {
+    if (uct_daqiri_link_create_qp(iface, 0, &qp) == UCS_ERR_NO_RESOURCE) {
         ibv_destroy_ah(ah);
+        uct_daqiri_mail_post_refused(iface);
         return NULL;
     }
-    uct_daqiri_link_give_ah(peer, ah, gid_index);
+    if (uct_daqiri_peer_get(iface, &request->port, &request->src, &peer) !=
+        UCS_OK) {
+        uct_daqiri_link_discard(ah, qp);
+        return NULL;
+    }
+    uct_daqiri_link_give(peer, ah, gid_index, qp);
     /* An endpoint may have created it just now: its CMD_OPEN is still to come. */
     peer->hs->is_unproven = is_unproven;
     iface->cm.unproven  += is_unproven;
@@ -641,12 +648,35 @@ static void uct_daqiri_hs_step(uct_daqiri_peer_t *peer, dq_conn_event_t event,
 }
 
 
+/* An attempt from rest begins with a QP, or does not begin: the machine stays where it
+ * is, so that the next attempt finds all as it was. */
+static int uct_daqiri_hs_may_begin(uct_daqiri_peer_t *peer, dq_conn_event_t event)
+{
+    ucs_status_t status;
+
+    if (!uct_daqiri_hs_is_attempt(peer, event) ||
+        (peer->hs->machine.state == DQ_CONN_LOST)) {
+        return 1;
+    }
+    status = uct_daqiri_link_reserve(peer);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        uct_daqiri_hs_post_event(peer, UCT_DAQIRI_EVT_NO_QP);
+    } else if (status != UCS_OK) {
+        uct_daqiri_hs_step(peer, DQ_EV_VERB_FAIL, NULL);
+    }
+    return status == UCS_OK;
+}
+
+
 /* Connects this interface to itself: the QP is its own peer, and no frame is sent. */
 static void uct_daqiri_hs_open_self(uct_daqiri_peer_t *peer,
                                     dq_conn_event_t event)
 {
     dq_frame_t frame;
 
+    if (!uct_daqiri_hs_may_begin(peer, event)) {
+        return;
+    }
     uct_daqiri_hs_step(peer, event, NULL);
     if (peer->hs->machine.state == DQ_CONN_REQ_SENT) {
         frame = uct_daqiri_hs_frame(peer, DQ_FRAME_REP);
@@ -886,12 +916,16 @@ static void uct_daqiri_hs_on_peer(uct_daqiri_iface_t *iface,
                                   const dq_frame_t *frame)
 {
     uct_daqiri_peer_t *peer = uct_daqiri_hs_sender(iface, frame, found);
+    dq_conn_event_t event;
 
-    if (peer != NULL) {
-        uct_daqiri_hs_on_farewell(peer, frame);
-        uct_daqiri_hs_call_up(peer, frame);
-        uct_daqiri_hs_step(peer, dq_conn_classify(&peer->hs->machine, frame),
-                           frame);
+    if (peer == NULL) {
+        return;
+    }
+    uct_daqiri_hs_on_farewell(peer, frame);
+    uct_daqiri_hs_call_up(peer, frame);
+    event = dq_conn_classify(&peer->hs->machine, frame);
+    if (uct_daqiri_hs_may_begin(peer, event)) {
+        uct_daqiri_hs_step(peer, event, frame);
     }
 }
 
@@ -1037,6 +1071,8 @@ static void uct_daqiri_hs_take_turn(uct_daqiri_turn_t *turn)
     if (uct_daqiri_hs_has_carrier_failed(hs->owner)) {
         uct_daqiri_wait_end(wait, turn, 0);
         uct_daqiri_hs_give_up(hs->owner);
+    } else if (!uct_daqiri_hs_may_begin(hs->owner, turn->wanted)) {
+        uct_daqiri_wait_end(wait, turn, 0);
     } else {
         uct_daqiri_wait_begin(wait, turn);
         uct_daqiri_hs_step(hs->owner, turn->wanted, NULL);

@@ -210,12 +210,23 @@ struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
 }
 
 
-void uct_daqiri_link_give_ah(uct_daqiri_peer_t *peer, struct ibv_ah *ah,
-                             uint8_t gid_index)
+void uct_daqiri_link_give(uct_daqiri_peer_t *peer, struct ibv_ah *ah, uint8_t gid_index,
+                          struct ibv_qp *qp)
 {
+    uct_daqiri_assert(peer->hs->qp == NULL);
     uct_daqiri_link_destroy_ah(peer);
     peer->hs->ah           = ah;
     peer->hs->ah_gid_index = gid_index;
+    peer->hs->qp           = qp;
+}
+
+
+void uct_daqiri_link_discard(struct ibv_ah *ah, struct ibv_qp *qp)
+{
+    ibv_destroy_ah(ah);
+    if (qp != NULL) {
+        ibv_destroy_qp(qp);
+    }
 }
 
 
@@ -237,6 +248,28 @@ static ucs_status_t uct_daqiri_link_draw(uct_daqiri_peer_t *peer)
 }
 
 
+ucs_status_t uct_daqiri_link_create_qp(uct_daqiri_iface_t *iface, int is_another,
+                                       struct ibv_qp **qp_p)
+{
+    ucs_status_t status;
+
+    uct_daqiri_assert_async(iface);
+    status = uct_daqiri_rc_create(iface, is_another ? UCS_LOG_LEVEL_DEBUG
+                                                    : UCS_LOG_LEVEL_ERROR, qp_p, NULL);
+    iface->count->qps_refused += status == UCS_ERR_NO_RESOURCE;
+    return status;
+}
+
+
+ucs_status_t uct_daqiri_link_reserve(uct_daqiri_peer_t *peer)
+{
+    return (peer->hs->qp != NULL)
+                   ? UCS_OK
+                   : uct_daqiri_link_create_qp(peer->iface, peer->hs->window != 0,
+                                               &peer->hs->qp);
+}
+
+
 ucs_status_t uct_daqiri_link_open(uct_daqiri_peer_t *peer)
 {
     uct_daqiri_iface_t *iface = peer->iface;
@@ -244,7 +277,6 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_peer_t *peer)
     ucs_status_t status;
 
     uct_daqiri_assert_async(iface);
-    uct_daqiri_assert(peer->hs->qp == NULL);
     status = uct_daqiri_link_address(peer);
     if ((status != UCS_OK) && (status != UCS_ERR_UNREACHABLE)) {
         return status;
@@ -254,11 +286,9 @@ ucs_status_t uct_daqiri_link_open(uct_daqiri_peer_t *peer)
         return status;
     }
 
-    status = uct_daqiri_rc_create(iface, is_another ? UCS_LOG_LEVEL_DEBUG
-                                                    : UCS_LOG_LEVEL_ERROR,
-                                  &peer->hs->qp, NULL);
+    status = uct_daqiri_link_reserve(peer);
     if (status != UCS_OK) {
-        return is_another ? status : UCS_ERR_IO_ERROR;
+        return status;
     }
     status = uct_daqiri_link_add_qpn(peer);
     if (status != UCS_OK) {

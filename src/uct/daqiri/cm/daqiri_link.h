@@ -18,10 +18,20 @@ ucs_status_t uct_daqiri_link_address(uct_daqiri_peer_t *peer);
 struct ibv_ah *uct_daqiri_link_address_once(uct_daqiri_iface_t *iface,
                                             const dq_port_addr_t *port,
                                             uint8_t *gid_index_p);
-/* Gives @a ah to the conn. */
-void uct_daqiri_link_give_ah(uct_daqiri_peer_t *peer, struct ibv_ah *ah,
-                             uint8_t gid_index);
-/* Makes a QP in INIT, with RECVs behind its window, and tells progress. After a failure
+/* Makes a QP in INIT for somebody who is no peer yet; the caller owns it. @a is_another:
+ * the conn has had one, and tells by itself what fails. UCS_ERR_NO_RESOURCE if the device
+ * has none now. */
+ucs_status_t uct_daqiri_link_create_qp(uct_daqiri_iface_t *iface, int is_another,
+                                       struct ibv_qp **qp_p);
+/* The same for the next attempt of a peer, which has no QP now. It keeps the QP. */
+ucs_status_t uct_daqiri_link_reserve(uct_daqiri_peer_t *peer);
+/* Gives to the new conn what was made for it. @a qp may be NULL. */
+void uct_daqiri_link_give(uct_daqiri_peer_t *peer, struct ibv_ah *ah, uint8_t gid_index,
+                          struct ibv_qp *qp);
+/* Destroys what was made for a conn that there will not be. @a qp may be NULL. */
+void uct_daqiri_link_discard(struct ibv_ah *ah, struct ibv_qp *qp);
+/* Makes a QP in INIT, unless one is reserved, with RECVs behind its window, and tells
+ * progress. After a failure
  * uct_daqiri_link_close() frees what was made. */
 ucs_status_t uct_daqiri_link_open(uct_daqiri_peer_t *peer);
 void uct_daqiri_link_close(uct_daqiri_peer_t *peer);

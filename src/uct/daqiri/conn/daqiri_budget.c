@@ -7,7 +7,11 @@
 enum {
     /* A peer whose program computes answers no CLOSE. After so long others do not wait
      * for its queue pair. */
-    UCT_DAQIRI_BUDGET_PATIENCE_MS = 20
+    UCT_DAQIRI_BUDGET_PATIENCE_MS = 20,
+    /* between questions to a device that had no more */
+    UCT_DAQIRI_BUDGET_ASK_MS      = 50,
+    /* a peer that got none asks again within one and a half seconds (daqiri_hs.c) */
+    UCT_DAQIRI_BUDGET_OWED_MS     = 2000
 };
 
 
@@ -39,13 +43,14 @@ static int uct_daqiri_budget_has_room(const uct_daqiri_iface_t *iface)
 }
 
 
-/* How many conns should close, beside those that close already. */
+/* A conn that closes comes back by recovery. */
 uint32_t uct_daqiri_budget_excess(const uct_daqiri_iface_t *iface)
 {
-    uint64_t wanted = (uint64_t)iface->idle.used + iface->idle.waiters;
+    uint64_t wanted = (uint64_t)iface->idle.used + iface->idle.waiters +
+                      iface->idle.owed;
     uint64_t given  = (uint64_t)iface->idle.max + iface->idle.leaving;
 
-    return (wanted > given) ? (uint32_t)(wanted - given) : 0;
+    return (iface->config.recovery && (wanted > given)) ? (uint32_t)(wanted - given) : 0;
 }
 
 
@@ -58,6 +63,19 @@ void uct_daqiri_budget_note_excess(uct_daqiri_iface_t *iface)
 }
 
 
+/* The link of the list is where the conn goes: before it. */
+static void uct_daqiri_budget_wait(uct_daqiri_conn_t *conn, ucs_list_link_t *before)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    conn->idle.is_waiting = 1;
+    ucs_list_insert_before(before, &conn->idle.link);
+    iface->idle.waiters++;
+    iface->count->qp_waits++;
+    uct_daqiri_budget_note_excess(iface);
+}
+
+
 /* Asks for a queue pair, or has the conn wait for its turn. */
 static void uct_daqiri_budget_ask(uct_daqiri_conn_t *conn)
 {
@@ -66,16 +84,35 @@ static void uct_daqiri_budget_ask(uct_daqiri_conn_t *conn)
     if (conn->idle.is_waiting) {
         return;
     }
+    if (conn->idle.asked_at == 0) {
+        conn->idle.asked_at = ucs_get_time();
+    }
     if (!conn->idle.has_place && !uct_daqiri_budget_has_room(iface)) {
-        conn->idle.is_waiting = 1;
-        ucs_list_add_tail(&iface->idle.waiting, &conn->idle.link);
-        iface->idle.waiters++;
-        iface->count->qp_waits++;
-        uct_daqiri_budget_note_excess(iface);
+        uct_daqiri_budget_wait(conn, &iface->idle.waiting); /* at the end */
         return;
     }
     uct_daqiri_budget_take_place(conn);
     uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_OPEN);
+}
+
+
+/* A peer waits for one of ours: a conn should close. */
+static void uct_daqiri_budget_owe(uct_daqiri_iface_t *iface)
+{
+    if (iface->idle.used > 0) {
+        iface->idle.owed       = 1;
+        iface->idle.owed_until = ucs_get_time() +
+                                 ucs_time_from_msec(UCT_DAQIRI_BUDGET_OWED_MS);
+        uct_daqiri_budget_note_excess(iface);
+    }
+}
+
+
+void uct_daqiri_budget_pay_late(uct_daqiri_iface_t *iface, ucs_time_t now)
+{
+    if (now > iface->idle.owed_until) {
+        iface->idle.owed = 0;
+    }
 }
 
 
@@ -98,6 +135,8 @@ void uct_daqiri_budget_admit(uct_daqiri_iface_t *iface)
         iface->idle.waiters--;
         if (uct_daqiri_budget_is_needed(conn)) {
             uct_daqiri_budget_ask(conn);
+        } else {
+            conn->idle.asked_at = 0;
         }
     }
 }
@@ -107,6 +146,7 @@ static void uct_daqiri_budget_give_place(uct_daqiri_conn_t *conn)
 {
     conn->iface->idle.used -= conn->idle.has_place;
     conn->idle.has_place    = 0;
+    conn->iface->idle.owed  = 0; /* whoever asks first gets what is free */
     uct_daqiri_budget_admit(conn->iface);
 }
 
@@ -116,7 +156,7 @@ void uct_daqiri_budget_open(uct_daqiri_conn_t *conn)
     uct_daqiri_assert_progress(conn->iface);
     if ((conn->state == DQ_LIFE_UNCONNECTED) && !conn->idle.has_place) {
         uct_daqiri_budget_ask(conn);
-    } else {
+    } else if (conn->state != DQ_LIFE_IDLE_CLOSED) { /* that one needs none yet */
         uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_OPEN);
     }
 }
@@ -141,6 +181,8 @@ void uct_daqiri_budget_on_qp(uct_daqiri_conn_t *conn)
     uct_daqiri_iface_t *iface = conn->iface;
 
     uct_daqiri_budget_take_place(conn);
+    iface->idle.none_since = 0;
+    conn->idle.asked_at  = 0;
     conn->idle.is_wanted = 0;
     conn->idle.seen      = uct_daqiri_budget_use(conn);
     conn->idle.since     = ucs_get_time();
@@ -160,19 +202,105 @@ void uct_daqiri_budget_on_up(uct_daqiri_conn_t *conn)
 }
 
 
-/* The device is the budget. One that has none at all is not asked for less than one. */
+/* ---- The device has no more ---- */
+
+/* One line for each interface: from then on counters tell. */
+static void uct_daqiri_budget_tell(uct_daqiri_iface_t *iface, uint32_t given)
+{
+    if (!iface->idle.is_told) {
+        iface->idle.is_told = 1;
+        ucs_warn("daqiri: %s makes no more queue pairs now: %u connections of this "
+                 "interface have one, and the others wait for their turn; rdma resource "
+                 "shows who has them", iface->config.port_name, given);
+    }
+}
+
+
+/* The device is the budget: it has given so many. */
+static void uct_daqiri_budget_shrink(uct_daqiri_iface_t *iface, uint32_t given)
+{
+    ucs_time_t now = ucs_get_time();
+
+    iface->idle.max    = ucs_min(iface->idle.max, given);
+    iface->idle.ask_at = now + ucs_time_from_msec(UCT_DAQIRI_BUDGET_ASK_MS);
+    if ((given > 0) && iface->config.recovery) {
+        iface->idle.none_since = 0;
+    } else if (iface->idle.none_since == 0) {
+        iface->idle.none_since = now;
+    }
+    uct_daqiri_budget_tell(iface, given);
+}
+
+
+/* The conn goes back in line. One that nobody here uses does not wait: its peer asks
+ * again. The async side may still take it for lost (DQ_EV_REST). */
+static void uct_daqiri_budget_put_back(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_iface_t *iface = conn->iface;
+
+    iface->idle.used    -= conn->idle.has_place;
+    conn->idle.has_place = 0;
+    uct_daqiri_budget_shrink(iface, iface->idle.used);
+    if (conn->state == DQ_LIFE_IDLE_CLOSED) {
+        uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_REST);
+    }
+    if (!uct_daqiri_budget_is_needed(conn)) {
+        uct_daqiri_budget_owe(iface);
+    } else if (!conn->idle.is_waiting) {
+        uct_daqiri_budget_wait(conn, iface->idle.waiting.next); /* in front */
+    }
+}
+
+
 void uct_daqiri_budget_on_no_qp(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
-    if (conn->state == DQ_LIFE_IDLE_CLOSED) {
-        conn->idle.is_reopening = 1;
+    if (dq_life_is_over(conn->state)) {
+        return;
     }
-    if ((iface->idle.used > 1) && (iface->idle.max >= iface->idle.used) &&
-        iface->config.recovery) {
-        iface->idle.max = iface->idle.used - 1;
+    if ((conn->qp.state == DQ_QP_NONE) && (conn->state != DQ_LIFE_RECOVERING)) {
+        uct_daqiri_budget_put_back(conn);
+        return;
+    }
+    if (iface->idle.used > 1) { /* it keeps its place, and tries again */
+        iface->idle.max    = ucs_min(iface->idle.max, iface->idle.used - 1);
+        iface->idle.ask_at = ucs_get_time() +
+                             ucs_time_from_msec(UCT_DAQIRI_BUDGET_ASK_MS);
         uct_daqiri_budget_note_excess(iface);
     }
+}
+
+
+void uct_daqiri_budget_on_peer_refused(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_budget_shrink(iface, iface->idle.used);
+    uct_daqiri_budget_owe(iface);
+}
+
+
+int uct_daqiri_budget_is_hopeless(const uct_daqiri_conn_t *conn, ucs_time_t now)
+{
+    const uct_daqiri_iface_t *iface = conn->iface;
+    ucs_time_t since                = ucs_max(iface->idle.none_since,
+                                              conn->idle.asked_at);
+
+    if ((iface->idle.none_since == 0) ||
+        ((iface->idle.used > 0) && iface->config.recovery)) {
+        return 0; /* somebody here can give one */
+    }
+    return now - since > iface->config.conn_timeout;
+}
+
+
+void uct_daqiri_budget_ask_device(uct_daqiri_iface_t *iface, ucs_time_t now)
+{
+    if (now < iface->idle.ask_at) {
+        return;
+    }
+    iface->idle.ask_at = now + ucs_time_from_msec(UCT_DAQIRI_BUDGET_ASK_MS);
+    iface->idle.max++;
+    uct_daqiri_budget_admit(iface);
 }
 
 

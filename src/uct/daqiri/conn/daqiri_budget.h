@@ -9,6 +9,10 @@
  * send brings it back, by the same way as after the loss of a queue pair. If all are
  * busy, they take turns.
  *
+ * A device may have fewer than it says, because other processes have them. Then the
+ * budget is what the device has given. It grows again by one from time to time while
+ * somebody waits.
+ *
  * The budget is for what this end asks for. A peer that asks always gets its queue pair,
  * because it holds one already: if it had to wait, the ends of several connections could
  * wait for each other in a circle. So the interface may be above its budget until the
@@ -37,8 +41,10 @@ void uct_daqiri_budget_want(uct_daqiri_conn_t *conn);
 void uct_daqiri_budget_on_qp(uct_daqiri_conn_t *conn);
 /* The conn is up after an idle close. */
 void uct_daqiri_budget_on_up(uct_daqiri_conn_t *conn);
-/* The device has not made another queue pair: it has no more. */
+/* The device has not made a queue pair: it has no more now. */
 void uct_daqiri_budget_on_no_qp(uct_daqiri_conn_t *conn);
+/* The same for a peer that has no conn yet. It asks again. */
+void uct_daqiri_budget_on_peer_refused(uct_daqiri_iface_t *iface);
 /* The conn leaves the interface: its place is free for others. */
 void uct_daqiri_budget_remove(uct_daqiri_conn_t *conn);
 
@@ -46,6 +52,20 @@ void uct_daqiri_budget_remove(uct_daqiri_conn_t *conn);
 uint32_t uct_daqiri_budget_excess(const uct_daqiri_iface_t *iface);
 /* Has uct_daqiri_idle_run() look for conns to close, if some should. */
 void uct_daqiri_budget_note_excess(uct_daqiri_iface_t *iface);
+/* Does anybody wait because the device had no more? It is asked again from time to time:
+ * other processes give queue pairs back. */
+static inline int uct_daqiri_budget_is_below(const uct_daqiri_iface_t *iface)
+{
+    return (iface->idle.waiters > 0) && (iface->idle.max < iface->idle.most);
+}
+
+/* Nothing is owed to a peer that asks no more. */
+void uct_daqiri_budget_pay_late(uct_daqiri_iface_t *iface, ucs_time_t now);
+/* Has the conn waited for UCX_DAQIRI_CONN_TIMEOUT, while no conn here had a queue pair
+ * that it could give up? */
+int uct_daqiri_budget_is_hopeless(const uct_daqiri_conn_t *conn, ucs_time_t now);
+/* Asks the device for one more, if it is time to. */
+void uct_daqiri_budget_ask_device(uct_daqiri_iface_t *iface, ucs_time_t now);
 /* Those that wait get what is free, the first one first. */
 void uct_daqiri_budget_admit(uct_daqiri_iface_t *iface);
 

@@ -366,6 +366,9 @@ void uct_daqiri_conn_absorb(uct_daqiri_iface_t *iface)
             uct_daqiri_conn_free(conn);
         }
     }
+    if (uct_daqiri_mail_take_refused(iface)) {
+        uct_daqiri_budget_on_peer_refused(iface);
+    }
     if (uct_daqiri_mail_is_due(iface)) {
         uct_daqiri_iface_add_work(iface, UCT_DAQIRI_WORK_LISTS);
     }

@@ -90,6 +90,7 @@ struct uct_daqiri_conn {
         int            is_reopening; /* RECOVERING, and nothing was lost     */
         uint32_t       close_end;  /* id behind our CLOSE                    */
         uint32_t       seen;       /* messages and requests at the last look */
+        ucs_time_t     asked_at;   /* it has none, and wants one since then; or 0 */
         ucs_time_t     since;      /* it has its queue pair                  */
         ucs_time_t     used_at;    /* the look that found it used, or since  */
         ucs_time_t     act_at;     /* closing: patience ends, or a probe is due */

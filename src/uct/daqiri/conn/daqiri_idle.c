@@ -80,9 +80,11 @@ static void uct_daqiri_idle_close(uct_daqiri_conn_t *conn)
 
 static void uct_daqiri_idle_make_room(uct_daqiri_iface_t *iface, ucs_time_t now)
 {
-    uint32_t excess = uct_daqiri_budget_excess(iface);
     uct_daqiri_conn_t *conn;
+    uint32_t excess;
 
+    uct_daqiri_budget_pay_late(iface, now);
+    excess               = uct_daqiri_budget_excess(iface);
     iface->idle.is_short = excess > 0;
     if ((excess == 0) || (now < iface->idle.look_at)) {
         return;
@@ -181,6 +183,26 @@ static void uct_daqiri_idle_step_closing(uct_daqiri_conn_t *conn, ucs_time_t now
 }
 
 
+/* Those that wait for the device in vain. A conn that fails leaves the line. */
+static void uct_daqiri_idle_give_up(uct_daqiri_iface_t *iface, ucs_time_t now)
+{
+    uct_daqiri_conn_t *conn, *next;
+    dq_facts_t death;
+
+    ucs_list_for_each_safe(conn, next, &iface->idle.waiting, idle.link) {
+        if (!uct_daqiri_budget_is_hopeless(conn, now)) {
+            continue;
+        }
+        uct_daqiri_tx_facts(conn, DQ_CAUSE_NO_QP, &death);
+        death.waited_ms = ucs_time_to_msec(now - conn->idle.asked_at);
+        if (conn->state == DQ_LIFE_UNCONNECTED) {
+            death.peer_host = NULL; /* not known yet */
+        }
+        uct_daqiri_conn_fail(conn, &death);
+    }
+}
+
+
 void uct_daqiri_idle_run(uct_daqiri_iface_t *iface)
 {
     ucs_time_t now = ucs_get_time();
@@ -192,5 +214,9 @@ void uct_daqiri_idle_run(uct_daqiri_iface_t *iface)
     }
     if (iface->idle.is_short) {
         uct_daqiri_idle_make_room(iface, now);
+    }
+    if (uct_daqiri_budget_is_below(iface)) {
+        uct_daqiri_idle_give_up(iface, now);
+        uct_daqiri_budget_ask_device(iface, now);
     }
 }

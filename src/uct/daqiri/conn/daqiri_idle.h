@@ -7,6 +7,7 @@
 #ifndef UCT_DAQIRI_IDLE_H
 #define UCT_DAQIRI_IDLE_H
 
+#include "conn/daqiri_budget.h"
 #include "iface/daqiri_iface.h"
 
 /* Goes on with conns that close, and finds some if others wait for a queue pair. */
@@ -17,7 +18,8 @@ void uct_daqiri_idle_check(uct_daqiri_iface_t *iface);
 /* Is there something for uct_daqiri_idle_run()? */
 static inline int uct_daqiri_idle_has_work(uct_daqiri_iface_t *iface)
 {
-    return iface->idle.is_short || !ucs_list_is_empty(&iface->idle.closing);
+    return iface->idle.is_short || !ucs_list_is_empty(&iface->idle.closing) ||
+           uct_daqiri_budget_is_below(iface);
 }
 
 #endif

@@ -233,15 +233,14 @@ void uct_daqiri_recover_on_qp_event(uct_daqiri_conn_t *conn)
 }
 
 
+/* A conn that has lost a QP tries again by itself. One that has none yet, or rests, waits
+ * in line. */
 void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn)
 {
     dq_facts_t facts;
 
-    uct_daqiri_tx_facts(conn, DQ_CAUSE_NO_QP, &facts);
     uct_daqiri_budget_on_no_qp(conn);
-    if ((conn->state == DQ_LIFE_IDLE_CLOSED) && (conn->qp.state == DQ_QP_NONE)) {
-        uct_daqiri_conn_step(conn, DQ_LIFE_EV_QP); /* it was to come back */
-    }
+    uct_daqiri_tx_facts(conn, DQ_CAUSE_NO_QP, &facts);
     if (dq_qp_is_alive(conn->qp.state)) {
         uct_daqiri_recover(conn, &facts);
     } else if ((conn->qp.state == DQ_QP_NONE) &&

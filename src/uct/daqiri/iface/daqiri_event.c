@@ -17,6 +17,7 @@
 
 #include "base/daqiri_log.h"
 #include "conn/daqiri_batch.h"
+#include "conn/daqiri_budget.h"
 #include "iface/daqiri_iface.h"
 
 #include <sys/epoll.h>
@@ -131,7 +132,8 @@ static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)
            (__atomic_load_n(&iface->work, __ATOMIC_SEQ_CST) & UCT_DAQIRI_WORK_EVENTS) ||
            iface->rx.is_refused || !ucs_list_is_empty(&iface->rx.grants_due) ||
            !ucs_list_is_empty(&iface->tx.retry) ||
-           !ucs_list_is_empty(&iface->draining) || iface->idle.is_short;
+           !ucs_list_is_empty(&iface->draining) || iface->idle.is_short ||
+           uct_daqiri_budget_is_below(iface);
 }
 
 

@@ -174,7 +174,8 @@ static void uct_daqiri_iface_configure(uct_daqiri_iface_t *iface,
     iface->config.signal_every  = config->signal_every;
     iface->config.rx_window     = config->rx_window;
     iface->config.rx_window_start = config->rx_window_start;
-    iface->idle.max             = uct_daqiri_iface_max_qps(iface, config);
+    iface->idle.most            = uct_daqiri_iface_max_qps(iface, config);
+    iface->idle.max             = iface->idle.most;
     iface->idle.timeout         = ucs_time_from_sec(config->idle_timeout);
     /* The slack is two batches. This bound leaves the larger part to windows. */
     iface->poll_batch           = ucs_min(config->poll_batch,

@@ -133,15 +133,21 @@ struct uct_daqiri_iface {
     ucs_list_link_t       conns;       /* conns that have had a QP           */
     ucs_list_link_t       draining;    /* conns that drain                   */
     struct {
-        uint32_t          max;         /* queue pairs                        */
+        uint32_t          most;        /* queue pairs: the budget, and       */
+        uint32_t          max;         /* what of it the device can give now */
         uint32_t          used;        /* conns that have one, or get one    */
         uint32_t          leaving;     /* of those, conns that close, and    */
         uint32_t          stuck;       /* those of them whose peer does not answer */
         uint32_t          waiters;
+        uint32_t          owed;        /* 1: a peer has asked and got none,  */
+        ucs_time_t        owed_until;  /* and asks again before this         */
         ucs_list_link_t   waiting;     /* conns that wait for a queue pair   */
         ucs_list_link_t   closing;     /* conns that close                   */
         int               is_short;    /* more conns should close            */
         ucs_time_t        look_at;     /* no look before                     */
+        ucs_time_t        ask_at;      /* the device is not asked for more before */
+        ucs_time_t        none_since;  /* nobody here has one to give; or 0  */
+        int               is_told;     /* the log says that the device has no more */
         ucs_time_t        timeout;     /* 0: never                           */
     } idle;                            /* daqiri_idle.h; progress            */
 
@@ -149,6 +155,8 @@ struct uct_daqiri_iface {
         pthread_mutex_t   lock;
         ucs_list_link_t   commands, events; /* conns that have some          */
         int               event_fd;    /* wakes the async thread             */
+        int               is_refused;  /* an unknown peer got no queue pair; lock to
+                                          set; atomic */
     } mail;                            /* daqiri_mail.h                      */
     khash_t(uct_daqiri_peers) peers;   /* mail.lock                          */
     const uct_daqiri_hooks_t *hooks;   /* daqiri_hooks.h                     */

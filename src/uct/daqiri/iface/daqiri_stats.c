@@ -71,6 +71,7 @@ static const uct_daqiri_value_t uct_daqiri_values[] = {
     COUNTER(idle_reopens),
     COUNTER(idle_unanswered),
     COUNTER(qp_waits),
+    COUNTER(qps_refused),
     COUNTER(slots_grown),
     COUNTER(refused_no_buffer),
     COUNTER(rx_duplicates),

@@ -28,6 +28,7 @@ typedef struct {
     uint64_t idle_reopens;
     uint64_t idle_unanswered;
     uint64_t qp_waits;
+    uint64_t qps_refused;      /* async                                      */
     uint64_t slots_grown;
     uint64_t refused[DQ_ADMIT_LAST];
     uint64_t refused_no_buffer;
