@@ -26,10 +26,38 @@ enum {
 static struct {
     pthread_mutex_t lock;
     struct ibv_cq   *last;  /* of the interface that was opened last         */
+    struct ibv_cq   *heard; /* its CQ of what it receives                    */
     struct ibv_cq   *cq;    /* of the interface that gets few; NULL: nobody  */
     unsigned        most;   /* queue pairs that it gets                      */
     unsigned        has;    /* that it has                                   */
 } few = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+
+/* What has come for that interface is not shown to it; atomic. */
+static int few_is_deaf;
+static int (*few_poll_cq)(struct ibv_cq*, int, struct ibv_wc*);
+
+
+static int few_poll(struct ibv_cq *cq, int room, struct ibv_wc *wc)
+{
+    return (__atomic_load_n(&few_is_deaf, __ATOMIC_RELAXED) && (cq == few.heard))
+                   ? 0 : few_poll_cq(cq, room, wc);
+}
+
+
+struct ibv_context *ibv_open_device(struct ibv_device *which)
+{
+    struct ibv_context *(*real)(struct ibv_device*);
+    struct ibv_context *context;
+
+    *(void**)&real = dlsym(RTLD_NEXT, "ibv_open_device");
+    context        = real(which);
+    if (context != NULL) {
+        few_poll_cq          = context->ops.poll_cq;
+        context->ops.poll_cq = few_poll;
+    }
+    return context;
+}
 
 
 static int few_is_limited(enum ibv_qp_type type, const struct ibv_cq *cq)
@@ -49,7 +77,10 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
         errno = ENOMEM;
     } else {
         qp        = real(pd, attr);
-        few.last  = (attr->qp_type == IBV_QPT_RC) ? attr->send_cq : few.last;
+        if ((attr->qp_type == IBV_QPT_RC) && (few.cq == NULL)) {
+            few.last  = attr->send_cq;
+            few.heard = attr->recv_cq;
+        }
         few.has  += (qp != NULL) && few_is_limited(attr->qp_type, attr->send_cq);
     }
     pthread_mutex_unlock(&few.lock);
@@ -197,6 +228,31 @@ START_TEST(test_each_way)
             send_one(link[s], &to[s], hows[i], 64);
         }
     }
+}
+END_TEST
+
+
+/* The peer agrees and closes. Before this end sees that, it probes the peer, in vain:
+ * nothing is lost by it. */
+START_TEST(test_deaf)
+{
+    t_end_t *a = few_open(PEERS, SOON " TIMEOUT=10ms RETRY_COUNT=1");
+    t_end_t *b = t_end_open("CONN_RETRY=5ms");
+    t_stream_t to;
+    t_link_t *link;
+
+    t_only_daqiri("closes idle queue pairs");
+    link = t_link_up(a, b, 1, &to);
+    T_WAIT(t_live_sum("credits") == t_live_sum("rx_promised"));
+    __atomic_store_n(&few_is_deaf, 1, __ATOMIC_RELAXED);
+    T_WAIT(t_live_sum("idle_closes") == 1);
+    T_WAIT(t_live_sum("sq_in_use") > 0); /* the probe */
+    T_WAIT(t_live_sum("sq_in_use") == 0);
+    __atomic_store_n(&few_is_deaf, 0, __ATOMIC_RELAXED);
+    send_one(link, &to, T_SHORT, 8);
+    ck_assert_uint_eq(t_live_sum("qp_failures"), 0);
+    ck_assert_uint_eq(t_live_sum("tx_errors"), 0);
+    few_end();
 }
 END_TEST
 
@@ -537,6 +593,7 @@ static Suite *suite_idle(void)
     tcase_add_test(limit, test_timeout);
     tcase_add_test(limit, test_both);
     tcase_add_test(limit, test_each_way);
+    tcase_add_test(limit, test_deaf);
     tcase_add_test(limit, test_check);
     tcase_add_loop_test(limit, test_close, 0, 12);
     suite_add_tcase(suite, limit);

@@ -77,6 +77,14 @@ void uct_daqiri_budget_end_to_close(uct_daqiri_conn_t *conn);
 void uct_daqiri_budget_on_sent(uct_daqiri_conn_t *conn);
 /* The peer's CLOSE has come. Returns -1 if the peer is broken. */
 int uct_daqiri_budget_on_heard(uct_daqiri_conn_t *conn);
+/* Is the request behind our CLOSE: a grant or a probe? The peer may have closed its end and
+ * never take it. Nobody misses it. */
+static inline int uct_daqiri_budget_is_behind(const uct_daqiri_conn_t *conn, uint32_t id)
+{
+    return ((conn->idle.state == DQ_IDLE_WAITING) ||
+            (conn->idle.state == DQ_IDLE_BOTH)) &&
+           ((int32_t)(id - conn->idle.close_end) >= 0);
+}
 /* All that the closed queue pair had in the CQs has been taken, and it is gone. */
 void uct_daqiri_budget_on_final(uct_daqiri_conn_t *conn);
 /* The queue pair is lost for this cause, or the conn has failed. Returns whether both

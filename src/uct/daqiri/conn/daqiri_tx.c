@@ -8,6 +8,7 @@
 
 #include "base/daqiri_pool.h"
 #include "conn/daqiri_batch.h"
+#include "conn/daqiri_budget.h"
 #include "conn/daqiri_conn.h"
 #include "conn/daqiri_done.h"
 #include "conn/daqiri_op.h"
@@ -419,10 +420,11 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
 {
     uct_daqiri_iface_t *iface = conn->iface;
     uint32_t id               = wc->wr_id;
+    dq_cause_t cause          = (dq_cause_t)wc->status;
     dq_facts_t facts;
 
-    if (conn->state == DQ_LIFE_IDLE_CLOSED) {
-        /* a grant or a probe behind our CLOSE, which nobody misses */
+    if ((conn->state == DQ_LIFE_IDLE_CLOSED) || uct_daqiri_budget_is_behind(conn, id)) {
+        cause = DQ_CAUSE_PEER_LOST; /* it has closed, or will be found dead */
     } else if (wc->status == IBV_WC_WR_FLUSH_ERR) {
         iface->count->tx_flushed++;
     } else {
@@ -434,7 +436,7 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
          * knew of its QP. */
         uct_daqiri_conn_absorb(iface);
     }
-    uct_daqiri_tx_facts(conn, (dq_cause_t)wc->status, &facts);
+    uct_daqiri_tx_facts(conn, cause, &facts);
     facts.vendor_err = wc->vendor_err;
     uct_daqiri_recover(conn, &facts);
     conn->qp.is_err = 1; /* a QP that fails a request is in ERR */
