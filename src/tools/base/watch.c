@@ -23,7 +23,7 @@
 /* How long a child may take to report when the user asks to stop. */
 #define WATCH_STOP_NS 2000000000ull
 
-/* What was read of a line that has not ended. A result is one line. */
+/* What was read. A result is one line. */
 typedef struct watch_reader {
     char   *text;
     size_t used;
@@ -33,9 +33,9 @@ typedef struct watch_reader {
 /* ---- in the child ---- */
 
 /* One line; a parent that is gone does not matter any more. */
-static void watch_tell(int fd, const json_t *message)
+static void watch_tell(int fd, const json_t *result)
 {
-    char *text = json_dumps(message, JSON_COMPACT);
+    char *text = json_dumps(result, JSON_COMPACT | JSON_ENCODE_ANY);
     size_t used = 0;
     size_t length;
     ssize_t ret;
@@ -55,96 +55,45 @@ static void watch_tell(int fd, const json_t *message)
     free(text);
 }
 
-void daqiri_watch_step(daqiri_watch_child_t *child, const char *name,
-                       double timeout)
-{
-    json_t *message = json_pack("{s:s, s:f}", "step", name, "timeout", timeout);
-
-    watch_tell(child->fd, message);
-    json_decref(message);
-}
-
 static void watch_child(int fd, pid_t parent, daqiri_watch_func_t func,
                         void *arg)
 {
-    daqiri_watch_child_t child = {.fd = fd};
-    json_t *message;
+    json_t *result;
 
     /* A parent that is killed takes its child with it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) {
         _exit(1);
     }
-    message = json_pack("{s:o}", "result", func(arg, &child));
-    watch_tell(fd, message);
-    json_decref(message);
+    result = func(arg);
+    watch_tell(fd, result);
+    json_decref(result);
     fflush(NULL);
     _exit(0);
 }
 
 /* ---- in the parent ---- */
 
-/* Takes one message. Returns 1 when it is the result. */
-static int watch_take(daqiri_watch_t *watch, const char *line,
-                      uint64_t *deadline_ns)
+/* Reads what is there. Returns 1 when nothing more will come. */
+static int watch_read(watch_reader_t *reader, int fd)
 {
-    json_t *message = json_loads(line, JSON_DECODE_ANY, NULL);
-    json_t *result  = json_object_get(message, "result");
-    const char *step = json_string_value(json_object_get(message, "step"));
-
-    if ((step != NULL) && (watch->progress != NULL) &&
-        (strcmp(step, watch->step) != 0)) {
-        daqiri_progress_end(watch->progress);
-        daqiri_progress_start(watch->progress);
-    }
-    if (step != NULL) {
-        snprintf(watch->step, sizeof(watch->step), "%s", step);
-        watch->timeout = json_number_value(json_object_get(message, "timeout"));
-        *deadline_ns   = daqiri_now_ns() + (uint64_t)(watch->timeout * 1e9);
-    }
-    if (result != NULL) {
-        watch->result = json_incref(result);
-    }
-    json_decref(message);
-    return result != NULL;
-}
-
-/* Reads what is there. Returns 1 when nothing more will come or is wanted. */
-static int watch_read(daqiri_watch_t *watch, watch_reader_t *reader, int fd,
-                      uint64_t *deadline_ns)
-{
-    char *line, *end;
+    char *text;
     ssize_t ret;
 
     if (reader->used + 4096 > reader->size) {
-        reader->size = 2 * reader->size + 8192;
-        line         = realloc(reader->text, reader->size);
-        if (line == NULL) {
+        text = realloc(reader->text, 2 * reader->size + 8192);
+        if (text == NULL) {
             return 1;
         }
-        reader->text = line;
+        reader->text = text;
+        reader->size = 2 * reader->size + 8192;
     }
     ret = read(fd, reader->text + reader->used, 4095);
     if (ret < 0) {
         return errno != EINTR;
     }
-    if (ret == 0) {
-        return 1;
-    }
-    reader->used              += (size_t)ret;
-    reader->text[reader->used] = '\0';
-
-    line = reader->text;
-    while ((end = strchr(line, '\n')) != NULL) {
-        *end = '\0';
-        if (watch_take(watch, line, deadline_ns)) {
-            return 1;
-        }
-        line = end + 1;
-    }
-    reader->used -= (size_t)(line - reader->text);
-    memmove(reader->text, line, reader->used);
-    return 0;
+    reader->used += (size_t)ret;
+    return (ret == 0) || (reader->text[reader->used - 1] == '\n');
 }
 
 /* Returns 1 when the child is reaped. */
@@ -201,8 +150,11 @@ static void watch_parent(daqiri_watch_t *watch, int fd, pid_t pid)
         }
         watch_show(watch, now_ns);
         if (poll(&event, 1, watch_poll_ms(deadline_ns - now_ns)) > 0) {
-            is_over = watch_read(watch, &reader, fd, &deadline_ns);
+            is_over = watch_read(&reader, fd);
         }
+    }
+    if (is_over) {
+        watch->result = json_loadb(reader.text, reader.used, JSON_DECODE_ANY, NULL);
     }
     free(reader.text);
 
@@ -223,11 +175,10 @@ daqiri_watch_end_t daqiri_watch_run(daqiri_watch_t *watch,
     int fds[2];
     pid_t pid;
 
-    watch->end     = DAQIRI_WATCH_NO_CHILD;
-    watch->result  = NULL;
-    watch->step[0] = '\0';
-    watch->status  = 0;
-    watch->error   = 0;
+    watch->end    = DAQIRI_WATCH_NO_CHILD;
+    watch->result = NULL;
+    watch->status = 0;
+    watch->error  = 0;
 
     fflush(NULL);
     if (pipe(fds) != 0) {

@@ -6,8 +6,7 @@
  * any signal; the child is then killed, and left behind if it does not die, and
  * the command goes on and says so.
  *
- * The child tells its result as JSON, and may tell before each step what it is
- * about to do and how long that may take; the time begins anew with each.
+ * The child tells its result as JSON.
  */
 
 #ifndef DAQIRI_WATCH_H
@@ -24,36 +23,24 @@ typedef enum daqiri_watch_end {
     DAQIRI_WATCH_NO_CHILD  /* none could be started */
 } daqiri_watch_end_t;
 
-#define DAQIRI_WATCH_STEP_MAX 64
-
 typedef struct daqiri_watch {
     /* in */
-    double timeout; /* s, until the first step is told */
+    double timeout; /* s */
     daqiri_progress_t *progress; /* shown when it takes long, or NULL */
     const char *what; /* of the progress */
     /* out */
     daqiri_watch_end_t end;
-    json_t *result;                   /* of DONE; the caller's */
-    char   step[DAQIRI_WATCH_STEP_MAX]; /* the last one told, or empty */
-    int    error;                     /* errno of NO_CHILD */
-    int    status;                    /* of DIED, as from waitpid() */
+    json_t *result; /* of DONE; the caller's */
+    int    error;   /* errno of NO_CHILD */
+    int    status;  /* of DIED, as from waitpid() */
 } daqiri_watch_t;
 
-/* In the child: the end of the pipe. */
-typedef struct daqiri_watch_child {
-    int fd;
-} daqiri_watch_child_t;
-
 /* Runs in the child; returns the result, which is given away. */
-typedef json_t *(*daqiri_watch_func_t)(void *arg, daqiri_watch_child_t *child);
+typedef json_t *(*daqiri_watch_func_t)(void *arg);
 
 /* Returns watch->end. The child flushes stdio and ends with _exit(). */
 daqiri_watch_end_t daqiri_watch_run(daqiri_watch_t *watch,
                                     daqiri_watch_func_t func, void *arg);
-
-/* In the child: what comes now, and how many seconds it may take. */
-void daqiri_watch_step(daqiri_watch_child_t *child, const char *name,
-                       double timeout);
 
 /* One clause for people about a watch that is not DONE, such as "it did not
  * come back within 10 s". */

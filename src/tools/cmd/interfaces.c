@@ -233,7 +233,7 @@ static void interfaces_device(json_t *report, struct ibv_device *device)
 /* ---- under a watchdog ---- */
 
 /* In a child: the names of the devices. */
-static json_t *interfaces_names(void *arg, daqiri_watch_child_t *child)
+static json_t *interfaces_names(void *arg)
 {
     json_t *result = json_object();
     json_t *names  = daqiri_report_array(result, "names");
@@ -241,7 +241,6 @@ static json_t *interfaces_names(void *arg, daqiri_watch_child_t *child)
     int i, count = 0;
 
     (void)arg;
-    (void)child;
     errno = 0;
     list  = ibv_get_device_list(&count);
     if ((list == NULL) && (errno != 0) && (errno != ENOSYS)) {
@@ -258,13 +257,12 @@ static json_t *interfaces_names(void *arg, daqiri_watch_child_t *child)
 }
 
 /* In a child of its own: the rows of the device of that name. */
-static json_t *interfaces_look(void *arg, daqiri_watch_child_t *child)
+static json_t *interfaces_look(void *arg)
 {
     json_t *result = json_object();
     struct ibv_device **list;
     int i, count = 0;
 
-    (void)child;
     daqiri_report_array(result, "devices");
     daqiri_report_array(result, "gids");
     list = ibv_get_device_list(&count);

@@ -589,13 +589,12 @@ json_t *daqiri_probe_row(json_t *rows, const char *name, int is_needed)
     return row;
 }
 
-static json_t *probe_child(void *arg, daqiri_watch_child_t *child)
+static json_t *probe_child(void *arg)
 {
     probe_try_t *try = arg;
     json_t *result   = json_object();
     int ret;
 
-    (void)child;
     if (try->said_fd >= 0) {
         dup2(try->said_fd, STDERR_FILENO);
     }

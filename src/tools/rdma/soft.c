@@ -80,7 +80,7 @@ int daqiri_soft_enter(char **argv)
     return DAQIRI_EXIT_FAILED;
 }
 
-json_t *daqiri_soft_find(void *arg, daqiri_watch_child_t *child)
+json_t *daqiri_soft_find(void *arg)
 {
     json_t *result = json_object();
     const daqiri_device_t *device;
@@ -89,7 +89,6 @@ json_t *daqiri_soft_find(void *arg, daqiri_watch_child_t *child)
     int error;
 
     (void)arg;
-    (void)child;
     error = daqiri_devices_list(&devices, &count);
     if (error != 0) {
         daqiri_report_format(result, "error", "RDMA devices cannot be listed: "

@@ -23,7 +23,7 @@ int daqiri_soft_enter(char **argv);
 /* For daqiri_watch_run(), for to look for a device is to open each, and one may
  * be wedged: the "name" of the first that is usable, and of the "first" of all,
  * or null; or an "error". The software device does not count. */
-json_t *daqiri_soft_find(void *arg, daqiri_watch_child_t *child);
+json_t *daqiri_soft_find(void *arg);
 
 /*
  * Settles which device a command uses. "soft" and its name enter it; "auto"
