@@ -794,6 +794,10 @@ void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
     if (commands & UCT_DAQIRI_CMD_LOSE) {
         uct_daqiri_hs_step(peer, DQ_EV_LOSE, NULL);
     }
+    if (commands & UCT_DAQIRI_CMD_FAIL) {
+        uct_daqiri_hs_notify_end(peer, peer->death); /* final by now */
+        uct_daqiri_hs_fail(peer);
+    }
     if (commands & UCT_DAQIRI_CMD_CLOSE) {
         DQ_ASSERT((peer->hs->machine.state == DQ_CONN_LOST) ||
                   (peer->hs->machine.state == DQ_CONN_DEAD));
@@ -802,10 +806,6 @@ void uct_daqiri_hs_on_command(uct_daqiri_peer_t *peer, uint32_t commands)
     }
     if (commands & UCT_DAQIRI_CMD_DRAINED) {
         uct_daqiri_hs_resume(peer, DQ_EV_DRAINED);
-    }
-    if (commands & UCT_DAQIRI_CMD_FAIL) {
-        uct_daqiri_hs_notify_end(peer, peer->death); /* final by now */
-        uct_daqiri_hs_fail(peer);
     }
     if (commands & UCT_DAQIRI_CMD_PROBE) {
         uct_daqiri_hs_probe_peer(peer);

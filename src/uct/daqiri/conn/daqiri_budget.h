@@ -77,8 +77,8 @@ void uct_daqiri_budget_end_to_close(uct_daqiri_conn_t *conn);
 void uct_daqiri_budget_on_sent(uct_daqiri_conn_t *conn);
 /* The peer's CLOSE has come. Returns -1 if the peer is broken. */
 int uct_daqiri_budget_on_heard(uct_daqiri_conn_t *conn);
-/* Is the request behind our CLOSE: a grant or a probe? The peer may have closed its end and
- * never take it. Nobody misses it. */
+/* Is the request behind our CLOSE: a grant or a probe? The peer may have closed its end
+ * and never take it. Nobody misses it. */
 static inline int uct_daqiri_budget_is_behind(const uct_daqiri_conn_t *conn, uint32_t id)
 {
     return ((conn->idle.state == DQ_IDLE_WAITING) ||

@@ -6,10 +6,11 @@
  *   1. the gate closes: nothing more is posted         uct_daqiri_conn_fail
  *   2. messages that the peer has sent are delivered   the receive CQ was empty,
  *   3. the QP is moved to ERR and flushes its ledger   or time is up
- *   4. the ledger is purged, endpoints are told        uct_daqiri_conn_close
+ *   4. the ledger is purged, endpoints are told, and
+ *      the async thread destroys the QP                uct_daqiri_conn_close, CMD_CLOSE
  *   5. once unused it is released: the async thread
- *      destroys the QP and reports that; only then
- *      is the memory freed                             CMD_RELEASE, EVT_RELEASED
+ *      has nothing of it any more and reports that;
+ *      only then is the memory freed                   CMD_RELEASE, EVT_RELEASED
  * Step 5 comes last, so no completion ever finds its conn freed.
  */
 #include "conn/daqiri_conn.h"
@@ -524,6 +525,13 @@ static void uct_daqiri_conn_report(uct_daqiri_conn_t *conn)
 }
 
 
+void uct_daqiri_conn_destroy_qp(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_conn_detach_qp(conn);
+    uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_CLOSE);
+}
+
+
 static void uct_daqiri_conn_release(uct_daqiri_conn_t *conn)
 {
     if (conn->is_listed) { /* it has had a QP, but may have none now */
@@ -628,6 +636,18 @@ static int uct_daqiri_conn_lost_step(uct_daqiri_conn_t *conn, unsigned taken)
 }
 
 
+/* The user may keep a conn that is over for long. Its QP goes now: others may need it. */
+static void uct_daqiri_conn_end_qp(uct_daqiri_conn_t *conn)
+{
+    if (conn->qp.state == DQ_QP_DRAINING) {
+        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
+        uct_daqiri_conn_destroy_qp(conn);
+    } else if (conn->qp.state != DQ_QP_DESTROYING) {
+        uct_daqiri_budget_remove(conn); /* it has none */
+    }
+}
+
+
 /* One step for a conn that has failed. Returns non-zero when it is closed. */
 static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
                                      unsigned received)
@@ -649,10 +669,7 @@ static int uct_daqiri_conn_dead_step(uct_daqiri_conn_t *conn,
     if (uct_daqiri_conn_is_flushing(conn) && !is_late) {
         return 0;
     }
-    if (conn->qp.state == DQ_QP_DRAINING) {
-        /* The QP is destroyed when the conn is released. */
-        (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
-    }
+    uct_daqiri_conn_end_qp(conn);
     uct_daqiri_conn_close(conn);
     return 1;
 }

@@ -224,6 +224,9 @@ static inline void uct_daqiri_conn_detach_qp(uct_daqiri_conn_t *conn)
     conn->iface->tx.last = (uct_daqiri_last_t){.qpn = 0};
 }
 
+/* Has the async thread destroy a QP that is in ERR. UCT_DAQIRI_EVT_CLOSED tells when. */
+void uct_daqiri_conn_destroy_qp(uct_daqiri_conn_t *conn);
+
 /* The peer of a new conn without a QP, for the table of peers, which owns it. NULL if
  * memory is short. Any thread. */
 uct_daqiri_peer_t *uct_daqiri_conn_create(uct_daqiri_iface_t *iface,

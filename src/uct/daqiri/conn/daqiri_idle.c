@@ -160,14 +160,16 @@ static int uct_daqiri_idle_is_over(const uct_daqiri_conn_t *conn)
 }
 
 
-/* First nobody waits for it any more. Then, if nothing is under way that could fail, our
- * device asks the peer's: a peer that has died after it took our CLOSE says nothing. */
+/* First nobody waits for it any more. Then, if nothing is under way that tells when it is
+ * over, our device asks the peer's: a peer that has died after it took our CLOSE, and the
+ * grants behind that, says nothing. */
 static void uct_daqiri_idle_on_silence(uct_daqiri_conn_t *conn, ucs_time_t now)
 {
     conn->idle.act_at = now + ucs_time_from_msec(UCT_DAQIRI_IDLE_PROBE_MS);
     if (!conn->idle.is_stuck) {
         uct_daqiri_idle_pass_over(conn);
-    } else if ((conn->state == DQ_LIFE_CLOSING) && (dq_sq_in_use(&conn->sq) == 0)) {
+    } else if ((conn->state == DQ_LIFE_CLOSING) &&
+               (dq_sq_in_use(&conn->sq) == dq_sq_unsignalled(&conn->sq))) {
         uct_daqiri_tx_probe_shut(conn);
     }
 }

@@ -262,13 +262,6 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 }
 
 
-static void uct_daqiri_recover_destroy(uct_daqiri_conn_t *conn)
-{
-    uct_daqiri_conn_detach_qp(conn);
-    uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_CLOSE);
-}
-
-
 static void uct_daqiri_recover_report(uct_daqiri_conn_t *conn)
 {
     if (conn->state == DQ_LIFE_IDLE_CLOSED) {
@@ -298,7 +291,7 @@ int uct_daqiri_recover_on_taken(uct_daqiri_conn_t *conn)
     }
     actions = uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_TAKEN);
     if (actions & DQ_QP_ACT_DESTROY) {
-        uct_daqiri_recover_destroy(conn);
+        uct_daqiri_conn_destroy_qp(conn);
     }
     if (actions & DQ_QP_ACT_REPORT) {
         uct_daqiri_recover_report(conn);
@@ -310,7 +303,9 @@ int uct_daqiri_recover_on_taken(uct_daqiri_conn_t *conn)
 void uct_daqiri_recover_on_closed(uct_daqiri_conn_t *conn)
 {
     (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_DESTROYED);
-    if (!dq_life_is_over(conn->state)) {
+    if (dq_life_is_over(conn->state)) {
+        uct_daqiri_budget_remove(conn);
+    } else {
         uct_daqiri_conn_start_drain(conn);
     }
 }
