@@ -573,6 +573,7 @@ START_TEST(test_seldom)
     t_rng_t rng;
     double then;
 
+    t_no_idle_closes("it counts the queue pairs that die");
     t_only_daqiri("goes on over another queue pair");
     t_expect_losses_of_qps();
     t_rng_init(&rng, 0xd600);
@@ -667,6 +668,7 @@ START_TEST(test_idle)
     uint64_t losses;
     unsigned round;
 
+    t_no_idle_closes("it counts the queue pairs that die");
     link = idle_open(end, &stream, "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms "
                                    "RECOVERY_TIMEOUT=600s");
     (void)t_link_open(end[1], &end[0]->address, 1); /* for its errors */
@@ -878,6 +880,7 @@ START_TEST(test_off)
     t_rng_t rng;
     int i;
 
+    t_no_idle_closes("it has no recovery");
     t_only_daqiri("goes on over another queue pair");
     t_expect_loss();
     t_rng_init(&rng, 0xd400);

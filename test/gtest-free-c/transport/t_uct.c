@@ -609,6 +609,15 @@ void t_only_daqiri(const char *why)
 }
 
 
+void t_no_idle_closes(const char *why)
+{
+    if (t_is_daqiri() && (getenv("UCX_DAQIRI_MAX_QPS") != NULL)) {
+        t_dir_remove();
+        t_skip("%s, and here queue pairs are closed because they are idle", why);
+    }
+}
+
+
 /* ---- Ends ---- */
 
 static ucs_status_t t_on_error(void *arg, uct_ep_h ep, ucs_status_t status)

@@ -1,0 +1,28 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# With one queue pair for each interface, which is closed after 10 ms without use,
+# everything that is promised must hold as well: whatever is under way, waits, is flushed
+# or fails finds the connection in each state of an idle close.
+
+setup()
+{
+    here=$T_TOP_BUILDDIR/test/gtest-free-c/transport
+    export UCX_DAQIRI_MAX_QPS=1 UCX_DAQIRI_IDLE_TIMEOUT=10ms
+}
+
+budgeted()
+{
+    run timeout $((300 * T_TIMEOUT_MULTIPLIER)) "$here/$1"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+@test "active messages, with a budget" { budgeted t_am; }
+@test "flushes and fences, with a budget" { budgeted t_flush; }
+@test "one-sided operations, with a budget" { budgeted t_rma; }
+@test "atomics, with a budget" { budgeted t_amo; }
+@test "connecting and closing, with a budget" { budgeted t_connect; }
+@test "dead peers, with a budget" { budgeted t_death; }
+@test "lost queue pairs, with a budget" { budgeted t_recover; }
+@test "many processes, with a budget" { budgeted t_team; }
