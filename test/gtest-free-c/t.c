@@ -177,12 +177,22 @@ Suite *t_suite(const char *name, ...)
     return suite;
 }
 
+static void (*t_before_skip)(void);
+
+void t_at_skip(void (*func)(void))
+{
+    t_before_skip = func;
+}
+
 void t_skip(const char *format, ...)
 {
     char reason[256];
     va_list ap;
     int fd;
 
+    if (t_before_skip != NULL) {
+        t_before_skip();
+    }
     va_start(ap, format);
     vsnprintf(reason, sizeof(reason), format, ap);
     va_end(ap);

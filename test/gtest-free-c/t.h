@@ -70,6 +70,9 @@ int t_main(const t_suite_func_t *suites, size_t count);
 void t_skip(const char *format, ...)
     __attribute__((noreturn, format(printf, 1, 2)));
 
+/* What a skip does first: handlers of atexit() do not run. */
+void t_at_skip(void (*func)(void));
+
 /* Ends the whole program as skipped; for a main() of one's own, before
  * t_main(). */
 void t_skip_all(const char *format, ...)
