@@ -20,8 +20,7 @@ static const struct argp_option sweep_options[] = {
     {"seconds", 'T', "S", 0, "Time for the whole sweep, roughly (30)"},
     {"ops", 'n', "N", 0, "Timed operations per size, at most"},
     {"median", 'd', NULL, 0, "Show the median of the rounds"},
-    {"interval", 'i', "TIME", 0,
-     "Every TIME (1s), tell what the size under way has done since"},
+    {"interval", 'i', "TIME", 0, "Tell of the size under way every TIME"},
     {"seed", 'S', "N", 0, "Other data (1)"},
     {"version", 'V', NULL, 0, "Print the version"},
     {NULL}
@@ -163,8 +162,8 @@ static const struct argp_child sweep_children[] = {
 
 static const struct argp sweep_argp = {
     sweep_options, sweep_parse, NULL,
-    "Measures MPI by message size and checks every byte. It is started by mpirun, "
-    "with two ranks or more.\vTests", sweep_children, sweep_help
+    "Measures MPI by message size, and checks every byte. Start it by mpirun -np 2."
+    "\vTests", sweep_children, sweep_help
 };
 
 /* Whether only another rank speaks: what this one says goes nowhere. */
