@@ -15,6 +15,7 @@ setup()
     jobs_setup
     here=$T_TOP_SRCDIR/test/gtest-free-c/system
     agent=$here/fake_agent
+    print_env=$here/print_env
     export OMPI_MCA_plm_rsh_agent=$agent PRTE_MCA_plm_ssh_agent=$agent
     export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
     # what the user has set, and what nobody needs
@@ -30,7 +31,7 @@ teardown()
     end_running
 }
 
-# launch ARG...: daqiri run ARG... behind which ranks print their environment
+# launch ARG...: daqiri run ARG... behind which ranks print their variables
 launch()
 {
     run --separate-stderr timeout 100 "$T_DAQIRI" run --device soft "$@"
@@ -73,20 +74,20 @@ in_open_mpi()
     in_open_mpi
     for options in '' '-x MINE'; do
         # shellcheck disable=SC2086
-        launch "$T_MPIRUN_OMPI" $options -np 2 --host elsewhere:2 env
+        launch "$T_MPIRUN_OMPI" $options -np 2 --host elsewhere:2 "$print_env"
         arrived 2
         each 2 OMPI_MCA_pml=ucx
         ! has_module_path || each 2 "UCX_PLUGIN_PATH=$(dirname "$T_PLUGIN")"
     done
     each 2 MINE=3
-    launch "$T_MPIRUN_OMPI" -np 2 --host localhost:1,elsewhere:1 --map-by ppr:1:node env
+    launch "$T_MPIRUN_OMPI" -np 2 --host localhost:1,elsewhere:1 --map-by ppr:1:node "$print_env"
     arrived 2
 }
 
 @test "Open MPI: a user's own list of what is to travel is added to" {
     need_mpi ompi
     in_open_mpi
-    OMPI_MCA_mca_base_env_list='MINE;TWO=a b' launch "$T_MPIRUN_OMPI" -np 1 --host elsewhere env
+    OMPI_MCA_mca_base_env_list='MINE;TWO=a b' launch "$T_MPIRUN_OMPI" -np 1 --host elsewhere "$print_env"
     arrived 1
     each 1 MINE=3
     each 1 'TWO=a b'
@@ -97,15 +98,15 @@ in_open_mpi()
     in_open_mpi
     plan='link down=1ms at=9s; link down=1ms at=8s'
     export SOFTVERBS_FAULTS=$plan
-    launch "$T_MPIRUN_OMPI" -np 2 --host localhost:1,elsewhere:1 -x SOFTVERBS_FAULTS --map-by ppr:1:node env
+    launch "$T_MPIRUN_OMPI" -np 2 --host localhost:1,elsewhere:1 -x SOFTVERBS_FAULTS --map-by ppr:1:node "$print_env"
     arrived 2
     [[ $stderr != *semicolon* ]]
-    launch "$T_MPIRUN_OMPI" -np 2 --host localhost:1,elsewhere:1 --map-by ppr:1:node env
+    launch "$T_MPIRUN_OMPI" -np 2 --host localhost:1,elsewhere:1 --map-by ppr:1:node "$print_env"
     [ "$status" -eq 0 ]
     says "daqiri run: SOFTVERBS_FAULTS does not get to other hosts by itself with Open MPI 4, because there is a semicolon in it: give $T_MPIRUN_OMPI the option -x SOFTVERBS_FAULTS"
     each 2 UCX_TLS=daqiri
     # on one host there is nothing to be said
-    launch "$T_MPIRUN_OMPI" -np 2 env
+    launch "$T_MPIRUN_OMPI" -np 2 "$print_env"
     arrived 2
     [[ $stderr != *semicolon* ]]
 }
@@ -132,9 +133,9 @@ need_prrte()
 
 @test "prterun: all arrives on another host" {
     need_prrte prterun
-    launch prterun -np 2 --host elsewhere:2 env
+    launch prterun -np 2 --host elsewhere:2 "$print_env"
     arrived 2
-    launch prterun -np 2 --host elsewhere:2 -x MINE env
+    launch prterun -np 2 --host elsewhere:2 -x MINE "$print_env"
     arrived 2
     each 2 MINE=3
 }
@@ -144,7 +145,7 @@ need_prrte()
     start dvm prte --report-uri "$PWD/uri" --host elsewhere:2
     running+=("$pid")
     wait_for 60 test -s uri
-    launch prun --dvm-uri "file:$PWD/uri" -np 2 env
+    launch prun --dvm-uri "file:$PWD/uri" -np 2 "$print_env"
     arrived 2
 }
 
@@ -158,9 +159,9 @@ hydra()
 @test "MPICH: all arrives on another host" {
     need_mpi mpich
     ! has_module_path || preload=$T_SOFTVERBS
-    hydra -np 2 -hosts localhost,elsewhere env
+    hydra -np 2 -hosts localhost,elsewhere "$print_env"
     arrived 2
-    HYDRA_ENV=none hydra -np 2 -hosts localhost,elsewhere env
+    HYDRA_ENV=none hydra -np 2 -hosts localhost,elsewhere "$print_env"
     arrived 2
     says "daqiri run: HYDRA_ENV was 'none', now it is 'all'"
 }
@@ -171,12 +172,12 @@ hydra()
     need_mpi mpich
     for words in -genvnone -envnone '-genvlist PATH' '-envlist UCX_TLS,LD_PRELOADS' --genvnone; do
         # shellcheck disable=SC2086
-        hydra -np 2 $words -hosts localhost,elsewhere env
+        hydra -np 2 $words -hosts localhost,elsewhere "$print_env"
         refused 2 "daqiri run: the options of $T_MPIRUN_MPICH keep LD_PRELOAD, "
         says 'from ranks on other hosts: leave out -genvnone, -envnone, -genvlist and -envlist'
     done
     # what is here inherits all of it, and the program's options are its own
-    hydra -np 2 -genvnone env
+    hydra -np 2 -genvnone "$print_env"
     [ "$status" -eq 0 ]
     each 2 UCX_TLS=daqiri
     hydra -np 2 -hosts localhost,elsewhere echo -genvnone
@@ -198,18 +199,18 @@ fake_slurm()
     fake_slurm
     for words in '' '--export=ALL' '--export ALL,MORE=1' "nice srun --export=MORE=1,ALL"; do
         # shellcheck disable=SC2086
-        launch srun $words -n 2 env
+        launch srun $words -n 2 "$print_env"
         arrived 2
     done
     for words in NONE NIL PATH,HOME UCX_TLS= XALL all_of_it; do
-        launch srun -n 2 "--export=$words" env
+        launch srun -n 2 "--export=$words" "$print_env"
         refused 2 "daqiri run: srun --export=$words keeps LD_PRELOAD, "
         says 'from the ranks: give it --export=ALL, or ALL and more'
     done
-    launch timeout 60 srun --exp NONE env
+    launch timeout 60 srun --exp NONE "$print_env"
     refused 2 'daqiri run: srun --export=NONE keeps LD_PRELOAD, UCX_TLS, UCX_NET_DEVICES, UCX_ZCOPY_THRESH from the ranks'
     # all names are enough, and the program's options are its own
-    launch srun -n 2 "--export=$names,MINE" env
+    launch srun -n 2 "--export=$names,MINE" "$print_env"
     [ "$status" -eq 0 ]
     each 2 UCX_TLS=daqiri
     each 2 MINE=3
@@ -219,14 +220,14 @@ fake_slurm()
 
 @test "srun in a script of sbatch --export=NONE: SLURM_EXPORT_ENV is mended, and that is said" {
     fake_slurm
-    SLURM_EXPORT_ENV=NONE launch srun -n 2 env
+    SLURM_EXPORT_ENV=NONE launch srun -n 2 "$print_env"
     arrived 2
     says "daqiri run: SLURM_EXPORT_ENV was 'NONE', now it is 'ALL'"
-    SLURM_EXPORT_ENV=PATH,MORE=1 launch srun -n 2 env
+    SLURM_EXPORT_ENV=PATH,MORE=1 launch srun -n 2 "$print_env"
     arrived 2
     each 2 MORE=1
     says "daqiri run: SLURM_EXPORT_ENV was 'PATH,MORE=1', now it is 'ALL,PATH,MORE=1'"
-    SLURM_EXPORT_ENV=ALL launch srun -n 2 env
+    SLURM_EXPORT_ENV=ALL launch srun -n 2 "$print_env"
     arrived 2
     [[ $stderr != *SLURM_EXPORT_ENV* ]]
 }
@@ -259,7 +260,7 @@ in_slurm()
 }
 
 @test "Slurm itself: all arrives" {
-    in_slurm "$T_DAQIRI" run --device soft srun -n 2 env
+    in_slurm "$T_DAQIRI" run --device soft srun -n 2 "$print_env"
     output=$(cat out) status=0
     arrived 2
 }
