@@ -37,6 +37,13 @@ static void uct_daqiri_budget_take_place(uct_daqiri_conn_t *conn)
 }
 
 
+static void uct_daqiri_budget_leave_place(uct_daqiri_conn_t *conn)
+{
+    conn->iface->idle.used -= conn->idle.has_place;
+    conn->idle.has_place    = 0;
+}
+
+
 static int uct_daqiri_budget_has_room(const uct_daqiri_iface_t *iface)
 {
     return iface->idle.used - iface->idle.stuck < iface->idle.max;
@@ -144,9 +151,8 @@ void uct_daqiri_budget_admit(uct_daqiri_iface_t *iface)
 
 static void uct_daqiri_budget_give_place(uct_daqiri_conn_t *conn)
 {
-    conn->iface->idle.used -= conn->idle.has_place;
-    conn->idle.has_place    = 0;
-    conn->iface->idle.owed  = 0; /* whoever asks first gets what is free */
+    uct_daqiri_budget_leave_place(conn);
+    conn->iface->idle.owed = 0; /* whoever asks first gets what is free */
     uct_daqiri_budget_admit(conn->iface);
 }
 
@@ -216,13 +222,21 @@ static void uct_daqiri_budget_tell(uct_daqiri_iface_t *iface, uint32_t given)
 }
 
 
+/* No more than so many, until the device is asked again. */
+static void uct_daqiri_budget_limit(uct_daqiri_iface_t *iface, uint32_t most,
+                                    ucs_time_t now)
+{
+    iface->idle.max    = ucs_min(iface->idle.max, most);
+    iface->idle.ask_at = now + ucs_time_from_msec(UCT_DAQIRI_BUDGET_ASK_MS);
+}
+
+
 /* The device is the budget: it has given so many. */
 static void uct_daqiri_budget_shrink(uct_daqiri_iface_t *iface, uint32_t given)
 {
     ucs_time_t now = ucs_get_time();
 
-    iface->idle.max    = ucs_min(iface->idle.max, given);
-    iface->idle.ask_at = now + ucs_time_from_msec(UCT_DAQIRI_BUDGET_ASK_MS);
+    uct_daqiri_budget_limit(iface, given, now);
     if ((given > 0) && iface->config.recovery) {
         iface->idle.none_since = 0;
     } else if (iface->idle.none_since == 0) {
@@ -238,8 +252,7 @@ static void uct_daqiri_budget_put_back(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
 
-    iface->idle.used    -= conn->idle.has_place;
-    conn->idle.has_place = 0;
+    uct_daqiri_budget_leave_place(conn);
     uct_daqiri_budget_shrink(iface, iface->idle.used);
     if (conn->state == DQ_LIFE_IDLE_CLOSED) {
         uct_daqiri_mail_post_command(&conn->peer, UCT_DAQIRI_CMD_REST);
@@ -264,9 +277,7 @@ void uct_daqiri_budget_on_no_qp(uct_daqiri_conn_t *conn)
         return;
     }
     if (iface->idle.used > 1) { /* it keeps its place, and tries again */
-        iface->idle.max    = ucs_min(iface->idle.max, iface->idle.used - 1);
-        iface->idle.ask_at = ucs_get_time() +
-                             ucs_time_from_msec(UCT_DAQIRI_BUDGET_ASK_MS);
+        uct_daqiri_budget_limit(iface, iface->idle.used - 1, ucs_get_time());
         uct_daqiri_budget_note_excess(iface);
     }
 }
