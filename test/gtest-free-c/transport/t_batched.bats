@@ -4,22 +4,16 @@
 # With the chain on, which is otherwise for devices that the kernel emulates,
 # everything else that is promised of sending must hold as well.
 
+load programs.bash
+
 setup()
 {
-    here=$T_TOP_BUILDDIR/test/gtest-free-c/transport
     export UCX_DAQIRI_TX_BATCH=on UCX_DAQIRI_TX_BATCH_TIMEOUT=100us
 }
 
-chained()
-{
-    run timeout $((300 * T_TIMEOUT_MULTIPLIER)) "$here/$1"
-    echo "$output"
-    [ "$status" -eq 0 ]
-}
-
-@test "active messages, chained" { chained t_am; }
-@test "credits and pending requests, chained" { chained t_flow; }
-@test "flushes, chained" { chained t_flush; }
-@test "one-sided operations, chained" { chained t_rma; }
-@test "dead peers, chained" { chained t_death; }
-@test "many processes, chained" { chained t_team; }
+@test "active messages, chained" { passes 300 t_am; }
+@test "credits and pending requests, chained" { passes 300 t_flow; }
+@test "flushes, chained" { passes 300 t_flush; }
+@test "one-sided operations, chained" { passes 300 t_rma; }
+@test "dead peers, chained" { passes 300 t_death; }
+@test "many processes, chained" { passes 300 t_team; }

@@ -306,6 +306,21 @@ END_TEST
 
 /* ---- The budget ---- */
 
+/* Peers with these options, each with a link in either direction. */
+static void open_peers(t_end_t *a, const char *options, t_link_t *out[PEERS],
+                       t_stream_t to[PEERS], t_link_t *in[PEERS], t_stream_t from[PEERS])
+{
+    t_end_t *peer;
+    unsigned i;
+
+    for (i = 0; i < PEERS; i++) {
+        peer   = t_end_open(options);
+        out[i] = t_link_up(a, peer, i, &to[i]);
+        in[i]  = t_link_up(peer, a, PEERS + i, &from[i]);
+    }
+}
+
+
 static void round_robin(t_link_t *link[PEERS], t_stream_t to[PEERS], t_rng_t *rng)
 {
     unsigned i, turn;
@@ -330,17 +345,11 @@ START_TEST(test_budget)
     t_end_t *a                         = t_end_open(mine);
     t_stream_t to[PEERS], from[PEERS];
     t_link_t *out[PEERS], *in[PEERS];
-    t_end_t *peer;
     t_rng_t rng;
-    unsigned i;
 
     t_only_daqiri("has a budget of queue pairs");
     t_rng_init(&rng, 0xb0d6 + _i);
-    for (i = 0; i < PEERS; i++) {
-        peer   = t_end_open(theirs);
-        out[i] = t_link_up(a, peer, i, &to[i]);
-        in[i]  = t_link_up(peer, a, PEERS + i, &from[i]);
-    }
+    open_peers(a, theirs, out, to, in, from);
     round_robin(out, to, &rng);
     round_robin(in, from, &rng);
     round_robin(out, to, &rng);
@@ -456,18 +465,12 @@ START_TEST(test_few)
     t_end_t *a = few_open(1 + _i, "CONN_RETRY=5ms");
     t_stream_t to[PEERS], from[PEERS];
     t_link_t *out[PEERS], *in[PEERS];
-    t_end_t *peer;
     t_rng_t rng;
-    unsigned i;
 
     t_only_daqiri("has a budget of queue pairs");
     t_expect_log(told);
     t_rng_init(&rng, 0xfe3 + _i);
-    for (i = 0; i < PEERS; i++) {
-        peer   = t_end_open("CONN_RETRY=5ms");
-        out[i] = t_link_up(a, peer, i, &to[i]);
-        in[i]  = t_link_up(peer, a, PEERS + i, &from[i]);
-    }
+    open_peers(a, "CONN_RETRY=5ms", out, to, in, from);
     round_robin(out, to, &rng);
     round_robin(in, from, &rng);
     ck_assert_uint_gt(t_live_sum("qps_refused"), 0);

@@ -5,29 +5,16 @@
 # own ud_verbs, over the same device. What fails here fails daqiri for a reason
 # of the test's or of the device's.
 
+load programs.bash
+
 setup()
 {
     if [ "$T_FLAVOUR" != release ]; then
         skip 'UCX itself is the same in every flavour'
     fi
-    here=$T_TOP_BUILDDIR/test/gtest-free-c/transport
     export T_TL=ud_verbs
 }
 
-@test "active messages over ud_verbs" {
-    run timeout 120 "$here/t_am"
-    echo "$output"
-    [ "$status" -eq 0 ]
-}
-
-@test "flushes over ud_verbs" {
-    run timeout 120 "$here/t_flush"
-    echo "$output"
-    [ "$status" -eq 0 ]
-}
-
-@test "many processes over ud_verbs" {
-    run timeout 120 "$here/t_team"
-    echo "$output"
-    [ "$status" -eq 0 ]
-}
+@test "active messages over ud_verbs" { passes 120 t_am; }
+@test "flushes over ud_verbs" { passes 120 t_flush; }
+@test "many processes over ud_verbs" { passes 120 t_team; }
