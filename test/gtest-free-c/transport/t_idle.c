@@ -255,6 +255,35 @@ START_TEST(test_deaf)
 END_TEST
 
 
+/* The peer takes our CLOSE, answers and closes, and we do not learn that our CLOSE has
+ * arrived: it fails later, or the peer wants another queue pair first. */
+START_TEST(test_ack_lost)
+{
+    t_end_t *a, *b;
+    t_stream_t to[2];
+    t_link_t *link;
+
+    t_only_daqiri("closes idle queue pairs");
+    ck_assert_int_eq(setenv("SOFTVERBS_FAULTS",
+                            "lose-ack qp=rc op=send n=2 times=1", 1), 0);
+    a    = t_end_open((_i == 0) ? SOON " TIMEOUT=10ms RETRY_COUNT=1" : SOON);
+    b    = t_end_open("CONN_RETRY=5ms");
+    link = t_link_up(a, b, 1, &to[0]);
+    T_WAIT(t_live_sum("idle_closes") == 1);
+    if (_i == 0) {
+        T_WAIT(t_live_sum("idle_reopens") > 0);
+    }
+    (void)t_link_up(b, a, 2, &to[1]);
+    send_one(link, &to[0], T_SHORT, 8);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
+    ck_assert_uint_eq(t_stats_sum("tx_errors"), 0);
+    ck_assert_uint_eq(t_stats_sum("tx_flushed"), 0);
+    ck_assert_uint_eq(t_stats_sum("replayed"), 0);
+}
+END_TEST
+
+
 /* The user asks if the peer lives: that needs a queue pair. */
 START_TEST(test_check)
 {
@@ -595,6 +624,7 @@ static Suite *suite_idle(void)
     tcase_add_test(limit, test_both);
     tcase_add_test(limit, test_each_way);
     tcase_add_test(limit, test_deaf);
+    tcase_add_loop_test(limit, test_ack_lost, 0, 2);
     tcase_add_test(limit, test_check);
     tcase_add_loop_test(limit, test_close, 0, 12);
     suite_add_tcase(suite, limit);

@@ -77,13 +77,17 @@ void uct_daqiri_budget_end_to_close(uct_daqiri_conn_t *conn);
 void uct_daqiri_budget_on_sent(uct_daqiri_conn_t *conn);
 /* The peer's CLOSE has come. Returns -1 if the peer is broken. */
 int uct_daqiri_budget_on_heard(uct_daqiri_conn_t *conn);
-/* Is the request behind our CLOSE: a grant or a probe? The peer may have closed its end
- * and never take it. Nobody misses it. */
-static inline int uct_daqiri_budget_is_behind(const uct_daqiri_conn_t *conn, uint32_t id)
+/* Does nobody miss the request if it fails? The peer may have closed its end before it took
+ * a grant or a probe behind our CLOSE. Once its own CLOSE has come, our CLOSE may only have
+ * lost its ACK. Once both ends are known to have closed, all else has arrived. */
+static inline int uct_daqiri_budget_is_spare(const uct_daqiri_conn_t *conn, uint32_t id)
 {
-    return ((conn->idle.state == DQ_IDLE_WAITING) ||
-            (conn->idle.state == DQ_IDLE_BOTH)) &&
-           ((int32_t)(id - conn->idle.close_end) >= 0);
+    int32_t behind = (int32_t)(id - conn->idle.close_end);
+
+    return (conn->state == DQ_LIFE_IDLE_CLOSED) ||
+           (conn->idle.is_reopening && !dq_qp_is_alive(conn->qp.state)) ||
+           ((conn->idle.state == DQ_IDLE_WAITING) && (behind >= 0)) ||
+           ((conn->idle.state == DQ_IDLE_BOTH) && (behind >= -1));
 }
 /* All that the closed queue pair had in the CQs has been taken, and it is gone. */
 void uct_daqiri_budget_on_final(uct_daqiri_conn_t *conn);

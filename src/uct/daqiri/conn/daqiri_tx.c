@@ -423,7 +423,7 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
     dq_cause_t cause          = (dq_cause_t)wc->status;
     dq_facts_t facts;
 
-    if ((conn->state == DQ_LIFE_IDLE_CLOSED) || uct_daqiri_budget_is_behind(conn, id)) {
+    if (uct_daqiri_budget_is_spare(conn, id)) {
         cause = DQ_CAUSE_PEER_LOST; /* it has closed, or will be found dead */
     } else if (wc->status == IBV_WC_WR_FLUSH_ERR) {
         iface->count->tx_flushed++;
