@@ -53,7 +53,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *which)
     *(void**)&real = dlsym(RTLD_NEXT, "ibv_open_device");
     context        = real(which);
     if (context != NULL) {
-        few_poll_cq          = context->ops.poll_cq;
+        if (few_poll_cq == NULL) { /* threads read it from then on */
+            few_poll_cq = context->ops.poll_cq;
+        }
         context->ops.poll_cq = few_poll;
     }
     return context;

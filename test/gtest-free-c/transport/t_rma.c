@@ -578,7 +578,8 @@ static void one_is_killed(t_team_t *team)
     } while ((status == UCS_INPROGRESS) || (status == UCS_ERR_NO_RESOURCE));
     T_WAIT((end->errors == 1) && (pair.over == pair.started));
     ck_assert(is_killed); /* or rank 1 would be waited for in vain */
-    ck_assert_int_ne(pair.status, UCS_OK);
+    /* a queue pair that was idle has nothing that can fail */
+    ck_assert((pair.status != UCS_OK) || (t_live_sum("idle_closes") > 0));
     ck_assert_int_eq(uct_rkey_release(end->component, &pair.remote.key),
                      UCS_OK);
     t_region_close(&region);
