@@ -554,7 +554,9 @@ START_TEST(test_passive)
     t_region_close(&region);
     t_end_close_all();
     check_recovered();
-    ck_assert_uint_ge(t_stats_sum("qp_failures"), 100);
+    /* one that both ends are about to close is no loss */
+    ck_assert_uint_ge(t_stats_sum("qp_failures"),
+                      (t_stats_sum("idle_closes") > 0) ? 1 : 100);
 }
 END_TEST
 
@@ -727,6 +729,7 @@ START_TEST(test_used_meanwhile)
     t_rng_t rng;
     unsigned round, connecting;
 
+    t_no_idle_closes("it waits for queue pairs that die");
     t_rng_init(&rng, 7 + _i);
     t_expect_log("UCX has given up");
     link        = idle_open(end, &stream, options);
@@ -790,6 +793,7 @@ START_TEST(test_heard)
     t_end_t *end[2];
     unsigned i;
 
+    t_no_idle_closes("it waits for queue pairs that die");
     link[0] = idle_open(end, &stream,
                         "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms "
                         "RECOVERY_TIMEOUT=600s SQ_STALL_TIMEOUT=600s");
