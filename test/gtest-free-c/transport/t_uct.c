@@ -609,9 +609,15 @@ void t_only_daqiri(const char *why)
 }
 
 
+int t_has_idle_closes(void)
+{
+    return t_is_daqiri() && (getenv("UCX_DAQIRI_MAX_QPS") != NULL);
+}
+
+
 void t_no_idle_closes(const char *why)
 {
-    if (t_is_daqiri() && (getenv("UCX_DAQIRI_MAX_QPS") != NULL)) {
+    if (t_has_idle_closes()) {
         t_skip("%s, and here queue pairs are closed because they are idle", why);
     }
 }

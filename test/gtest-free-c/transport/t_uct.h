@@ -163,8 +163,11 @@ double t_ucx_seconds(void);
 /* Skips the test on another transport; @a why completes "only daqiri ...". */
 void t_only_daqiri(const char *why);
 
-/* Skips the test where all interfaces have a budget of queue pairs (t_budgeted.bats);
- * @a why says what the test needs. */
+/* Have all interfaces a budget of queue pairs (t_budgeted.bats)? Then some are closed
+ * because they are idle. */
+int t_has_idle_closes(void);
+
+/* Skips the test there; @a why says what it needs. */
 void t_no_idle_closes(const char *why);
 
 /* Other transports have no statistics of ours. */

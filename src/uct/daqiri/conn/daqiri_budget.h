@@ -79,7 +79,7 @@ void uct_daqiri_budget_on_sent(uct_daqiri_conn_t *conn);
 int uct_daqiri_budget_on_heard(uct_daqiri_conn_t *conn);
 /* Does nobody miss the request if it fails? The peer may have closed its end before it
  * took a grant or a probe behind our CLOSE. Once its own CLOSE has come, our CLOSE may
- * only have lost its ACK. If both ends are known to have closed, all has arrived. */
+ * only have lost its ACK. What such a queue pair still flushes is no error either. */
 static inline int uct_daqiri_budget_is_spare(const uct_daqiri_conn_t *conn, uint32_t id)
 {
     int32_t behind = (int32_t)(id - conn->idle.close_end);
