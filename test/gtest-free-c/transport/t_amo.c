@@ -229,6 +229,7 @@ START_TEST(test_unknown_fate)
     t_comp_t comp;
     pair_t pair;
 
+    t_no_idle_closes("it counts the requests of a queue pair");
     plan((_i == 0) ? "lose-ack qp=rc op=atomic n=3 times=1"
                    : "qp-error qp=rc op=atomic n=3 times=1");
     t_expect_loss();
@@ -392,6 +393,7 @@ START_TEST(test_fate_unknown)
     pair_t pair;
     t_rng_t rng;
 
+    t_no_idle_closes("it counts the requests of a queue pair");
     t_rng_init(&rng, 0xfa7e + _i);
     hit = t_rng_range(&rng, 1, 50);
     snprintf(plan, sizeof(plan), "%s n=%u times=1", fates[_i].plan, hit);
@@ -424,6 +426,7 @@ START_TEST(test_fate_known)
     pair_t pair;
     unsigned i;
 
+    t_no_idle_closes("it counts the requests of a queue pair");
     plan_set("qp-error qp=rc op=send n=10 every=10");
     t_expect_losses_of_qps();
     pair_open(&pair, "TIMEOUT=8ms RETRY_COUNT=3 CONN_RETRY=5ms", 0);

@@ -635,6 +635,7 @@ START_TEST(test_had)
     t_end_t *end[2];
     double then;
 
+    t_no_idle_closes("it counts the requests of a queue pair");
     ck_assert_int_eq(setenv("SOFTVERBS_FAULTS",
                             "lose-ack qp=rc op=send n=2 times=1", 1), 0);
     link = idle_open(end, &stream, options);

@@ -620,6 +620,7 @@ START_TEST(test_written_once)
 #ifdef __SANITIZE_THREAD__
     t_skip("memory is looked at that the device has written, untold");
 #endif
+    t_no_idle_closes("it counts the requests of a queue pair");
     plan_set("complete qp=rc op=send n=2 status=RETRY_EXC_ERR");
     t_expect_losses_of_qps();
     pair_open(&pair, "CONN_RETRY=5ms", 0);
