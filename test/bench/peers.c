@@ -71,7 +71,8 @@ int main(int argc, char **argv)
     if (rank == 0) {
         printf("%d %ld %ld\n", np, least, most);
     }
-    /* Not MPI_Finalize(): over tcp MPICH may stand still in it where CPUs are few. */
+    /* Not MPI_Finalize(): over tcp MPICH may hang in it where CPUs are few, because one
+     * rank waits for the answer of another that has left UCX already. */
     fflush(stdout);
     MPI_Barrier(MPI_COMM_WORLD);
     _exit(0);

@@ -515,6 +515,7 @@ int main(int argc, char **argv)
     sweep_print_tallies(&sweep);
 
     sweep_cleanup(&sweep);
+    fflush(NULL); /* of a job that does not end, what it has found is read */
     MPI_Finalize();
     if (sweep.wrong) {
         sweep_let_be_read();

@@ -253,3 +253,22 @@ EOS
     [ "$status" -eq 1 ]
     [ "${lines[-1]}" = 'demo: the sweep had not ended after 123 s under Open MPI with UCX_TLS=daqiri' ]
 }
+
+@test "a comparison that hangs behind its last figure is used, with a sentence" {
+    need_both
+    ln -s "$T_TOP_BUILDDIR" root/release
+    mkdir bin
+    cat >bin/timeout <<'EOS'
+#!/bin/sh
+# as if each job over tcp hung in MPI_Finalize()
+shift 3
+"$@" || exit
+case $* in *' --tls tcp '*) exit 124 ;; esac
+EOS
+    chmod +x bin/timeout
+    PATH=$PWD/bin:$PATH run "$contrib/demo" --no-setup --rounds 1 --seconds 1 --device soft
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^demo: UCX_TLS=tcp under .*: all figures were there, but the job had not ended' <<<"$output")" -eq 2 ]
+    [ "$(grep -c '^latency, us' <<<"$output")" -eq 2 ]
+}
