@@ -246,7 +246,7 @@ note_part_skips()
 # UCX's suite names the cases that failed, and contrib/check says all in another Debian.
 tell_part()
 {
-    local name told=no
+    local name told=no options=
 
     if in_debian "$1" > /dev/null && grep -q '^check: seconds of each part' "$2"; then
         failures+=("$(sed -n "1,/^check: seconds of each part/d
@@ -255,9 +255,10 @@ tell_part()
         printf '%s\n' "${failures[-1]}"
         return
     fi
+    [ "$1" != ucx-budget ] || options=' --budget'
     while read -r name; do
         told=yes
-        tell_failure "$1 $name" "contrib/check --long ucx --filter '$name/*'" "$2"
+        tell_failure "$1 $name" "contrib/check --long ucx$options --filter '$name/*'" "$2"
     done < <(sed -n 's/^FAILED: \(daqiri\/\)/\1/p' "$2" | head -n "$most_told")
     [ "$told" = yes ] || tell_failure "$1" "contrib/check --only $1" "$2"
 }

@@ -88,6 +88,11 @@ part_ucx_ci()
     exec "${own_world[@]}" "$check_d/long/ucx" --tests ci
 }
 
+part_ucx_budget()
+{
+    exec "${own_world[@]}" "$check_d/long/ucx" --tests ci --budget
+}
+
 part_fuzz_short()
 {
     exec "${own_world[@]}" "$check_d/long/fuzz" --seconds 20

@@ -118,7 +118,7 @@ refuses()
 @test "--all is everything else, too" {
     run -0 check --all
     [ "$(ran | tr '\n' ' ')" = 'asan/build/t asan/device/t asan/fuzz/t asan/transport/t asan/unit/t debug/mpi/t release/build/t release/device/t release/fuzz/t release/mpi/t release/softroce/t release/storm/t release/system/t release/transport/t release/unit/t release/unit/t_mutants release/vm/t release/walls/t tsan/build/t tsan/device/t tsan/transport/t tsan/unit/t ' ]
-    for part in ucx-ci fuzz-short debian-trixie debian-trixie-all cppcheck aarch64 distcheck; do
+    for part in ucx-ci ucx-budget fuzz-short debian-trixie debian-trixie-all cppcheck aarch64 distcheck; do
         [[ $output == *"check: $part: "* ]]
     done
 }
@@ -328,6 +328,8 @@ is_over()
     [[ $output == *'ucx-ci: 7 passed, 1 failed, 3 skipped'* ]]
     [[ $output == *"FAILED: ucx-ci daqiri/test_x
 check:     again: contrib/check --long ucx --filter 'daqiri/test_x/*'"* ]]
+    run -1 check --only ucx-budget
+    [[ $output == *"again: contrib/check --long ucx --budget --filter 'daqiri/test_x/*'"* ]]
     export ucx_result='it died'
     run -1 check --only ucx-slice
     [[ $output == *'it died'*'FAILED: ucx-slice'* ]]
