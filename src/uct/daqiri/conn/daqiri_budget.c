@@ -151,8 +151,10 @@ void uct_daqiri_budget_admit(uct_daqiri_iface_t *iface)
 
 static void uct_daqiri_budget_give_place(uct_daqiri_conn_t *conn)
 {
-    uct_daqiri_budget_leave_place(conn);
-    conn->iface->idle.owed = 0; /* whoever asks first gets what is free */
+    if (conn->idle.has_place) {
+        uct_daqiri_budget_leave_place(conn);
+        conn->iface->idle.owed = 0; /* whoever asks first gets what is free */
+    }
     uct_daqiri_budget_admit(conn->iface);
 }
 
