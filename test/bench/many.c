@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What connections cost that are not used: one interface, the hub, with COUNT endpoints,
- * each to an interface of its own.
+ * One interface, the hub, with COUNT endpoints, each to an interface of its own.
+ *
+ *     many DEVICE streams COUNT ROUNDS SIZE
+ *
+ * All of these send to the hub at once, each ROUNDS messages of SIZE bytes. Prints how
+ * many it has received in a second (`contrib/bench streams`).
  *
  *     many DEVICE COUNT ROUNDS
  *
- * callgrind counts the instructions of the functions measured_*(), and writes one file
- * for each of them and each of three batches of rounds (`contrib/bench many`). The peers
- * are in processes of their own, which valgrind does not see, because softverbs has CQs
- * for some 1,300 interfaces of a process. They do what the hub tells them, one thing at a
- * time, and answer when it is done:
+ * What connections cost that are not used. callgrind counts the instructions of the
+ * functions measured_*(), and writes one file for each of them and each of three batches
+ * of rounds (`contrib/bench many`).
+ *
+ * The peers are in processes of their own, which valgrind does not see, because softverbs
+ * has CQs for some 1,300 interfaces of a process. They do what the hub tells them, one
+ * thing at a time, and answer when it is done:
  *
  *     many DEVICE peers COUNT
  *
@@ -17,6 +23,7 @@
  *     connect N               to the hub, with a message
  *     send N                  a message to the hub, which has it when the answer comes
  *     take N                  progress, until the hub's message is there
+ *     stream ROUNDS SIZE      all of them, to the hub
  */
 #include <uct/api/uct.h>
 
@@ -24,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
@@ -32,6 +40,8 @@ enum {
     MDS_MAX     = 32,
     ADDRESS_MAX = 64,  /* bytes                                              */
     SETTLE      = 64,  /* progress calls after which nothing is under way    */
+    REST        = 3,   /* seconds after which the transport has asked what became
+                          of the messages of connections that rest           */
     SOME        = 16,  /* peers that send                                    */
     BATCHES     = 3,   /* of all rounds                                      */
     PROCESS     = 1024, /* interfaces of a process of peers                  */
@@ -270,9 +280,41 @@ static void send_all_out(end_t *peer)
 }
 
 
+static size_t pack(void *to, void *arg)
+{
+    size_t length = *(size_t *)arg;
+
+    memset(to, 1, length);
+    return length;
+}
+
+
+/* All take turns. Who may not send now loses its turn. */
+static void stream_all(end_t *peer, unsigned count, unsigned rounds, size_t size)
+{
+    unsigned *left = calloc(count, sizeof(*left)), busy = count, i;
+
+    need(left != NULL, "calloc()");
+    for (i = 0; i < count; i++) {
+        left[i] = rounds;
+    }
+    while (busy > 0) {
+        for (i = 0; i < count; i++) {
+            if ((left[i] > 0) &&
+                (uct_ep_am_bcopy(peer[i].ep, AM_ID, pack, &size, 0) >= 0)) {
+                busy -= --left[i] == 0;
+            }
+            uct_iface_progress(peer[i].iface);
+        }
+    }
+    free(left);
+}
+
+
 static void obey(const char *line, end_t *hub, end_t *peer, unsigned count)
 {
     unsigned i;
+    size_t size;
 
     if (strncmp(line, "hub ", 4) == 0) {
         need(scan_address(line + 4, hub), "to read an address");
@@ -292,6 +334,9 @@ static void obey(const char *line, end_t *hub, end_t *peer, unsigned count)
         }
         peer[i].got = 0;
         settle(&peer[i]);
+        puts("done");
+    } else if (sscanf(line, "stream %u %zu", &i, &size) == 2) {
+        stream_all(peer, count, i, size);
         puts("done");
     } else {
         need(0, "to understand the hub");
@@ -427,6 +472,17 @@ static void connect_all(FILE **process, end_t *hub, end_t *peer, unsigned count)
 }
 
 
+/* The hub does nothing but progress, as a program that computes now and then. */
+static void rest(end_t *hub)
+{
+    time_t end = time(NULL) + REST + 1;
+
+    while (time(NULL) < end) {
+        settle(hub);
+    }
+}
+
+
 static void idle_rounds(end_t *hub, unsigned rounds)
 {
     unsigned i;
@@ -473,11 +529,11 @@ static void receive_rounds(FILE **process, end_t *hub, unsigned count, unsigned 
 }
 
 
-static int run_hub(const char *self, unsigned count, unsigned rounds)
+/* Starts the processes, and connects. */
+static FILE **open_all(const char *self, end_t *hub, end_t *peer, unsigned count)
 {
     unsigned processes = (count + PROCESS - 1) / PROCESS, size, i;
     FILE **process     = calloc(processes, sizeof(*process));
-    end_t hub = {0}, *peer = calloc(count, sizeof(*peer));
 
     need((process != NULL) && (peer != NULL), "calloc()");
     for (i = 0; i < processes; i++) {
@@ -485,13 +541,56 @@ static int run_hub(const char *self, unsigned count, unsigned rounds)
         process[i] = start_process(self, (size < PROCESS) ? size : PROCESS);
     }
     open_device();
-    open_end(&hub);
+    open_end(hub);
     for (i = 0; i < processes; i++) {
         size = count - i * PROCESS;
-        learn(process[i], &hub, &peer[i * PROCESS], (size < PROCESS) ? size : PROCESS);
+        learn(process[i], hub, &peer[i * PROCESS], (size < PROCESS) ? size : PROCESS);
     }
-    connect_all(process, &hub, peer, count);
+    connect_all(process, hub, peer, count);
+    return process;
+}
 
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    need(clock_gettime(CLOCK_MONOTONIC, &now) == 0, "clock_gettime()");
+    return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+
+/* The first message of all begins the time. */
+static int run_streams(const char *self, unsigned count, unsigned rounds, size_t size)
+{
+    end_t hub = {0}, *peer = calloc(count, sizeof(*peer));
+    FILE **process = open_all(self, &hub, peer, count);
+    double begin;
+
+    need(count <= PROCESS, "to stream from so many");
+    hub.got = 0;
+    fprintf(process[0], "stream %u %zu\n", rounds, size);
+    fflush(process[0]);
+    while (hub.got == 0) {
+        uct_iface_progress(hub.iface);
+    }
+    begin = seconds();
+    while (hub.got < count * rounds) {
+        settle(&hub);
+    }
+    printf("%.0f\n", count * rounds / (seconds() - begin));
+    fflush(stdout);
+    _exit(0);
+}
+
+
+static int run_hub(const char *self, unsigned count, unsigned rounds)
+{
+    end_t hub = {0}, *peer = calloc(count, sizeof(*peer));
+    FILE **process = open_all(self, &hub, peer, count);
+    unsigned i;
+
+    rest(&hub);
     for (i = 0; i < BATCHES; i++) {
         idle_rounds(&hub, rounds);
         CALLGRIND_DUMP_STATS_AT("idle");
@@ -508,11 +607,15 @@ static int run_hub(const char *self, unsigned count, unsigned rounds)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4) {
-        fprintf(stderr, "many: contrib/bench many runs this\n");
+    if ((argc != 4) && (argc != 6)) {
+        fprintf(stderr, "many: contrib/bench many and streams run this\n");
         return 2;
     }
     device = argv[1];
+    if (argc == 6) {
+        return run_streams(argv[0], strtoul(argv[3], NULL, 10),
+                           strtoul(argv[4], NULL, 10), strtoul(argv[5], NULL, 10));
+    }
     return (strcmp(argv[2], "peers") == 0)
                    ? run_peers(strtoul(argv[3], NULL, 10))
                    : run_hub(argv[0], strtoul(argv[2], NULL, 10),

@@ -47,10 +47,10 @@ refuses()
     local what
 
     run -2 "$bench"
-    [ "$output" = 'bench: say what to measure: transports, cold, protocols, tools, peers, connects, many or scale (try bench --help)' ]
+    [ "$output" = 'bench: say what to measure: transports, cold, protocols, tools, peers, jobs, streams, connects, many or scale (try bench --help)' ]
     run -2 "$bench" nonsense
-    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols, tools, peers, connects, many or scale' ]]
-    for what in transports cold protocols tools peers many scale; do
+    [[ $output == 'bench: there is nothing to measure that is called "nonsense": it is transports, cold, protocols, tools, peers, jobs, streams, connects, many or scale' ]]
+    for what in transports cold protocols tools peers jobs streams many scale; do
         run -0 "$bench" "$what" --help
         [[ ${lines[0]} == "contrib/bench $what "* ]]
         run -2 "$bench" "$what" --nonsense
@@ -89,6 +89,36 @@ refuses()
     [ "$T_FLAVOUR" = release ] || skip 'what is measured is the release build'
     run -0 --separate-stderr "$bench" connects --build "$build" --runs 1 --peers 5
     [[ ${lines[1]} == 'daqiri, 1/s '*'rc_verbs, 1/s '*' ratio' ]]
+    [[ ${lines[2]} =~ ^[0-9]+\ \([0-9]+\ to\ [0-9]+\)\ .*\ [0-9]+\.[0-9]+\ \([0-9.]+\ to\ [0-9.]+\)$ ]]
+    [ ${#lines[@]} -eq 3 ]
+}
+
+@test "bench jobs: a row with a ratio, and what it refuses" {
+    run -2 "$bench" jobs --mpi lam
+    [ "$output" = 'bench jobs: --mpi wants mpich, openmpi or both, not "lam"' ]
+    run -2 "$bench" jobs --np 0
+    [ "$output" = 'bench jobs: --np wants a number from 1 on, not "0"' ]
+    run -1 "$bench" jobs --build /nowhere
+    [ "$output" = 'bench jobs: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    [ "$T_FLAVOUR" = release ] || skip 'what is measured is the release build'
+    run -0 --separate-stderr "$bench" jobs --build "$build" --runs 1 --np 3 --seconds 30
+    mapfile -t lines < <(grep -v 'hung in MPI_Finalize()' <<< "$output")
+    [ ${#lines[@]} -eq 4 ]
+    [[ ${lines[2]} =~ ^mpich\ +3\ +[0-9.]+\ \([0-9.]+\ to\ [0-9.]+\)\ .*\ [0-9.]+\ \([0-9.]+\ to\ [0-9.]+\)$ ]]
+    [[ ${lines[3]} =~ ^openmpi\ +3\ .*\ [0-9.]+\ \([0-9.]+\ to\ [0-9.]+\)$ ]]
+}
+
+@test "bench streams: a row with a ratio, and what it refuses" {
+    run -2 "$bench" streams --peers 1001
+    [ "$output" = 'bench streams: --peers wants 1000 at most, not "1001"' ]
+    run -2 "$bench" streams --size 8193
+    [ "$output" = 'bench streams: --size wants 8192 at most, not "8193"' ]
+    run -2 "$bench" streams --compare daqiri,tcp
+    [ "$output" = 'bench streams: --compare wants daqiri twice, not "tcp"' ]
+    run -1 "$bench" streams --build /nowhere
+    [ "$output" = 'bench streams: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    [ "$T_FLAVOUR" = release ] || skip 'what is measured is the release build'
+    run -0 --separate-stderr "$bench" streams --build "$build" --runs 1 --peers 3 --rounds 50
     [[ ${lines[2]} =~ ^[0-9]+\ \([0-9]+\ to\ [0-9]+\)\ .*\ [0-9]+\.[0-9]+\ \([0-9.]+\ to\ [0-9.]+\)$ ]]
     [ ${#lines[@]} -eq 3 ]
 }

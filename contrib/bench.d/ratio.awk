@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# awk [-v digits=N] -f column.awk -f ratio.awk
+#
+# Two columns, the figures of two transports, a line for each pair of runs. Prints both
+# and their ratio, a row of the table of contrib/bench connects, streams and jobs; the
+# figures with so many digits behind the point.
+
+NF == 2 {
+    ++rounds
+    ours[rounds] = $1 + 0
+    theirs[rounds] = $2 + 0
+    ratio[rounds] = $1 / $2
+}
+
+END {
+    printf "%-28s %-28s %s\n", spread(ours, digits), spread(theirs, digits),
+           spread(ratio, 2)
+}
