@@ -492,7 +492,7 @@ START_TEST(test_chains)
     t_end_t *end;
 
     t_only_daqiri("chains requests");
-    end = t_end_open("TX_BATCH=on TX_BATCH_TIMEOUT=60s RX_WINDOW_START=8");
+    end = t_end_open("TX_BATCH=on TX_BATCH_TIMEOUT=60s");
     link = t_link_up(end, end, 1, &stream);
     ck_assert_uint_eq(t_live_sum("batches"), 0);
     while (link->sent < 4) { /* the first one goes by itself */

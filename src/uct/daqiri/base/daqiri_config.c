@@ -87,10 +87,10 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      "RX_BUFFERS. Where buffers are few, peers share them.",
      FIELD(rx_window), UCT_DAQIRI_OPTION_UINT},
 
-    {"RX_WINDOW_START", "4",
+    {"RX_WINDOW_START", "8",
      "Messages that a new peer may send without an answer (4 to 32768). This\n"
-     "doubles while the peer uses it up, up to RX_WINDOW. If the peer sends\n"
-     "nothing and other peers need the buffers, it becomes 4.",
+     "doubles while the peer uses it up, up to RX_WINDOW. It becomes 4 if the\n"
+     "peer sends nothing and other peers need the buffers.",
      FIELD(rx_window_start), UCT_DAQIRI_OPTION_UINT},
 
     {"TX_BUFFERS", "4096",
