@@ -152,11 +152,13 @@ ucs_status_t uct_daqiri_recv_add(uct_daqiri_iface_t *iface, uint32_t count)
 
 
 /* Handlers keep buffers. Makes others, as far as the limit allows: an eighth more than
- * there are, because it costs a registration, and most programs keep few. */
+ * there are, because it costs a registration, and most programs keep few. The pool has
+ * room for chunks of UCT_DAQIRI_WINDOW_LEAST. */
 static void uct_daqiri_recv_grow(uct_daqiri_iface_t *iface)
 {
     uint32_t count = ucs_max(dq_rx_short(&iface->rx.ledger),
-                             iface->rx.ledger.total / 8);
+                             ucs_max(iface->rx.ledger.total / 8,
+                                     (uint32_t)UCT_DAQIRI_WINDOW_LEAST));
 
     count = ucs_min(count, dq_rx_room(&iface->rx.ledger));
     if (count > 0) {
