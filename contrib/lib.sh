@@ -57,6 +57,20 @@ need_count()
     esac
 }
 
+# need_build DIR: it is one; reads what its tests know of it (T_FLAVOUR, T_PLUGIN, ...).
+need_build()
+{
+    [ -f "$1/test/gtest-free-c/t-env" ] ||
+        die 1 "$1 is not a build of ucx-daqiri (contrib/setup makes one)"
+    . "$1/test/gtest-free-c/t-env"
+}
+
+# ran_out_of_time STATUS: of timeout(1)
+ran_out_of_time()
+{
+    [ "$1" -eq 124 ] || [ "$1" -eq 137 ]
+}
+
 need_flavour()
 {
     case " $all_flavours " in

@@ -6,9 +6,7 @@
 # row of the table of contrib/bench cold.
 
 NF == 2 {
-    ++rounds
-    ours[rounds] = $1 + 0
-    theirs[rounds] = $2 + 0
+    take_pair()
     ratio[rounds] = $2 / $1
 }
 

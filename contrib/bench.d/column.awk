@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Read before rounds.awk and cold.awk: figures of the same thing from so many `rounds`,
-# in the array `column`.
+# Read before rounds.awk, cold.awk and ratio.awk: figures of the same thing from so many
+# `rounds`, in the array `column`.
+
+# take_pair(): the line has the figures of two transports in one round
+function take_pair()
+{
+    ++rounds
+    ours[rounds] = $1 + 0
+    theirs[rounds] = $2 + 0
+}
 
 # sort_column(COUNT): of `column`, which is small
 function sort_column(count,    i, j, x)

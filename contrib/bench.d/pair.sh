@@ -33,6 +33,28 @@ sides_of()
     fi
 }
 
+# in_turns COMMAND [ARGUMENT]...: `runs` pairs of COMMAND SIDE [ARGUMENT]..., each of which
+# adds a figure to $work/SIDE.
+in_turns()
+{
+    local command=$1 run side
+
+    shift
+    rm -f "$work/$ours" "$work/$theirs"
+    for ((run = 1; run <= runs; run++)); do
+        for side in $(sides_of "$run"); do
+            "$command" "$side" "$@"
+        done
+    done
+}
+
+# print_pairs PROGRAM [OPTION]...: the row that the awk program makes of these figures
+print_pairs()
+{
+    paste "$work/$ours" "$work/$theirs" |
+        awk "${@:2}" -f "$bench_d/column.awk" -f "$bench_d/$1"
+}
+
 # UCX's RC transport needs its UD transport to connect, and that one's check
 # of the packet's address fails on Soft-RoCE (packets are dropped in silence).
 tls_of()

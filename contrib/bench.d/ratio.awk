@@ -7,9 +7,7 @@
 # figures with so many digits behind the point.
 
 NF == 2 {
-    ++rounds
-    ours[rounds] = $1 + 0
-    theirs[rounds] = $2 + 0
+    take_pair()
     ratio[rounds] = $1 / $2
 }
 

@@ -40,7 +40,7 @@ enum {
     MDS_MAX     = 32,
     ADDRESS_MAX = 64,  /* bytes                                              */
     SETTLE      = 64,  /* progress calls after which nothing is under way    */
-    REST        = 3,   /* seconds after which the transport has asked what became
+    REST        = 4,   /* seconds after which the transport has asked what became
                           of the messages of connections that rest           */
     SOME        = 16,  /* peers that send                                    */
     BATCHES     = 3,   /* of all rounds                                      */
@@ -472,12 +472,20 @@ static void connect_all(FILE **process, end_t *hub, end_t *peer, unsigned count)
 }
 
 
-/* The hub does nothing but progress, as a program that computes now and then. */
+static double seconds(void)
+{
+    struct timespec now;
+
+    need(clock_gettime(CLOCK_MONOTONIC, &now) == 0, "clock_gettime()");
+    return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+
 static void rest(end_t *hub)
 {
-    time_t end = time(NULL) + REST + 1;
+    double end = seconds() + REST;
 
-    while (time(NULL) < end) {
+    while (seconds() < end) {
         settle(hub);
     }
 }
@@ -548,15 +556,6 @@ static FILE **open_all(const char *self, end_t *hub, end_t *peer, unsigned count
     }
     connect_all(process, hub, peer, count);
     return process;
-}
-
-
-static double seconds(void)
-{
-    struct timespec now;
-
-    need(clock_gettime(CLOCK_MONOTONIC, &now) == 0, "clock_gettime()");
-    return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
 

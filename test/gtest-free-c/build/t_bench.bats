@@ -43,6 +43,13 @@ refuses()
     [ "$stderr" = "bench transports: $sentence" ]
 }
 
+# check_build WHAT: it refuses what is no build.
+check_build()
+{
+    run -1 "$bench" "$1" --build /nowhere
+    [ "$output" = "bench $1: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)" ]
+}
+
 @test "it measures one of seven, each with its help" {
     local what
 
@@ -65,8 +72,7 @@ refuses()
     [ "$output" = 'bench cold: --rounds wants a number from 1 on, not "x"' ]
     run -2 "$bench" cold --compare daqiri
     [ "$output" = 'bench cold: --compare wants two transports, A,B, not "daqiri"' ]
-    run -1 "$bench" cold --build /nowhere
-    [ "$output" = 'bench cold: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    check_build cold
 
     [ "$T_FLAVOUR" = release ] || skip "only a release build is measured"
     run -1 "$bench" cold --build "$T_TOP_BUILDDIR" --runs 1 --rounds 5/1 --sizes 8 --compare nonsense,daqiri
@@ -84,8 +90,7 @@ refuses()
     [ "$output" = 'bench connects: --peers wants 200 at most, not "201"' ]
     run -2 "$bench" connects --compare daqiri
     [ "$output" = 'bench connects: --compare wants two transports, A,B, not "daqiri"' ]
-    run -1 "$bench" connects --build /nowhere
-    [ "$output" = 'bench connects: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    check_build connects
     [ "$T_FLAVOUR" = release ] || skip 'what is measured is the release build'
     run -0 --separate-stderr "$bench" connects --build "$build" --runs 1 --peers 5
     [[ ${lines[1]} == 'daqiri, 1/s '*'rc_verbs, 1/s '*' ratio' ]]
@@ -98,8 +103,7 @@ refuses()
     [ "$output" = 'bench jobs: --mpi wants mpich, openmpi or both, not "lam"' ]
     run -2 "$bench" jobs --np 0
     [ "$output" = 'bench jobs: --np wants a number from 1 on, not "0"' ]
-    run -1 "$bench" jobs --build /nowhere
-    [ "$output" = 'bench jobs: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    check_build jobs
     [ "$T_FLAVOUR" = release ] || skip 'what is measured is the release build'
     run -0 --separate-stderr "$bench" jobs --build "$build" --runs 1 --np 3 --seconds 30
     mapfile -t lines < <(grep -v 'hung in MPI_Finalize()' <<< "$output")
@@ -115,8 +119,7 @@ refuses()
     [ "$output" = 'bench streams: --size wants 8192 at most, not "8193"' ]
     run -2 "$bench" streams --compare daqiri,tcp
     [ "$output" = 'bench streams: --compare wants daqiri twice, not "tcp"' ]
-    run -1 "$bench" streams --build /nowhere
-    [ "$output" = 'bench streams: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    check_build streams
     [ "$T_FLAVOUR" = release ] || skip 'what is measured is the release build'
     run -0 --separate-stderr "$bench" streams --build "$build" --runs 1 --peers 3 --rounds 50
     [[ ${lines[2]} =~ ^[0-9]+\ \([0-9]+\ to\ [0-9]+\)\ .*\ [0-9]+\.[0-9]+\ \([0-9.]+\ to\ [0-9.]+\)$ ]]
@@ -128,8 +131,7 @@ refuses()
     [ "$output" = 'bench many: --counts wants a number from 1 on, not "0"' ]
     run -2 "$bench" many --counts 4001
     [ "$output" = 'bench many: --counts wants 4000 endpoints at most, not "4001"' ]
-    run -1 "$bench" many --build /nowhere
-    [ "$output" = 'bench many: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    check_build many
     [ "$T_FLAVOUR" = release ] || skip 'what is counted is the release build'
     command -v valgrind > /dev/null || skip 'valgrind is not installed'
     run -0 --separate-stderr "$bench" many --build "$build" --counts 16,256 --rounds 200
@@ -179,8 +181,7 @@ refuses()
     [ "$output" = 'bench peers: --np wants 2 ranks at least, not "1"' ]
     run -2 "$bench" peers --np 2,x
     [ "$output" = 'bench peers: --np wants a number from 1 on, not "x"' ]
-    run -1 "$bench" peers --build /nowhere
-    [ "$output" = 'bench peers: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    check_build peers
     [ -n "$T_SOFTVERBS" ] && command -v mpicc.mpich || skip 'MPICH is not installed'
     run -0 "$bench" peers --build "$T_TOP_BUILDDIR" --np 2,4 --compare daqiri,tcp
     [[ ${lines[-2]} =~ ^\ +2\ +[0-9]+\ +-\ +[0-9]+\ +-$ ]]
@@ -229,8 +230,7 @@ refuses()
 }
 
 @test "no build" {
-    run -1 "$bench" transports --build /nowhere
-    [ "$output" = 'bench transports: /nowhere is not a build of ucx-daqiri (contrib/setup makes one)' ]
+    check_build transports
 }
 
 @test "a transport or a device that there is not" {
