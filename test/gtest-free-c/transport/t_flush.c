@@ -269,6 +269,39 @@ START_TEST(test_iface_flush_grants)
 END_TEST
 
 
+/* UCX exports it, and does not install the header that declares it. */
+ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned flags);
+
+/* Who has flushed knows of each failure that came before: also where nothing was under
+ * way, and the connection has no queue pair yet, one, or none any more. */
+START_TEST(test_iface_flush_tells)
+{
+    enum { UNCONNECTED, CONNECTED, IDLE };
+    pair_t pair;
+
+    t_only_daqiri("can be told to give a peer up");
+    t_expect_loss();
+    t_expect_log((_i == UNCONNECTED)
+                         ? "UCX has given up an endpoint of this connection; 0 work"
+                         : "UCX has given up an endpoint of this connection");
+    pair_open(&pair, (_i == IDLE) ? "IDLE_TIMEOUT=10ms" : "");
+    if (_i != UNCONNECTED) {
+        pair_connect(&pair);
+        t_iface_flush(pair.a);
+    }
+    if (_i == IDLE) {
+        T_WAIT(t_live_sum("idle_closes") == 2);
+    }
+    ck_assert_int_eq(uct_ep_invalidate(pair.link->ep, 0), UCS_OK);
+    ck_assert_int_eq(uct_ep_put_short(pair.link->ep, NULL, 0, 0, 0), UCS_OK);
+    ck_assert_uint_eq(pair.a->errors, 0);
+    t_iface_flush(pair.a);
+    ck_assert_uint_eq(pair.a->errors, 1);
+    t_link_close(pair.link);
+}
+END_TEST
+
+
 /* Messages of one endpoint are in order with or without; a fence costs none. */
 START_TEST(test_fence)
 {
@@ -324,6 +357,7 @@ static Suite *suite_flush(void)
     tcase_add_test(flush, test_iface_flush);
     tcase_add_test(flush, test_iface_flush_grants);
     tcase_add_test(flush, test_iface_flush_never_refuses);
+    tcase_add_loop_test(flush, test_iface_flush_tells, 0, 3);
     suite_add_tcase(suite, flush);
 
     tcase_add_test(other, test_fence);

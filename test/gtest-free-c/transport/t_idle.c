@@ -335,6 +335,34 @@ START_TEST(test_close)
 END_TEST
 
 
+/* The peer has gone while the connection rests. Who asks then is told at once. */
+START_TEST(test_gone)
+{
+    t_end_t *a = t_end_open(SOON);
+    t_end_t *b = t_end_open("");
+    t_stream_t to;
+    t_link_t *link;
+
+    t_only_daqiri("closes idle queue pairs");
+    t_expect_loss();
+    t_expect_log("the peer has ended the connection");
+    link = t_link_up(a, b, 1, &to);
+    send_one(link, &to, T_SHORT, 8);
+    wait_closed(1);
+    t_end_close(b);
+    if (_i == 0) {
+        t_progress_turns(100);
+    }
+    if (_i != 2) {
+        (void)uct_ep_check(link->ep, 0, NULL);
+    }
+    T_WAIT((a->errors == 1) || ((_i == 2) && (t_try_send(link, T_SHORT, 8) != UCS_OK) &&
+                                (a->errors == 1)));
+    t_link_close(link);
+}
+END_TEST
+
+
 /* ---- The budget ---- */
 
 /* Peers with these options, each with a link in either direction. */
@@ -629,6 +657,7 @@ static Suite *suite_idle(void)
     tcase_add_loop_test(limit, test_ack_lost, 0, 2);
     tcase_add_test(limit, test_check);
     tcase_add_loop_test(limit, test_close, 0, 12);
+    tcase_add_loop_test(limit, test_gone, 0, 3);
     suite_add_tcase(suite, limit);
 
     tcase_add_loop_test(budget, test_budget, 0, 6);

@@ -67,7 +67,6 @@ typedef struct {
     uint32_t               window;    /* EVT_QP: most RECVs ever promised    */
     uint32_t               promised;  /* EVT_QP: RECVs promised at first     */
     dq_frame_t             peer;      /* EVT_UP: the peer's last REQ or REP  */
-    int                    has_peer;  /* there has been one                  */
     dq_cause_t             cause;     /* EVT_DEAD                            */
     int                    ah_error;  /* EVT_DEAD: errno, if there is no ah  */
     int                    refused;   /* EVT_DEAD: errno of a frame that the

@@ -506,7 +506,6 @@ static void uct_daqiri_hs_post_event(uct_daqiri_peer_t *peer, uint32_t event)
         .window   = peer->hs->window,
         .promised = peer->hs->promised,
         .peer     = peer->hs->peer,
-        .has_peer = peer->hs->has_peer,
         .cause    = peer->hs->cause,
         .ah_error = peer->hs->ah_error,
         .refused  = (peer->hs->refusals > 0) ? peer->hs->refused : 0,

@@ -283,6 +283,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     conn->qp.is_used     = 1;
     conn->iface->tx.wake = 1;
     conn->has_hw         = 1;
+    conn->end.is_awaited = 0; /* who asked whether the peer lives has the answer */
     uct_daqiri_tx_set_direct(conn);
     if (conn->state == DQ_LIFE_RECOVERING) {
         uct_daqiri_recover_up(conn);
@@ -322,9 +323,6 @@ static void uct_daqiri_conn_on_dead(uct_daqiri_conn_t *conn)
     if ((news->cause == DQ_CAUSE_NO_ANSWER) &&
         (uct_daqiri_port_find_gid(conn->iface) == UCS_ERR_UNREACHABLE)) {
         death.cause = DQ_CAUSE_GID_LOST; /* no peer could have reached us */
-    }
-    if (!news->has_peer) {
-        death.peer_host = NULL;
     }
     uct_daqiri_conn_fail(conn, &death);
 }

@@ -104,7 +104,8 @@ struct uct_daqiri_conn {
     ucs_list_link_t    eps;
     struct {
         dq_facts_t     death;      /* why it failed, once the gate is DEAD   */
-        int            is_awaited; /* a user waited for a request that failed */
+        int            is_awaited; /* a user waits for a request that failed, or asks
+                                      whether the peer lives */
         int            is_used_after; /* a user used the conn after that     */
     } end;
     /* The last run of requests of our own: grants, probes, markers. No user waits for

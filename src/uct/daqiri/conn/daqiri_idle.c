@@ -197,9 +197,6 @@ static void uct_daqiri_idle_give_up(uct_daqiri_iface_t *iface, ucs_time_t now)
         }
         uct_daqiri_tx_facts(conn, DQ_CAUSE_NO_QP, &death);
         death.waited_ms = ucs_time_to_msec(now - conn->idle.asked_at);
-        if (conn->state == DQ_LIFE_UNCONNECTED) {
-            death.peer_host = NULL; /* not known yet */
-        }
         uct_daqiri_conn_fail(conn, &death);
     }
 }

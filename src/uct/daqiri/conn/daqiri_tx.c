@@ -31,14 +31,15 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
                          dq_facts_t *facts)
 {
     const uct_daqiri_iface_t *iface = conn->iface;
+    const dq_frame_t *peer          = &conn->peer.mail.news.peer;
 
     *facts = (dq_facts_t){
         .cause          = cause,
         .subject        = UCT_DAQIRI_NAME,
         .qpn            = uct_daqiri_qp_num(&conn->qp),
-        .peer_qpn       = conn->peer.mail.news.peer.qpn,
-        .peer_host      = conn->peer.mail.news.peer.host,
-        .peer_pid       = conn->peer.mail.news.peer.pid,
+        .peer_qpn       = peer->qpn,
+        .peer_host      = (peer->host[0] != '\0') ? peer->host : NULL, /* no answer yet */
+        .peer_pid       = peer->pid,
         .outstanding    = dq_sq_in_use(&conn->sq),
         .depth          = conn->slots.most,
         .ack_timeout_ms = dq_ack_timeout_seconds(iface->config.ack_timeout) *

@@ -565,10 +565,13 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
 
     (void)flags;
     (void)comp; /* UCT 1.13: comp must be NULL */
-    if ((!dq_life_is_over(conn->state) && (conn->state != DQ_LIFE_UP)) ||
-        ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq))) {
-        uct_daqiri_tx_note_awaited(conn);
+    if (!dq_life_is_over(conn->state) && (conn->state != DQ_LIFE_UP)) {
+        conn->end.is_awaited = 1; /* until it is up: that is the answer */
         uct_daqiri_budget_want(conn);
+        return UCS_OK;
+    }
+    if ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq)) {
+        uct_daqiri_tx_note_awaited(conn);
         return UCS_OK; /* what is under way will show a failure */
     }
     /* The probe overtakes requests that wait: a dead peer may owe them credits. */

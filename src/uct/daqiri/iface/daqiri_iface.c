@@ -57,6 +57,21 @@ static int uct_daqiri_iface_is_granting(uct_daqiri_iface_t *iface)
 }
 
 
+/* Whether endpoints are still to be told that their connection has failed. It drains
+ * before that, perhaps with nothing under way. */
+static int uct_daqiri_iface_is_telling(uct_daqiri_iface_t *iface)
+{
+    uct_daqiri_conn_t *conn;
+
+    ucs_list_for_each(conn, &iface->draining, drain_link) {
+        if (dq_life_is_over(conn->state)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+
 ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                     uct_completion_t *comp)
 {
@@ -64,6 +79,7 @@ ucs_status_t uct_daqiri_iface_flush(uct_iface_h tl_iface, unsigned flags,
     /* To the caller a pending request is sent: UCP does not count it itself. */
     int is_flushed             = ucs_list_is_empty(&iface->tx.pending) &&
                                  !uct_daqiri_iface_is_granting(iface) &&
+                                 !uct_daqiri_iface_is_telling(iface) &&
                                  (dq_cq_in_use(&iface->tx.ledger) == 0);
     uct_daqiri_conn_t *conn;
 
