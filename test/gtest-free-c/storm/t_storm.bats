@@ -55,6 +55,15 @@ nothing_is_left()
     [ "$(sum am_tx)" -gt 48000 ]
 }
 
+# Idle closes and recoveries cross, because each connection may be in either.
+@test "queue pairs die while connections take turns with two of them" {
+    UCX_DAQIRI_MAX_QPS=2 SOFTVERBS_FAULTS='qp-error qp=rc p=0.02 times=100' \
+        storm --ranks 4 --messages 200 --rma 20 --amo 20 --largest 1000
+    nothing_is_left
+    [ "$(sum idle_closes)" -gt 100 ]
+    [ "$(sum recoveries)" -gt 50 ]
+}
+
 @test "without faults storm is quiet, atomics and all" {
     storm --ranks 3 --messages 200 --amo 100
     [ "$(wc -l <"$BATS_TEST_TMPDIR/out")" -eq 1 ]

@@ -5,10 +5,14 @@
  * in a sentence and at once, and the parent notices nothing. Where UCX was not in
  * use when it was forked the child has all that anybody has.
  */
+#include "t_stuck.h"
 #include "t_uct.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,16 +172,68 @@ START_TEST(test_after_use)
 END_TEST
 
 
+/* ---- Of the tests themselves ---- */
+
+static void *wait_for_ever(void *arg)
+{
+    prctl(PR_SET_NAME, "waits");
+    for (;;) {
+        pause();
+    }
+    return arg;
+}
+
+
+/* A process that is stuck says where each of its threads is. */
+START_TEST(test_stuck)
+{
+    char text[8192];
+    size_t length = 0;
+    ssize_t got;
+    pthread_t thread;
+    pid_t child;
+    int fds[2];
+
+    ck_assert_int_eq(pipe(fds), 0);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        prctl(PR_SET_NAME, "main");
+        t_stuck_arm(100, fds[1]);
+        (void)pthread_create(&thread, NULL, wait_for_ever, NULL);
+        for (;;) {
+            pause();
+        }
+    }
+    close(fds[1]);
+    memset(text, 0, sizeof(text));
+    while (strstr(text, "thread waits:\n") == NULL) {
+        got = read(fds[0], text + length, sizeof(text) - 1 - length);
+        ck_assert_int_gt(got, 0);
+        length += got;
+    }
+    ck_assert_ptr_nonnull(strstr(text, "still running, and soon out of time"));
+    ck_assert_ptr_nonnull(strstr(text, "t_forked"));
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    close(fds[0]);
+}
+END_TEST
+
+
 static Suite *suite_forked(void)
 {
     Suite *suite = suite_create("forked");
     TCase *used  = t_uct_case("while_used");
     TCase *after = t_uct_case("after_use");
+    TCase *stuck = t_uct_case("stuck");
 
     tcase_add_test(used, test_while_used);
     suite_add_tcase(suite, used);
     tcase_add_test(after, test_after_use);
     suite_add_tcase(suite, after);
+    tcase_add_test(stuck, test_stuck);
+    suite_add_tcase(suite, stuck);
     return suite;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "t_stuck.h"
 #include "t_uct.h"
 #include "dq/dq_stats.h"
 
@@ -460,8 +461,18 @@ static void t_at_exit(void)
 }
 
 
+/* Check multiplies the time that a test has by this. */
+static double t_timeout_multiplier(void)
+{
+    const char *text = getenv("CK_TIMEOUT_MULTIPLIER");
+
+    return (text != NULL) ? atof(text) : 1;
+}
+
+
 static void t_setup(void)
 {
+    t_stuck_arm(T_TIMEOUT * t_timeout_multiplier() * 750, STDERR_FILENO);
     memset(&t_now, 0, offsetof(__typeof__(t_now), scratch));
     snprintf(t_now.dir, sizeof(t_now.dir), "/tmp/t_uct.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(t_now.dir));
