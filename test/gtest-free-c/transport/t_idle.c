@@ -244,6 +244,10 @@ START_TEST(test_deaf)
     t_link_t *link;
 
     t_only_daqiri("closes idle queue pairs");
+    if (t_is_softroce()) {
+        t_skip("Soft-RoCE keeps completions of a queue pair that is destroyed, and this "
+               "test hides one as long");
+    }
     link = t_link_up(a, b, 1, &to);
     __atomic_store_n(&few_is_deaf, 1, __ATOMIC_RELAXED);
     T_WAIT(t_live_sum("idle_closes") == 1);
@@ -266,6 +270,9 @@ START_TEST(test_ack_lost)
     t_link_t *link;
 
     t_only_daqiri("closes idle queue pairs");
+    if (t_is_softroce()) {
+        t_skip("only softverbs fails by a plan");
+    }
     ck_assert_int_eq(setenv("SOFTVERBS_FAULTS",
                             "lose-ack qp=rc op=send n=2 times=1", 1), 0);
     a    = t_end_open((_i == 0) ? SOON " TIMEOUT=10ms RETRY_COUNT=1" : SOON);
