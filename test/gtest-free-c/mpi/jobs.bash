@@ -27,9 +27,6 @@ jobs_setup()
     # Open MPI does not take such a UCX for MPI_THREAD_MULTIPLE: mt asks for less
     ucx_info -b | grep -q '^#define ENABLE_MT *1' || export T_UCX_THREADS=no
     export OMPI_MCA_mpi_yield_when_idle=1
-    # No data goes by it. MPI_Finalize() of 4.1.4 reads memory there that nobody has
-    # written (mca_btl_ofi_finalize(), opal_interval_tree_traverse(); valgrind).
-    export OMPI_MCA_btl=^ofi
     export OMPI_MCA_plm_rsh_agent=/bin/false
     export PRTE_MCA_plm_ssh_agent=/bin/false
     if [ "$(id -u)" -eq 0 ]; then
