@@ -39,6 +39,14 @@ die()
     exit "$1"
 }
 
+# die_showing LOG SENTENCE: what LOG has comes first. The last line of it may have no end,
+# because who wrote it was killed.
+die_showing()
+{
+    awk 1 "$1" >&2
+    die 1 "$2"
+}
+
 # The comment at the top of a script is its help.
 print_help()
 {
