@@ -60,7 +60,8 @@ two_hosts()
 }
 
 # What a rank says before it aborts may be lost: MPICH's mpirun ends without it, once
-# in some 40 jobs. So ranks that are to abort write into files of their own.
+# in some 40 jobs. And what two ranks say at a time may be mixed within a line. So ranks
+# write into files of their own.
 ranks_keep_what_they_say()
 {
     printf '#!/bin/sh\nexec "$@" >>"%s/said.$PMI_RANK$OMPI_COMM_WORLD_RANK" 2>&1\n' "$PWD" >rank
@@ -122,16 +123,17 @@ beside_tcp()
 
     shift 3
     other_host "$@"
+    ranks_keep_what_they_say
     two_hosts "$mpi" daqiri,tcp "$ranks" "$case" || status=$?
     if [ "$mpi" = mpich ] && [ "$status" -eq 124 ]; then
         said_why "$ranks"
-        [ "$(grep -c '^# sent ' "$job/out")" -eq "$ranks" ]
+        [ "$(what_was_said | grep -c '^# sent ')" -eq "$ranks" ]
         skip 'MPI_Finalize of this MPICH stood still, as it does over tcp alone'
     fi
     [ "$status" -eq 0 ] || { show_job; false; }
     # a line from each rank, and no other
     said_why "$ranks"
-    [ "$(grep -c ' UCX ' "$job/out")" -eq "$ranks" ]
+    [ "$(what_was_said | grep -c ' UCX  [A-Z]')" -eq "$ranks" ]
     [ "$(grep -c -vE "^daqiri run: (device |way into UCX)|$launcher_race" "$job/err")" -eq 0 ]
     # who has a neighbour on his host has him over daqiri
     [ "$(cat "$job/counters"/* | awk '$1 == "conns_up" { n += $2 } END { print n + 0 }')" -ge $((ranks == 4 ? 4 : 0)) ]

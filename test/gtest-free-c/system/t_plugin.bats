@@ -128,7 +128,7 @@ refused()
     esac
     # room for one segment of softverbs' and not for two; the ends meet over TCP
     ulimit -v 900000
-    UCX_TLS=daqiri,tcp with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
+    UCX_VFS_ENABLE=n UCX_TLS=daqiri,tcp with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
         "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_pair" 127.0.0.1
     [ "$status" -ne 0 ]
     [[ $output == *'softverbs: another process cannot be reached: its segment cannot be mapped: Cannot allocate memory'*'(ulimit -v)'* ]]
