@@ -14,7 +14,8 @@
 
 /* Limits of the device, as ibv_query_device() tells them. */
 enum {
-    SV_LIMIT_WR     = 16384, /* depth of a send, receive or shared queue */
+    SV_LIMIT_WR     = 16384, /* depth of a send or receive queue */
+    SV_LIMIT_SRQ_WR = 32768, /* depth of a shared receive queue: it serves many QPs */
     SV_LIMIT_SGE    = 16,
     SV_LIMIT_INLINE = 256,
     SV_LIMIT_CQE    = 1 << 17,

@@ -47,7 +47,7 @@
 #include <stdint.h>
 
 #define SV_MAGIC      0x7362726576746673ull /* "sftverbs" in memory */
-#define SV_VERSION    6u
+#define SV_VERSION    7u
 #define SV_LINE       64u
 #define SV_PAGE       4096u
 
@@ -60,7 +60,7 @@ enum {
     SV_SERIAL_BITS = 14,
     SV_SLOT_MAX    = (1 << SV_SLOT_BITS) - 1,
     SV_SERIAL_MASK = (1 << SV_SERIAL_BITS) - 1,
-    SV_QP_MAX      = 4096,
+    SV_QP_MAX      = 8192,
     SV_CQ_MAX      = 4096,
     SV_SRQ_MAX     = 4096,
     SV_MR_MAX      = 65536
@@ -84,6 +84,13 @@ enum {
  * reaches it. The kernel leaves this bit alone: to it, the bit is
  * FUTEX_WAITERS. */
 #define SV_LIFE_LINK_DOWN 0x80000000u
+
+/* Words of struct sv_shm_head.bells, of 64 QPs each, and how many of them share a
+ * bit of `bell`. */
+enum {
+    SV_BELL_WORDS = SV_QP_MAX / 64,
+    SV_BELL_SHARE = SV_BELL_WORDS / 64
+};
 
 /* Words of a bitmap that has a bit for each page of a table. */
 #define SV_PAGE_WORDS(_entries, _stride) \
@@ -119,10 +126,10 @@ struct sv_shm_head {
     _Atomic uint32_t control_answered; /* the last one that has its answer */
 
     /* Bells: one bit for each QP entry that has something new and is not polled
-     * (struct sv_shm_qp.polled), and one bit for each word of those bits.
-     * Senders set them, the owner clears them. */
+     * (struct sv_shm_qp.polled), and one bit for each SV_BELL_SHARE words of
+     * those bits. Senders set them, the owner clears them. */
     _Alignas(SV_LINE) _Atomic uint64_t bell;
-    _Alignas(SV_LINE) _Atomic uint64_t bells[SV_QP_MAX / 64];
+    _Alignas(SV_LINE) _Atomic uint64_t bells[SV_BELL_WORDS];
 
     /* Atomics of all peers on this process's memory exclude each other. */
     _Alignas(SV_LINE) _Atomic uint32_t atomic_lock;

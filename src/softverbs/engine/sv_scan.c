@@ -157,7 +157,6 @@ void sv_scan_cleanup(struct sv_cq *cq)
 static void sv_scan_serve_bell_word(struct sv_cq *cq, unsigned word)
 {
     struct sv_shm_head *head = cq->node->head;
-    const uint64_t bit       = 1ull << word;
     uint64_t ours;
 
     ours = atomic_load(&head->bells[word]) & cq->bells->members[word];
@@ -167,21 +166,48 @@ static void sv_scan_serve_bell_word(struct sv_cq *cq, unsigned word)
     for (; ours != 0; ours &= ours - 1) {
         sv_scan_activate(cq, cq->bells->qps[word * 64 + __builtin_ctzll(ours)]);
     }
+}
 
-    if (atomic_load(&head->bells[word]) == 0) {
-        atomic_fetch_and(&head->bell, ~bit);
+/* Whether a bell rings in the words behind one bit of `bell`. */
+static bool sv_scan_any_bell(const struct sv_shm_head *head, unsigned first)
+{
+    unsigned word;
+
+    for (word = first; word < first + SV_BELL_SHARE; ++word) {
         if (atomic_load(&head->bells[word]) != 0) {
-            atomic_fetch_or(&head->bell, bit); /* rung in between */
+            return true;
         }
+    }
+    return false;
+}
+
+/* Answers the bells of our QPs behind one bit of `bell`. Bells of other CQs may go on
+ * ringing there. */
+static void sv_scan_serve_bell(struct sv_cq *cq, unsigned bell)
+{
+    struct sv_shm_head *head = cq->node->head;
+    const unsigned first     = bell * SV_BELL_SHARE;
+    const uint64_t bit       = 1ull << bell;
+    unsigned word;
+
+    for (word = first; word < first + SV_BELL_SHARE; ++word) {
+        sv_scan_serve_bell_word(cq, word);
+    }
+    if (sv_scan_any_bell(head, first)) {
+        return;
+    }
+    atomic_fetch_and(&head->bell, ~bit);
+    if (sv_scan_any_bell(head, first)) {
+        atomic_fetch_or(&head->bell, bit); /* rung in between */
     }
 }
 
 static void sv_scan_serve_bells(struct sv_cq *cq)
 {
-    uint64_t words = atomic_load(&cq->node->head->bell);
+    uint64_t bells = atomic_load(&cq->node->head->bell);
 
-    for (; words != 0; words &= words - 1) {
-        sv_scan_serve_bell_word(cq, __builtin_ctzll(words));
+    for (; bells != 0; bells &= bells - 1) {
+        sv_scan_serve_bell(cq, __builtin_ctzll(bells));
     }
 }
 

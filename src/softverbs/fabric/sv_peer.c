@@ -205,7 +205,7 @@ void sv_peer_ring_bell(struct sv_peer *peer, uint32_t index)
     struct sv_shm_head *head = peer->head;
 
     atomic_fetch_or(&head->bells[index / 64], 1ull << (index % 64));
-    atomic_fetch_or(&head->bell, 1ull << (index / 64));
+    atomic_fetch_or(&head->bell, 1ull << (index / 64 / SV_BELL_SHARE));
 }
 
 struct sv_shm_cq *sv_peer_named_cq(struct sv_peer *peer, uint32_t index)

@@ -48,7 +48,7 @@ struct sv_scan {
 
 /* The bells that a CQ with many QPs answers. */
 struct sv_bells {
-    uint64_t      members[SV_QP_MAX / 64];
+    uint64_t      members[SV_BELL_WORDS];
     struct sv_qp *qps[SV_QP_MAX]; /* by index of QP entry */
 };
 

@@ -2,7 +2,7 @@
 /*
  * Creation and destruction of queue pairs.
  *
- * A QP number is reused after 16384 others, the index of its entry after 4096.
+ * A QP number is reused after 16384 others, the index of its entry after 8192.
  * If the sender to an entry is stopped in the middle of a record, the entry is
  * never reused: that sender may wake up years later and finish the record.
  */

@@ -49,7 +49,7 @@ SV_EXPORT int ibv_query_device(struct ibv_context *context,
     attr->atomic_cap                = IBV_ATOMIC_HCA;
     attr->max_ah                    = SV_LIMIT_AH;
     attr->max_srq                   = SV_SRQ_MAX;
-    attr->max_srq_wr                = SV_LIMIT_WR;
+    attr->max_srq_wr                = SV_LIMIT_SRQ_WR;
     attr->max_srq_sge               = SV_LIMIT_SGE;
     attr->max_pkeys                 = 1;
     attr->phys_port_cnt             = 1;

@@ -48,7 +48,7 @@ SV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
         errno = EIO;
         return NULL;
     }
-    if ((init->attr.max_wr < 1) || (init->attr.max_wr > SV_LIMIT_WR) ||
+    if ((init->attr.max_wr < 1) || (init->attr.max_wr > SV_LIMIT_SRQ_WR) ||
         (init->attr.max_sge < 1) || (init->attr.max_sge > SV_LIMIT_SGE)) {
         errno = EINVAL;
         return NULL;

@@ -17,7 +17,7 @@
 
 /* ---- one end with many QPs ---- */
 
-enum { MANY = 120, SIZE = 64, DEPTH = 4, IDLE_POLLS = 3000 };
+enum { MANY = 120, SIZE = 64, DEPTH = 4, IDLE_POLLS = 3000, QP_TABLE = 8192 };
 
 struct crowd {
     struct t_end     base;       /* its QP is the first */
@@ -40,15 +40,20 @@ static struct t_end *crowd_add(struct crowd *crowd)
     return end;
 }
 
+static void crowd_fill(struct crowd *crowd, unsigned count)
+{
+    while (crowd->count < count) {
+        crowd_add(crowd);
+    }
+}
+
 static void crowd_open(struct crowd *crowd, const struct t_make *make,
                        unsigned count)
 {
     t_end_open(&crowd->base, make);
     crowd->ends[0] = crowd->base;
     crowd->count   = 1;
-    while (crowd->count < count) {
-        crowd_add(crowd);
-    }
+    crowd_fill(crowd, count);
 }
 
 static void crowd_close(struct crowd *crowd)
@@ -112,15 +117,34 @@ static void check_some(struct crowd *from, struct crowd *to, t_rng_t *rng,
     t_poll_none(to->base.recv_cq);
 }
 
+/* Uses up numbers of QPs, so that those that follow lie elsewhere in softverbs' table of
+ * QP_TABLE entries. */
+static void crowd_skip_to(struct crowd *crowd, unsigned place)
+{
+    unsigned left = QP_TABLE, at;
+
+    do {
+        at = crowd_add(crowd)->qp->qp_num % QP_TABLE;
+        ck_assert_int_eq(ibv_destroy_qp(crowd->ends[--crowd->count].qp), 0);
+    } while ((at != place) && (--left > 0));
+}
+
+/* Wherever they lie: at 0 where they are put, in the middle of the table, across its
+ * end. */
 START_TEST(test_mostly_idle)
 {
+    static const unsigned places[] = {0, QP_TABLE / 2 - MANY, QP_TABLE - MANY};
     static struct crowd crowds[2];
     struct t_address address;
     unsigned i, j;
     t_rng_t rng;
 
-    t_rng_init(&rng, 1);
-    crowd_open(&crowds[0], &crowd_make, MANY);
+    t_rng_init(&rng, 1 + _i);
+    crowd_open(&crowds[0], &crowd_make, 1);
+    if (places[_i] != 0) {
+        crowd_skip_to(&crowds[0], places[_i]);
+    }
+    crowd_fill(&crowds[0], MANY);
     crowd_open(&crowds[1], &crowd_make, MANY);
     for (i = 0; i < MANY; ++i) {
         for (j = 0; j < 2; ++j) {
@@ -507,13 +531,18 @@ END_TEST
 
 static Suite *suite_many(void)
 {
-    return t_suite("many",
-                   "qps", test_mostly_idle,
-                   "qps", test_idle_memory,
-                   "qps", test_come_and_go,
-                   "qps", test_beside_poller,
-                   "processes", test_all_to_all,
-                   NULL);
+    Suite *suite = t_suite("many",
+                           "qps", test_idle_memory,
+                           "qps", test_come_and_go,
+                           "qps", test_beside_poller,
+                           "processes", test_all_to_all,
+                           NULL);
+    TCase *idle  = tcase_create("idle");
+
+    tcase_set_timeout(idle, T_TIMEOUT);
+    tcase_add_loop_test(idle, test_mostly_idle, 0, 3);
+    suite_add_tcase(suite, idle);
+    return suite;
 }
 
 T_MAIN(suite_many)

@@ -127,7 +127,7 @@ refused()
         asan|tsan) skip "flavour $T_FLAVOUR: its programs cannot run with such a limit" ;;
     esac
     # room for one segment of softverbs' and not for two; the ends meet over TCP
-    ulimit -v 900000
+    ulimit -v 1450000
     UCX_VFS_ENABLE=n UCX_TLS=daqiri,tcp with_objects "$T_SOFTVERBS" "$T_PLUGIN" -- \
         "$T_TOP_BUILDDIR/test/gtest-free-c/system/ucp_pair" 127.0.0.1
     [ "$status" -ne 0 ]
