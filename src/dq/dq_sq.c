@@ -64,6 +64,13 @@ void dq_cq_init(dq_cq_t *cq, uint32_t depth)
 }
 
 
+void dq_cq_deepen(dq_cq_t *cq, uint32_t depth)
+{
+    DQ_ASSERT(depth > cq->depth);
+    cq->depth = depth;
+}
+
+
 dq_admit_t dq_sq_refusal(const dq_sq_t *sq, const dq_cq_t *cq,
                          dq_wr_class_t wr_class)
 {

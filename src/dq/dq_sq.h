@@ -128,6 +128,9 @@ uint32_t *dq_sq_grow(dq_sq_t *sq, uint32_t depth, uint32_t signal_every,
 
 void dq_cq_init(dq_cq_t *cq, uint32_t depth);
 
+/* The CQ has become @a depth deep, more than before. */
+void dq_cq_deepen(dq_cq_t *cq, uint32_t depth);
+
 static inline uint32_t dq_sq_in_use(const dq_sq_t *sq)
 {
     return sq->posted - sq->retired;
@@ -170,6 +173,13 @@ static inline uint32_t dq_sq_credits(const dq_sq_t *sq)
 static inline int dq_cq_is_pressed(const dq_cq_t *cq, uint32_t more)
 {
     return cq->used + more >= (cq->depth / 2);
+}
+
+/* Whether a longer CQ would help: three eighths of it are used, and sends soon come under
+ * pressure. */
+static inline int dq_cq_is_filling(const dq_cq_t *cq)
+{
+    return (uint64_t)cq->used * 8 >= (uint64_t)cq->depth * 3;
 }
 
 /* Whether SQ and CQ have room for one request more, beside the reserve. */

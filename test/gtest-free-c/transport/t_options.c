@@ -37,7 +37,8 @@ enum { REFUSED = sizeof(refused) / sizeof(refused[0]) };
  * option keeps it small. */
 static const char *const edges[] = {
     "SQ_DEPTH=4",          "SQ_DEPTH=32768",
-    "CQ_LEN=4",            "CQ_LEN=4194304",
+    "CQ_LEN=4",            "CQ_LEN=4194304",      "CQ_LEN=inf",
+    "CQ_LEN=auto",
     "SIGNAL_EVERY=1",      "SIGNAL_EVERY=32768",
     "RX_BUFFERS=64",       "RX_BUFFERS=1048576",
     "RX_WINDOW=4",         "RX_WINDOW=32768 RX_BUFFERS=40000 SEG_SIZE=256",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The slots of a send queue: a connection that sends little has few. One that sends more
- * gets more, while requests are in flight, held by a batch, or to be replayed.
+ * gets more, while requests are in flight, held by a batch, or to be replayed. The same
+ * of the completion queue that all connections share.
  */
 #include "t_uct.h"
 
@@ -125,11 +126,89 @@ START_TEST(test_lost)
 END_TEST
 
 
+/* ---- The completion queue of all ---- */
+
+enum {
+    KEEPERS = 2,    /* connections that keep entries of the queue            */
+    KEPT    = 1000, /* entries of each: together more than 3/8 of 4096       */
+    CQ_LEN  = 4096
+};
+
+/* Deep send queues that seldom ask for a completion. */
+#define KEEPING "TX_BATCH=off SQ_DEPTH=4096 SIGNAL_EVERY=1024 SEG_SIZE=512 " \
+    "RX_BUFFERS=16384 RX_WINDOW=4096 RX_WINDOW_START=4096 "
+
+
+/* Sends until the link has all of its slots, and then KEPT messages of which none asks
+ * for a completion. */
+static void keep(t_link_t *link)
+{
+    unsigned i;
+
+    for (i = 0; i < 600; i++) {
+        ck_assert_int_eq(t_try_send(link, T_SHORT, 8), UCS_OK);
+    }
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+    for (i = 0; i < KEPT; i++) {
+        t_send(link, T_SHORT, 8);
+    }
+}
+
+
+/* An interface whose connections keep much of the queue gets a longer one, unless its
+ * user has said how long it is, or the device has none. Messages come in any case, and
+ * each entry is given back in the end. */
+START_TEST(test_cq)
+{
+    static const struct {
+        const char *options, *plan;
+        unsigned   length;
+    } cases[] = {
+        {KEEPING, NULL, 2 * CQ_LEN},
+        {KEEPING "CQ_LEN=4096", NULL, CQ_LEN},
+        {KEEPING, "verb name=resize_cq errno=EOPNOTSUPP", CQ_LEN},
+    };
+    unsigned length = cases[_i].length + KEEPERS * CQ_LEN;
+    t_stream_t to[KEEPERS];
+    t_link_t *link[KEEPERS];
+    t_end_t *from;
+    double start;
+    unsigned i;
+
+    t_only_daqiri("tells the length of its queue");
+    t_no_idle_closes("connections that keep what they have posted");
+    if ((cases[_i].plan != NULL) && t_is_softroce()) {
+        t_skip("only softverbs refuses by a plan");
+    }
+    from = t_end_open(cases[_i].options);
+    for (i = 0; i < KEEPERS; i++) {
+        link[i] = t_link_up(from, t_end_open(KEEPING), 1 + i, &to[i]);
+    }
+    if (cases[_i].plan != NULL) {
+        t_plan_by_command(cases[_i].plan);
+    }
+    for (i = 0; i < KEEPERS; i++) {
+        keep(link[i]);
+        T_WAIT(to[i].got == link[i]->sent);
+    }
+    start = t_seconds();
+    while ((t_live_sum("cq_len") != length) || (t_seconds() - start < 2.5)) {
+        t_progress_or_yield(); /* two looks of the watchdog, and it is no longer */
+    }
+    for (i = 0; i < KEEPERS; i++) {
+        t_send(link[i], T_SHORT, 8);
+        T_WAIT(to[i].got == link[i]->sent);
+    }
+}
+END_TEST
+
+
 static Suite *suite_slots(void)
 {
     Suite *suite = suite_create("slots");
     TCase *grow  = t_uct_case("grow");
     TCase *lost  = t_uct_case("lost");
+    TCase *queue = t_uct_case("cq");
 
     tcase_add_test(grow, test_few);
     tcase_add_loop_test(grow, test_in_flight, 0, T_HOW_LAST);
@@ -137,6 +216,8 @@ static Suite *suite_slots(void)
     suite_add_tcase(suite, grow);
     tcase_add_loop_test(lost, test_lost, 0, 12);
     suite_add_tcase(suite, lost);
+    tcase_add_loop_test(queue, test_cq, 0, 3);
+    suite_add_tcase(suite, queue);
     return suite;
 }
 

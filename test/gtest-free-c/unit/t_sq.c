@@ -119,6 +119,13 @@ static void world_init(world_t *world, uint32_t cq_depth, unsigned count)
 }
 
 
+static void world_deepen(world_t *world, uint32_t depth)
+{
+    dq_cq_deepen(&world->cq, depth);
+    world->depth = depth;
+}
+
+
 static void world_free(world_t *world)
 {
     unsigned i;
@@ -454,6 +461,33 @@ START_TEST(test_cq_depth)
     T_NEED(lane_device(&world, &world.lane[0]));
     world_check(&world);
     post_many(&world, &world.lane[1], DQ_WR_GRANT, 1);
+    world_free(&world);
+}
+END_TEST
+
+
+/* 1: three eighths fill it; 2: an entry less does not; 3: one that was full has room once
+ * it is deeper; 4: the pressure is gone, too. */
+START_TEST(test_cq_deeper)
+{
+    static const struct {
+        uint32_t depth, fill, deeper;
+    } cases[] = {{4, 2, 5}, {8, 3, 16}, {16, 6, 32}, {33, 13, 66}, {64, 24, 65}};
+    uint32_t depth = cases[_i].depth;
+    world_t world;
+    uint32_t i;
+
+    world_of_one(&world, depth, 128, 128, 0);
+    for (i = 0; i < depth - 1; i++) {
+        T_NEED_EQ(dq_cq_is_filling(&world.cq), i >= cases[_i].fill);
+        post_many(&world, &world.lane[0], DQ_WR_RMA, 1);
+    }
+    T_NEED_EQ(dq_sq_admit(&world.lane[0].sq, &world.cq, DQ_WR_RMA), DQ_ADMIT_CQ_FULL);
+    world_deepen(&world, cases[_i].deeper);
+    world_check(&world);
+    T_NEED_EQ(dq_cq_is_pressed(&world.cq, 0), depth - 1 >= cases[_i].deeper / 2);
+    post_many(&world, &world.lane[0], DQ_WR_RMA, cases[_i].deeper - depth);
+    T_NEED_EQ(dq_sq_admit(&world.lane[0].sq, &world.cq, DQ_WR_RMA), DQ_ADMIT_CQ_FULL);
     world_free(&world);
 }
 END_TEST
@@ -1164,6 +1198,8 @@ static void random_step(world_t *world, t_rng_t *rng)
     case 12:
         if (t_rng_once_in(rng, 500)) {
             lane_grow(lane, lane->depth + (uint32_t)t_rng_below(rng, 40));
+        } else if (t_rng_once_in(rng, 500)) {
+            world_deepen(world, world->depth + t_rng_range(rng, 1, 20));
         }
         break;
     default:
@@ -1233,6 +1269,7 @@ static Suite *suite_sq(void)
     tcase_add_test(edges, test_slots);
     tcase_add_loop_test(edges, test_depth, 0, 8);
     tcase_add_loop_test(edges, test_cq_depth, 0, 4);
+    tcase_add_loop_test(edges, test_cq_deeper, 0, 5);
     tcase_add_loop_test(edges, test_signal_every, 0, 8);
     tcase_add_test(edges, test_signal_under_pressure);
     tcase_add_test(edges, test_credits);

@@ -66,10 +66,12 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
      "Work requests that a QP's send queue holds (4 to 32768).",
      FIELD(sq_depth), UCT_DAQIRI_OPTION_UINT},
 
-    {"CQ_LEN", "4096",
+    {"CQ_LEN", "auto",
      "Completion queue entries for sends, shared by all QPs of an interface\n"
-     "(4 to 4194304). When they run out, sends wait.",
-     FIELD(cq_len), UCT_DAQIRI_OPTION_UINT},
+     "(4 to 4194304). When they run out, sends wait. \"auto\": 4096, and more\n"
+     "while many connections keep some, 65536 at most. \"inf\": all that the\n"
+     "device has.",
+     FIELD(cq_len), UCT_DAQIRI_OPTION_COUNT},
 
     {"SIGNAL_EVERY", "64",
      "Ask the device for a completion once in this many work requests\n"
@@ -306,7 +308,8 @@ ucs_status_t uct_daqiri_config_check(const uct_daqiri_iface_config_t *config)
 {
     const uct_daqiri_range_t ranges[] = {
         {"SQ_DEPTH", config->sq_depth, DQ_SQ_DEPTH_MIN, 32768, ""},
-        {"CQ_LEN", config->cq_len, DQ_CQ_DEPTH_MIN, 4194304, ""},
+        {"CQ_LEN", uct_daqiri_units_or(config->cq_len, DQ_CQ_DEPTH_MIN),
+         DQ_CQ_DEPTH_MIN, 4194304, ""},
         {"SIGNAL_EVERY", config->signal_every, 1, 32768, ""},
         {"RX_BUFFERS", config->rx_buffers, 64, 1048576, ""},
         {"RX_WINDOW", config->rx_window, 4, 32768, ""},

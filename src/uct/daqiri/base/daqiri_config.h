@@ -12,7 +12,7 @@
 typedef struct {
     uct_iface_config_t super;
     unsigned           sq_depth;
-    unsigned           cq_len;
+    unsigned long      cq_len;       /* UCS_ULUNITS_AUTO, UCS_ULUNITS_INF    */
     unsigned           signal_every;
     unsigned           rx_buffers;
     unsigned           rx_window, rx_window_start;

@@ -25,6 +25,7 @@
 #include "ep/daqiri_ep.h"
 #include "ep/daqiri_pending.h"
 #include "iface/daqiri_event.h"
+#include "iface/daqiri_send_cq.h"
 #include "iface/daqiri_stats.h"
 #include "iface/daqiri_watchdog.h"
 
@@ -269,24 +270,17 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
         .cause   = DQ_CAUSE_NO_SRQ,
         .subject = ibv_get_device_name(md->context->device),
     };
+    ucs_status_t status;
 
     if (md->attr.max_srq == 0) {
         uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &no_srq);
         return UCS_ERR_UNSUPPORTED;
     }
 
-    iface->tx.cq = ibv_create_cq(md->context,
-                                 ucs_min(config->cq_len,
-                                         (unsigned)md->attr.max_cqe),
-                                 NULL, iface->event.channel, 0);
-    if (iface->tx.cq == NULL) {
-        return uct_daqiri_iface_failed(iface, "ibv_create_cq");
+    status = uct_daqiri_send_cq_open(iface, config);
+    if (status != UCS_OK) {
+        return status;
     }
-    /* The length that was asked for, although some devices give more: the option means
-     * what it says. */
-    dq_cq_init(&iface->tx.ledger, ucs_min(config->cq_len,
-                                          (unsigned)iface->tx.cq->cqe));
-
     iface->rx.cq = ibv_create_cq(md->context, rx_buffers, NULL,
                                  iface->event.channel, 0);
     if (iface->rx.cq == NULL) {

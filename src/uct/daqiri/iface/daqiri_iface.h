@@ -71,6 +71,7 @@ struct uct_daqiri_iface {
         uct_daqiri_batch_t *batch;     /* NULL: a doorbell for each request  */
         uct_daqiri_prefetched_t prefetched;
         dq_cq_t           ledger;
+        uint32_t          cq_most;     /* entries that cq may grow to        */
         uct_daqiri_pool_t pool;
         ucs_list_link_t   pending;     /* conns with pending requests        */
         ucs_list_link_t   retry;       /* conns with refused requests        */

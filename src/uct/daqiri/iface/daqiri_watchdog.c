@@ -21,6 +21,7 @@
 #include "conn/daqiri_tx.h"
 #include "iface/daqiri_event.h"
 #include "iface/daqiri_iface.h"
+#include "iface/daqiri_send_cq.h"
 #include "iface/daqiri_stats.h"
 
 #include <sys/timerfd.h>
@@ -291,6 +292,7 @@ void uct_daqiri_watchdog_run(uct_daqiri_iface_t *iface)
         uct_daqiri_watchdog_conn(conn, &bounds, elapsed);
         uct_daqiri_watchdog_process(conn, elapsed);
     }
+    uct_daqiri_send_cq_check(iface);
     uct_daqiri_idle_check(iface);
     uct_daqiri_conn_fail_if_broken(iface);
     uct_daqiri_stats_sample(iface);
