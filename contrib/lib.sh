@@ -39,6 +39,13 @@ die()
     exit "$1"
 }
 
+# allow_files: lets a process have thousands of files open, as one with a thousand
+# interfaces has. False if that is not allowed.
+allow_files()
+{
+    ulimit -S -n 32768 2>/dev/null || ulimit -S -n 20000 2>/dev/null
+}
+
 # die_showing LOG SENTENCE: what LOG has comes first. The last line of it may have no end,
 # because who wrote it was killed.
 die_showing()

@@ -12,6 +12,10 @@ NF == 2 {
 }
 
 END {
+    if (rounds == 0) {
+        print "no pair of runs has given two figures" >"/dev/stderr"
+        exit 1
+    }
     printf "%-28s %-28s %s\n", spread(ours, digits), spread(theirs, digits),
            spread(ratio, 2)
 }

@@ -113,8 +113,8 @@ check_build()
 }
 
 @test "bench streams: a row with a ratio, and what it refuses" {
-    run -2 "$bench" streams --peers 1001
-    [ "$output" = 'bench streams: --peers wants 1000 at most, not "1001"' ]
+    run -2 "$bench" streams --peers 4097
+    [ "$output" = 'bench streams: --peers wants 4096 at most, not "4097"' ]
     run -2 "$bench" streams --size 8193
     [ "$output" = 'bench streams: --size wants 8192 at most, not "8193"' ]
     run -2 "$bench" streams --compare daqiri,tcp
@@ -126,15 +126,26 @@ check_build()
     [ ${#lines[@]} -eq 3 ]
 }
 
+@test "bench streams: 4096 interfaces of four processes connect to one" {
+    local few=daqiri+UCX_DAQIRI_RX_BUFFERS=32768+UCX_DAQIRI_SEG_SIZE
+
+    check_build streams
+    [ "$T_FLAVOUR" = release ] || skip 'what is measured is the release build'
+    (ulimit -S -n 20000) 2> /dev/null || skip 'a process may not open so many files (ulimit -H -n)'
+    run -0 --separate-stderr "$bench" streams --build "$build" --runs 1 --peers 4096 \
+        --rounds 2 --compare "$few=1k,$few=2k"
+    [[ ${lines[2]} =~ ^[1-9][0-9]*\ \([0-9]+\ to\ [0-9]+\)\ .*\ [0-9]+\.[0-9]+\ \([0-9.]+\ to\ [0-9.]+\)$ ]]
+}
+
 @test "bench many: what idle connections cost the others, and what it refuses" {
     run -2 "$bench" many --counts 0
     [ "$output" = 'bench many: --counts wants a number from 1 on, not "0"' ]
-    run -2 "$bench" many --counts 4001
-    [ "$output" = 'bench many: --counts wants 4000 endpoints at most, not "4001"' ]
+    run -2 "$bench" many --counts 4097
+    [ "$output" = 'bench many: --counts wants 4096 endpoints at most, not "4097"' ]
     check_build many
     [ "$T_FLAVOUR" = release ] || skip 'what is counted is the release build'
     command -v valgrind > /dev/null || skip 'valgrind is not installed'
-    run -0 --separate-stderr "$bench" many --build "$build" --counts 16,256 --rounds 200
+    run -0 --separate-stderr "$bench" many --build "$build" --counts 16,4096 --rounds 200
     # a row each; idle, send and receive of the plugin within 1.05 of those of the first
     awk 'NR == 2 { for (i = 2; i <= 6; i += 2) few[i] = $i }
          NR == 3 {

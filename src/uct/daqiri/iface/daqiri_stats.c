@@ -281,13 +281,28 @@ static void uct_daqiri_stats_sweep_one(const char *path)
 }
 
 
+/* Whether the folder should be looked through now. A process that opens a thousand
+ * interfaces would look at a thousand files each time. */
+static int uct_daqiri_stats_may_sweep(void)
+{
+    static ucs_time_t sweep_at = 0;
+    ucs_time_t now             = ucs_get_time();
+    ucs_time_t due             = __atomic_load_n(&sweep_at, __ATOMIC_RELAXED);
+
+    return (now >= due) &&
+           __atomic_compare_exchange_n(&sweep_at, &due, now + ucs_time_from_sec(1), 0,
+                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+
 static void uct_daqiri_stats_sweep(void)
 {
-    DIR *dir = opendir(DQ_STATS_DIR);
     char path[DQ_STATS_FILE_MAX];
     const struct dirent *entry;
     uint32_t pid, serial;
+    DIR *dir;
 
+    dir = uct_daqiri_stats_may_sweep() ? opendir(DQ_STATS_DIR) : NULL;
     if (dir == NULL) {
         return;
     }
