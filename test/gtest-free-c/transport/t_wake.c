@@ -99,6 +99,19 @@ static double quiet_msec(t_end_t *end)
 }
 
 
+/* Nothing wakes an interface that has no peer, whatever it would watch of a peer. */
+START_TEST(test_alone)
+{
+    t_end_t *end;
+
+    t_only_daqiri("has these times");
+    end = t_end_open("IDLE_TIMEOUT=10ms KEEPALIVE=20ms");
+    settle(end);
+    ck_assert(!is_readable(event_fd(end), MSEC));
+}
+END_TEST
+
+
 START_TEST(test_quiet)
 {
     uint64_t slept = 0;
@@ -287,6 +300,7 @@ static Suite *suite_wake(void)
     TCase *one   = t_uct_case("one process");
     TCase *team  = t_uct_case("team");
 
+    tcase_add_test(one, test_alone);
     tcase_add_test(one, test_quiet);
     tcase_add_test(one, test_busy);
     suite_add_tcase(suite, one);

@@ -137,6 +137,15 @@ static int uct_daqiri_event_is_busy(uct_daqiri_iface_t *iface)
 }
 
 
+/* Whether time matters to its conns even if nothing is under way. Without a conn nobody
+ * has to be woken. */
+static int uct_daqiri_event_has_clock(uct_daqiri_iface_t *iface)
+{
+    return !ucs_list_is_empty(&iface->conns) &&
+           ((iface->idle.timeout > 0) || (iface->watchdog.bounds.probe > 0));
+}
+
+
 ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
@@ -148,8 +157,7 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
                      (dq_cq_in_use(&iface->tx.ledger) > 0) ||
                      !ucs_list_is_empty(&iface->tx.pending) ||
                      !ucs_list_is_empty(&iface->idle.closing) ||
-                     (iface->idle.timeout > 0) ||
-                     (iface->watchdog.bounds.probe > 0), __ATOMIC_RELEASE);
+                     uct_daqiri_event_has_clock(iface), __ATOMIC_RELEASE);
     __atomic_store_n(&iface->event.is_armed, 1, __ATOMIC_SEQ_CST);
     if ((uct_daqiri_event_take(iface) > 0) ||
         uct_daqiri_event_is_busy(iface)) {
