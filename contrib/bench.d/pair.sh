@@ -117,6 +117,14 @@ perftest()
         "${settings[@]}" "$@"
 }
 
+# take_figure SIDE: adds what the program has printed, $work/out, to $work/SIDE. UCX's
+# warnings stand there, too.
+take_figure()
+{
+    grep ' UCX ' "$work/out" >&2
+    grep -v ' UCX ' "$work/out" >>"$work/$1"
+}
+
 clear_stats()
 {
     rm -rf "$work/stats" "$work"/calls.*

@@ -177,6 +177,15 @@ Suite *t_suite(const char *name, ...)
     return suite;
 }
 
+void t_suite_add_loop(Suite *suite, const char *name, const TTest *test, int count)
+{
+    TCase *tcase = tcase_create(name);
+
+    tcase_set_timeout(tcase, T_TIMEOUT);
+    tcase_add_loop_test(tcase, test, 0, count);
+    suite_add_tcase(suite, tcase);
+}
+
 static void (*t_before_skip)(void);
 
 void t_at_skip(void (*func)(void))
@@ -406,6 +415,29 @@ void t_ucx_check(void)
     if (lib != NULL) {
         dl_iterate_phdr(t_ucx_check_object, lib);
     }
+}
+
+void t_ucx_restart(const char *mark, char **argv)
+{
+    static const char *const env[][2] = {
+        {"UCX_LOG_LEVEL", "warn"},
+        {"UCX_HANDLE_ERRORS", "none"}, /* no backtrace that may hang         */
+        {"UCX_MEM_EVENTS", "n"},       /* hooks quarrel with sanitizers      */
+        {"UCX_WARN_UNUSED_ENV_VARS", "n"},
+        /* Its thread may hold a lock when a process forks. Then the child waits for ever
+         * (UCX 1.18 of Debian 13). */
+        {"UCX_VFS_ENABLE", "n"},
+    };
+    int status = setenv(mark, "1", 1);
+    size_t i;
+
+    for (i = 0; (i < sizeof(env) / sizeof(env[0])) && (status == 0); i++) {
+        status = setenv(env[i][0], env[i][1], 0);
+    }
+    if (status == 0) {
+        execv("/proc/self/exe", argv);
+    }
+    perror("test harness: cannot start again");
 }
 
 int t_main(const t_suite_func_t *suites, size_t count)

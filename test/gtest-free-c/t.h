@@ -50,6 +50,9 @@ typedef Suite *(*t_suite_func_t)(void);
  */
 Suite *t_suite(const char *name, ...) __attribute__((sentinel));
 
+/* Adds a test case whose test runs @a count times, with _i from 0 on. */
+void t_suite_add_loop(Suite *suite, const char *name, const TTest *test, int count);
+
 /* Runs the suites and prints TAP. Returns the exit status: 0 if no test
  * failed, 1 otherwise. */
 int t_main(const t_suite_func_t *suites, size_t count);
@@ -107,6 +110,11 @@ int t_is_softroce(void);
  * (contrib/check-ucx) and another one is in this process. t_main() calls it; a main() of
  * one's own does so when its UCX is loaded. */
 void t_ucx_check(void);
+
+/* UCX reads its environment before main() runs. So this sets one that suits tests, and
+ * the variable @a mark, and starts the program again. What the caller has set stays.
+ * Returns, after a line that says why, if it cannot. */
+void t_ucx_restart(const char *mark, char **argv);
 
 /* The seed of this run: T_SEED, or a new one each time. */
 uint64_t t_seed(void);

@@ -1017,16 +1017,6 @@ START_TEST(test_fuzz)
 }
 END_TEST
 
-static void add_loop(Suite *suite, const char *name, const TTest *test,
-                     int count)
-{
-    TCase *tcase = tcase_create(name);
-
-    tcase_set_timeout(tcase, T_TIMEOUT);
-    tcase_add_loop_test(tcase, test, 0, count);
-    suite_add_tcase(suite, tcase);
-}
-
 static Suite *suite_corrupt(void)
 {
     Suite *suite = t_suite("corrupt",
@@ -1039,13 +1029,13 @@ static Suite *suite_corrupt(void)
                            "own", test_lost_record,
                            NULL);
 
-    add_loop(suite, "connected", test_connected, CONNECTED);
-    add_loop(suite, "datagram", test_datagram, DATAGRAMS);
-    add_loop(suite, "tail", test_datagram_tail, 5);
-    add_loop(suite, "terms", test_terms, 2);
-    add_loop(suite, "sleeper", test_sleeper, STATES);
-    add_loop(suite, "no_bell", test_no_bell, 2);
-    add_loop(suite, "fuzz", test_fuzz, 4);
+    t_suite_add_loop(suite, "connected", test_connected, CONNECTED);
+    t_suite_add_loop(suite, "datagram", test_datagram, DATAGRAMS);
+    t_suite_add_loop(suite, "tail", test_datagram_tail, 5);
+    t_suite_add_loop(suite, "terms", test_terms, 2);
+    t_suite_add_loop(suite, "sleeper", test_sleeper, STATES);
+    t_suite_add_loop(suite, "no_bell", test_no_bell, 2);
+    t_suite_add_loop(suite, "fuzz", test_fuzz, 4);
     return suite;
 }
 

@@ -537,11 +537,8 @@ static Suite *suite_many(void)
                            "qps", test_beside_poller,
                            "processes", test_all_to_all,
                            NULL);
-    TCase *idle  = tcase_create("idle");
 
-    tcase_set_timeout(idle, T_TIMEOUT);
-    tcase_add_loop_test(idle, test_mostly_idle, 0, 3);
-    suite_add_tcase(suite, idle);
+    t_suite_add_loop(suite, "idle", test_mostly_idle, 3);
     return suite;
 }
 

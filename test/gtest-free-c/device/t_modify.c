@@ -558,12 +558,9 @@ static Suite *suite_modify(void)
                            "query", test_told_as_set_ud,
                            "again", test_up_again,
                            NULL);
-    TCase *tcase = tcase_create("values");
 
-    tcase_set_timeout(tcase, T_TIMEOUT);
-    tcase_add_loop_test(tcase, test_one_more, 0, 2);
-    tcase_add_loop_test(tcase, test_ranges, 0, RANGES);
-    suite_add_tcase(suite, tcase);
+    t_suite_add_loop(suite, "values", test_one_more, 2);
+    t_suite_add_loop(suite, "values", test_ranges, RANGES);
     return suite;
 }
 

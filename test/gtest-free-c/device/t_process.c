@@ -702,11 +702,8 @@ static Suite *suite_process(void)
                            "death", test_death_of_sender,
                            "stop", test_stopped,
                            NULL);
-    TCase *tcase = tcase_create("load");
 
-    tcase_set_timeout(tcase, T_TIMEOUT);
-    tcase_add_loop_test(tcase, test_death_under_load, 0, 6);
-    suite_add_tcase(suite, tcase);
+    t_suite_add_loop(suite, "load", test_death_under_load, 6);
     return suite;
 }
 

@@ -490,11 +490,8 @@ static Suite *suite_threads(void)
                            "beside", test_channel_goes,
                            "memory", test_dereg_beside_write,
                            NULL);
-    TCase *tcase = tcase_create("under_way");
 
-    tcase_set_timeout(tcase, T_TIMEOUT);
-    tcase_add_loop_test(tcase, test_dereg_under_way, 0, 2);
-    suite_add_tcase(suite, tcase);
+    t_suite_add_loop(suite, "under_way", test_dereg_under_way, 2);
     return suite;
 }
 

@@ -499,34 +499,6 @@ static int storm_read_options(int argc, char **argv)
 }
 
 
-/* UCX reads its environment before main() runs: start once more with a good
- * one. What the caller has set stays. */
-static int storm_restart(char **argv)
-{
-    static const char *const env[][2] = {
-        {"STORM_STARTED", "1"},
-        {"UCX_TLS", "daqiri"},
-        {"UCX_LOG_LEVEL", "warn"},
-        {"UCX_HANDLE_ERRORS", "none"}, /* no backtrace that may hang         */
-        {"UCX_MEM_EVENTS", "n"},       /* hooks quarrel with sanitizers      */
-        {"UCX_WARN_UNUSED_ENV_VARS", "n"},
-        /* Its thread may hold a lock when a process forks. Then the child waits for ever
-         * (UCX 1.18 of Debian 13). */
-        {"UCX_VFS_ENABLE", "n"},
-    };
-    size_t i;
-
-    for (i = 0; i < sizeof(env) / sizeof(env[0]); i++) {
-        if (setenv(env[i][0], env[i][1], i == 0) != 0) {
-            return 1;
-        }
-    }
-    execv("/proc/self/exe", argv);
-    perror("storm: exec");
-    return 1;
-}
-
-
 /* Lines of several processes, UCX's among them, stay whole in one file. */
 static void storm_share_output(void)
 {
@@ -541,8 +513,12 @@ static void storm_share_output(void)
 
 int main(int argc, char **argv)
 {
-    if (getenv("STORM_STARTED") == NULL) {
-        return storm_restart(argv);
+    static const char mark[] = "STORM_STARTED";
+
+    if (getenv(mark) == NULL) {
+        (void)setenv("UCX_TLS", "daqiri", 0);
+        t_ucx_restart(mark, argv);
+        return 1;
     }
     t_ucx_check();
     if (storm_read_options(argc, argv) != 0) {

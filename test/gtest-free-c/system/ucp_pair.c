@@ -236,7 +236,7 @@ int main(int argc, char **argv)
         (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0)) {
         return 2;
     }
-    child = fork(); /* the caller sets UCX_VFS_ENABLE=n: see t_uct_main() */
+    child = fork(); /* the caller sets UCX_VFS_ENABLE=n: see t_ucx_restart() */
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(fds[0]);

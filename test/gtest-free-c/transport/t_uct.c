@@ -530,28 +530,12 @@ TCase *t_uct_case(const char *name)
 
 int t_uct_main(char **argv, const t_suite_func_t *suites, size_t count)
 {
-    static const char *const env[][2] = {
-        {"T_UCT_STARTED", "1"},
-        {"UCX_LOG_LEVEL", "warn"},
-        {"UCX_HANDLE_ERRORS", "none"}, /* no backtrace that may hang         */
-        {"UCX_MEM_EVENTS", "n"},       /* hooks quarrel with sanitizers      */
-        {"UCX_WARN_UNUSED_ENV_VARS", "n"},
-        /* Its thread may hold a lock when a process forks. Then the child waits for ever
-         * (UCX 1.18 of Debian 13). */
-        {"UCX_VFS_ENABLE", "n"},
-    };
-    size_t i;
+    static const char mark[] = "T_UCT_STARTED";
 
-    if (getenv("T_UCT_STARTED") != NULL) {
+    if (getenv(mark) != NULL) {
         return t_main(suites, count);
     }
-    for (i = 0; i < sizeof(env) / sizeof(env[0]); i++) {
-        if (setenv(env[i][0], env[i][1], i == 0) != 0) {
-            return 99;
-        }
-    }
-    execv("/proc/self/exe", argv);
-    perror("exec");
+    t_ucx_restart(mark, argv);
     return 99;
 }
 

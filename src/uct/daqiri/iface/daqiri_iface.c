@@ -270,16 +270,14 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
         .cause   = DQ_CAUSE_NO_SRQ,
         .subject = ibv_get_device_name(md->context->device),
     };
-    ucs_status_t status;
 
     if (md->attr.max_srq == 0) {
         uct_daqiri_log(UCS_LOG_LEVEL_ERROR, &no_srq);
         return UCS_ERR_UNSUPPORTED;
     }
 
-    status = uct_daqiri_send_cq_open(iface, config);
-    if (status != UCS_OK) {
-        return status;
+    if (uct_daqiri_send_cq_open(iface, config) != 0) {
+        return uct_daqiri_iface_failed(iface, "ibv_create_cq");
     }
     iface->rx.cq = ibv_create_cq(md->context, rx_buffers, NULL,
                                  iface->event.channel, 0);

@@ -12,8 +12,8 @@ enum {
 };
 
 
-ucs_status_t uct_daqiri_send_cq_open(uct_daqiri_iface_t *iface,
-                                     const uct_daqiri_iface_config_t *config)
+int uct_daqiri_send_cq_open(uct_daqiri_iface_t *iface,
+                            const uct_daqiri_iface_config_t *config)
 {
     const uct_daqiri_md_t *md = uct_daqiri_iface_md(iface);
     int is_auto               = config->cq_len == UCS_ULUNITS_AUTO;
@@ -24,16 +24,13 @@ ucs_status_t uct_daqiri_send_cq_open(uct_daqiri_iface_t *iface,
     start        = ucs_min(start, limit);
     iface->tx.cq = ibv_create_cq(md->context, start, NULL, iface->event.channel, 0);
     if (iface->tx.cq == NULL) {
-        uct_daqiri_log_verb(UCS_LOG_LEVEL_ERROR,
-                            ibv_get_device_name(md->context->device),
-                            "ibv_create_cq", errno);
-        return UCS_ERR_IO_ERROR;
+        return -1;
     }
     /* The length that was asked for, although some devices give more: the option means
      * what it says. */
     dq_cq_init(&iface->tx.ledger, ucs_min(start, (unsigned)iface->tx.cq->cqe));
     iface->tx.cq_most = ucs_min(most, limit);
-    return UCS_OK;
+    return 0;
 }
 
 

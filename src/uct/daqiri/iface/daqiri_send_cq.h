@@ -16,9 +16,9 @@
 #include "base/daqiri_config.h"
 #include "iface/daqiri_iface.h"
 
-/* Makes the queue and its ledger. UCS_ERR_IO_ERROR after saying why. */
-ucs_status_t uct_daqiri_send_cq_open(uct_daqiri_iface_t *iface,
-                                     const uct_daqiri_iface_config_t *config);
+/* Makes the queue and its ledger. Returns 0, or -1 with the errno of ibv_create_cq(). */
+int uct_daqiri_send_cq_open(uct_daqiri_iface_t *iface,
+                            const uct_daqiri_iface_config_t *config);
 
 /* Makes the queue twice as long if much of it is kept, and the user has not chosen its
  * length. The watchdog calls it: it may block. */

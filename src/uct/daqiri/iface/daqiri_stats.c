@@ -297,12 +297,11 @@ static int uct_daqiri_stats_may_sweep(void)
 
 static void uct_daqiri_stats_sweep(void)
 {
+    DIR *dir = opendir(DQ_STATS_DIR);
     char path[DQ_STATS_FILE_MAX];
     const struct dirent *entry;
     uint32_t pid, serial;
-    DIR *dir;
 
-    dir = uct_daqiri_stats_may_sweep() ? opendir(DQ_STATS_DIR) : NULL;
     if (dir == NULL) {
         return;
     }
@@ -363,7 +362,9 @@ static void *uct_daqiri_stats_map_file(uct_daqiri_stats_t *stats,
     void *map = MAP_FAILED;
     int ret;
 
-    uct_daqiri_stats_sweep();
+    if (uct_daqiri_stats_may_sweep()) {
+        uct_daqiri_stats_sweep();
+    }
     stats->fd = uct_daqiri_stats_create(stats->path);
     if (stats->fd < 0) {
         ucs_debug("daqiri: no file of counters in %s: %m", DQ_STATS_DIR);
