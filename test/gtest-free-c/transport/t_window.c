@@ -200,6 +200,31 @@ START_TEST(test_given_back)
 END_TEST
 
 
+/* Some peers have come to have all that is not kept for new ones, and are quiet. One that
+ * is connected all the time begins to stream: it gets its share of theirs. */
+START_TEST(test_late_stream)
+{
+    enum { EARLY = 3, PEERS = EARLY + 1 };
+    t_end_t *b = t_end_open("RX_BUFFERS=200 POLL_BATCH=4");
+    t_stream_t to[PEERS];
+    t_link_t *link[PEERS];
+    unsigned i, widened;
+
+    t_only_daqiri("has windows");
+    for (i = 0; i < PEERS; i++) {
+        link[i] = t_link_up(t_end_open(NARROW), b, 1 + i, &to[i]);
+    }
+    for (i = 0; i < EARLY; i++) {
+        stream(link[i], &to[i], 500);
+    }
+    widened = t_live_sum("windows_widened");
+    T_WAIT((stream(link[EARLY], &to[EARLY], 500),
+            t_live_sum("windows_widened") >= widened + 2));
+    ck_assert_uint_eq(t_live_sum("rx_overcommit"), 0);
+}
+END_TEST
+
+
 static void burst(t_link_t *link)
 {
     while (t_try_send(link, T_SHORT, 8) == UCS_OK) {
@@ -326,6 +351,7 @@ static Suite *suite_window(void)
     tcase_add_test(wider, test_no_memory);
     tcase_add_test(wider, test_all_kept);
     tcase_add_test(wider, test_given_back);
+    tcase_add_test(wider, test_late_stream);
     tcase_add_loop_test(wider, test_asked_at_the_last_credit, 0, 24);
     tcase_add_test(wider, test_fair);
     tcase_add_test(wider, test_losses);

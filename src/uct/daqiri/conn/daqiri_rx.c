@@ -13,7 +13,11 @@
 #include "iface/daqiri_iface.h"
 
 enum {
-    UCT_DAQIRI_RECALL_MS    = 1,  /* least time from one call for room to the next */
+    /* Least times from one call for room to the next. A conn that has received nothing
+     * from one call to the next is idle, so the second one is longer than a process
+     * that streams waits for a processor. */
+    UCT_DAQIRI_RECALL_MS    = 1,  /* for a new peer                          */
+    UCT_DAQIRI_LEVEL_MS     = 20, /* for a window that is to become wider    */
     UCT_DAQIRI_CREDITS_KEPT = 3   /* beside those that go back: for the answer, for
                                      one message, and for a grant */
 };
@@ -71,48 +75,68 @@ static void uct_daqiri_rx_call_back(uct_daqiri_conn_t *conn, uint32_t share)
 }
 
 
-/* If few buffers are left, asks peers for credits that they do not use, or that are more
- * than their share. */
-static void uct_daqiri_rx_make_room(uct_daqiri_iface_t *iface)
+/* Asks peers for credits that they do not use, or that are more than their share. */
+static void uct_daqiri_rx_make_room(uct_daqiri_iface_t *iface, unsigned ms)
 {
     ucs_time_t now = ucs_get_time();
     uct_daqiri_conn_t *conn;
-    uint32_t share;
 
-    if (!uct_daqiri_recv_are_few(iface) || (now < iface->rx.recall_at)) {
+    if (now < iface->rx.recalled_at + ucs_time_from_msec(ms)) {
         return;
     }
-    iface->rx.recall_at = now + ucs_time_from_msec(UCT_DAQIRI_RECALL_MS);
-    share               = uct_daqiri_rx_share(iface);
+    iface->rx.recalled_at = now;
+    iface->rx.share       = uct_daqiri_rx_share(iface);
     ucs_list_for_each(conn, &iface->conns, iface_link) {
-        uct_daqiri_rx_call_back(conn, share);
+        uct_daqiri_rx_call_back(conn, iface->rx.share);
     }
 }
 
 
-/* Whether the window may become so much wider. The buffers for new peers stay. */
-static int uct_daqiri_rx_may_widen(uct_daqiri_conn_t *conn, uint32_t count)
+/* Whether buffers were missing a moment ago, and the window has its share of them. */
+static int uct_daqiri_rx_has_share(const uct_daqiri_conn_t *conn)
+{
+    const uct_daqiri_iface_t *iface = conn->iface;
+
+    return (conn->window.size >= iface->rx.share) &&
+           (ucs_get_time() - iface->rx.recalled_at <
+            ucs_time_from_msec(UCT_DAQIRI_LEVEL_MS));
+}
+
+
+/* By how much the window may become wider now. The buffers for new peers stay. Where
+ * buffers are missing, those that have less than their share get the rest. */
+static uint32_t uct_daqiri_rx_wider_by(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t reserve          = uct_daqiri_recv_reserve(iface);
+    uint32_t count            = dq_rx_wider_by(&conn->window);
+    uint32_t left, room;
 
-    if (conn->recall.window.state != DQ_RECALL_REST) {
+    if ((conn->recall.window.state != DQ_RECALL_REST) ||
+        uct_daqiri_rx_has_share(conn)) {
         return 0;
     }
-    if (uct_daqiri_recv_left(iface) >= count + uct_daqiri_recv_reserve(iface)) {
-        return 1;
+    left = uct_daqiri_recv_left(iface);
+    room = (left > reserve) ? left - reserve : 0;
+    if (count <= room) {
+        return count;
     }
-    uct_daqiri_rx_make_room(iface);
-    return 0;
+    uct_daqiri_rx_make_room(iface, UCT_DAQIRI_LEVEL_MS);
+    if (conn->window.size >= iface->rx.share) {
+        return 0;
+    }
+    count = dq_min(dq_min(count, room), iface->rx.share - conn->window.size);
+    return (count >= UCT_DAQIRI_WINDOW_LEAST) ? count : 0; /* chunks are that long */
 }
 
 
 void uct_daqiri_rx_widen(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
-    uint32_t count            = dq_rx_wider_by(&conn->window);
+    uint32_t count            = uct_daqiri_rx_wider_by(conn);
     ucs_status_t status       = UCS_OK;
 
-    if (!uct_daqiri_rx_may_widen(conn, count)) {
+    if (count == 0) {
         return; /* until others have given credits back, or a conn closes */
     }
     if (!uct_daqiri_recv_take_spare(iface, count)) {
@@ -325,7 +349,9 @@ unsigned uct_daqiri_rx_grant(uct_daqiri_iface_t *iface)
     uct_daqiri_assert_progress(iface);
     if (ucs_unlikely(iface->rx.has_new_peer)) {
         iface->rx.has_new_peer = 0;
-        uct_daqiri_rx_make_room(iface);
+        if (uct_daqiri_recv_are_few(iface)) {
+            uct_daqiri_rx_make_room(iface, UCT_DAQIRI_RECALL_MS);
+        }
     }
     ucs_list_for_each_safe(conn, next, &iface->rx.grants_due, grant.link) {
         if (!uct_daqiri_rx_is_any_due(conn)) {

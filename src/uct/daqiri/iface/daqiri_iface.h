@@ -92,7 +92,8 @@ struct uct_daqiri_iface {
         uct_recv_desc_t   release;     /* how UCP gives a held buffer back   */
         ucs_list_link_t   grants_due;  /* conns with a grant, or a recall, due */
         int               has_new_peer; /* since room was last looked at    */
-        ucs_time_t        recall_at;   /* no call for room before            */
+        ucs_time_t        recalled_at; /* the last call for room             */
+        uint32_t          share;       /* of buffers, as of then: daqiri_rx.c */
         uint32_t          spare;       /* buffers free for a window; atomic  */
         int               is_few_logged; /* the warning about too few buffers is logged */
         int               is_refused;  /* refused RECVs must be posted again */
