@@ -75,16 +75,22 @@ static void uct_daqiri_rx_call_back(uct_daqiri_conn_t *conn, uint32_t share)
 }
 
 
+/* Whether the last call for room is less than so long ago. */
+static int uct_daqiri_rx_has_called(const uct_daqiri_iface_t *iface, unsigned ms)
+{
+    return ucs_get_time() - iface->rx.recalled_at < ucs_time_from_msec(ms);
+}
+
+
 /* Asks peers for credits that they do not use, or that are more than their share. */
 static void uct_daqiri_rx_make_room(uct_daqiri_iface_t *iface, unsigned ms)
 {
-    ucs_time_t now = ucs_get_time();
     uct_daqiri_conn_t *conn;
 
-    if (now < iface->rx.recalled_at + ucs_time_from_msec(ms)) {
+    if (uct_daqiri_rx_has_called(iface, ms)) {
         return;
     }
-    iface->rx.recalled_at = now;
+    iface->rx.recalled_at = ucs_get_time();
     iface->rx.share       = uct_daqiri_rx_share(iface);
     ucs_list_for_each(conn, &iface->conns, iface_link) {
         uct_daqiri_rx_call_back(conn, iface->rx.share);
@@ -92,19 +98,19 @@ static void uct_daqiri_rx_make_room(uct_daqiri_iface_t *iface, unsigned ms)
 }
 
 
-/* Whether buffers were missing a moment ago, and the window has its share of them. */
-static int uct_daqiri_rx_has_share(const uct_daqiri_conn_t *conn)
+/* What is left for a window when buffers are missing: up to its share of all. None if
+ * that is less than a chunk. */
+static uint32_t uct_daqiri_rx_rest(const uct_daqiri_conn_t *conn, uint32_t room)
 {
-    const uct_daqiri_iface_t *iface = conn->iface;
+    uint32_t share = conn->iface->rx.share;
+    uint32_t rest  = dq_min(room, share - dq_min(share, conn->window.size));
 
-    return (conn->window.size >= iface->rx.share) &&
-           (ucs_get_time() - iface->rx.recalled_at <
-            ucs_time_from_msec(UCT_DAQIRI_LEVEL_MS));
+    return (rest >= UCT_DAQIRI_WINDOW_LEAST) ? rest : 0;
 }
 
 
-/* By how much the window may become wider now. The buffers for new peers stay. Where
- * buffers are missing, those that have less than their share get the rest. */
+/* By how much the window may become wider now. The buffers for new peers stay. A window
+ * that has its share does not look for more until the next call for room. */
 static uint32_t uct_daqiri_rx_wider_by(uct_daqiri_conn_t *conn)
 {
     uct_daqiri_iface_t *iface = conn->iface;
@@ -112,21 +118,18 @@ static uint32_t uct_daqiri_rx_wider_by(uct_daqiri_conn_t *conn)
     uint32_t count            = dq_rx_wider_by(&conn->window);
     uint32_t left, room;
 
-    if ((conn->recall.window.state != DQ_RECALL_REST) ||
-        uct_daqiri_rx_has_share(conn)) {
+    if ((conn->window.size >= iface->rx.share) &&
+        uct_daqiri_rx_has_called(iface, UCT_DAQIRI_LEVEL_MS)) {
         return 0;
     }
     left = uct_daqiri_recv_left(iface);
-    room = (left > reserve) ? left - reserve : 0;
-    if (count <= room) {
-        return count;
+    room = left - dq_min(left, reserve);
+    if (count > room) {
+        uct_daqiri_rx_make_room(iface, UCT_DAQIRI_LEVEL_MS);
+        count = dq_min(count, uct_daqiri_rx_rest(conn, room));
     }
-    uct_daqiri_rx_make_room(iface, UCT_DAQIRI_LEVEL_MS);
-    if (conn->window.size >= iface->rx.share) {
-        return 0;
-    }
-    count = dq_min(dq_min(count, room), iface->rx.share - conn->window.size);
-    return (count >= UCT_DAQIRI_WINDOW_LEAST) ? count : 0; /* chunks are that long */
+    /* The call may have been for credits of this window, too. */
+    return (conn->recall.window.state == DQ_RECALL_REST) ? count : 0;
 }
 
 
