@@ -13,7 +13,8 @@
  *     ..       SRQ table   how many RECVs are posted, how many are claimed
  *     ..       MR table    what a remote key may reach
  *     ..       small rings one for each QP entry: what its sender writes
- *     ..       rings       one large block for each QP entry, once it is used
+ *     ..       middle      one larger ring for each QP entry, while it is needed
+ *     ..       large       one large ring for each QP entry, once it is needed
  *
  * Nobody may touch a page before its owner has reserved it with fallocate(): a
  * store into a hole of a full tmpfs is a SIGBUS. The head says which pages of
@@ -47,7 +48,7 @@
 #include <stdint.h>
 
 #define SV_MAGIC      0x7362726576746673ull /* "sftverbs" in memory */
-#define SV_VERSION    7u
+#define SV_VERSION    8u
 #define SV_LINE       64u
 #define SV_PAGE       4096u
 
@@ -67,12 +68,16 @@ enum {
 };
 
 /* Ring sizes were measured: 128 KiB with 16 KiB fragments is the knee of the
- * curve. A connection begins in the small ring, which a QP has from the start,
- * so that an idle QP costs little. Then its sender reserves the large ring. It
- * announces that by a first record that is all padding: the next position,
- * SV_RING_BYTES, is in the large ring. If there is no room, the sender stays in
- * the small ring. Datagrams use the large ring from the beginning. */
+ * curve. But most connections of a large job carry little, so one begins in the
+ * small ring, which a QP has from the start. A sender that finds the ring too
+ * short for a message, or full, reserves a larger one. Its record SV_REC_MOVE
+ * says so: the next record is at the next multiple of SV_RING_BYTES, in that
+ * ring. The last line of a ring is kept for this record. If there is no room in
+ * /dev/shm, the sender stays where it is. The middle ring holds what a sender
+ * of short messages may have under way. Datagrams use the large ring from the
+ * beginning. */
 #define SV_RING_BYTES    (128u << 10)
+#define SV_RING_MIDDLE   (16u << 10)
 #define SV_RING_SMALL    2048u
 #define SV_FRAG_MAX      (16u << 10)
 
@@ -179,7 +184,7 @@ struct sv_shm_qp {
      * owner. It holds the sender's lock id, because dest_qpn may already name a
      * successor. */
     _Alignas(SV_LINE) _Atomic uint32_t busy;
-    _Atomic uint32_t ring_bytes;  /* 0 until the first record */
+    _Atomic uint32_t ring_bytes;  /* of its ring, 0 until it has begun */
     _Atomic uint32_t claims;      /* SRQ: RECVs claimed for this QP */
     _Atomic uint32_t fault;       /* a request that must kill the owner's QP */
     _Atomic uint64_t awaits;      /* tail, when the sender last had to wait: all
@@ -250,7 +255,8 @@ enum sv_rec_flags {
     SV_REC_WRITE     = 1 << 4, /* the notice of a WRITE_WITH_IMM, no payload */
     SV_REC_GRH       = 1 << 5, /* UD: sent with a global route */
     SV_REC_PAD       = 1 << 6, /* nothing up to the end of the ring */
-    SV_REC_OFFER     = 1 << 7  /* the message's pieces, to be fetched */
+    SV_REC_OFFER     = 1 << 7, /* the message's pieces, to be fetched */
+    SV_REC_MOVE      = 1 << 8  /* goes on in a ring of `total` bytes */
 };
 
 struct sv_rec {
@@ -279,7 +285,8 @@ _Static_assert(sizeof(struct sv_shm_control) % SV_PAGE == 0, "whole pages");
 #define SV_OFF_SRQ     (SV_OFF_CQ + SV_CQ_MAX * sizeof(struct sv_shm_cq))
 #define SV_OFF_MR      (SV_OFF_SRQ + SV_SRQ_MAX * sizeof(struct sv_shm_srq))
 #define SV_OFF_SMALL   (SV_OFF_MR + SV_MR_MAX * sizeof(struct sv_shm_mr))
-#define SV_OFF_RING    (SV_OFF_SMALL + (uint64_t)SV_QP_MAX * SV_RING_SMALL)
+#define SV_OFF_MIDDLE  (SV_OFF_SMALL + (uint64_t)SV_QP_MAX * SV_RING_SMALL)
+#define SV_OFF_RING    (SV_OFF_MIDDLE + (uint64_t)SV_QP_MAX * SV_RING_MIDDLE)
 #define SV_SEG_BYTES   (SV_OFF_RING + (uint64_t)SV_QP_MAX * SV_RING_BYTES)
 
 static inline uint32_t sv_qpn_slot(uint32_t qpn)
@@ -290,6 +297,20 @@ static inline uint32_t sv_qpn_slot(uint32_t qpn)
 static inline uint32_t sv_qpn_index(uint32_t qpn)
 {
     return qpn & (SV_QP_MAX - 1);
+}
+
+/* Where the ring of this size of a QP entry is in the segment. */
+static inline uint64_t sv_ring_offset(uint32_t index, uint32_t bytes)
+{
+    return ((bytes == SV_RING_BYTES)  ? SV_OFF_RING :
+            (bytes == SV_RING_MIDDLE) ? SV_OFF_MIDDLE : SV_OFF_SMALL) +
+           (uint64_t)index * bytes;
+}
+
+/* Where a sender goes on that leaves its ring at `position`. */
+static inline uint64_t sv_ring_next(uint64_t position)
+{
+    return (position | (SV_RING_BYTES - 1)) + 1;
 }
 
 /* Whether the entry may be touched: its page is reserved. */

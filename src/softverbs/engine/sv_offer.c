@@ -2,7 +2,7 @@
 /*
  * Long messages (rendezvous): the sender offers, the receiver fetches.
  *
- * A message that does not fit into the ring cannot complete before the receiver
+ * A message that does not fit into any ring cannot complete before the receiver
  * takes it out. Through the ring it would also be copied twice, from one core's
  * cache to the other's and back. So the sender puts only the addresses of its
  * pieces into the ring, and the receiver copies with process_vm_readv().
@@ -48,7 +48,9 @@ static uint64_t sv_offer_word(uint64_t end, uint64_t key)
 
 bool sv_tx_may_offer(const struct sv_tx *tx, const struct sv_swqe *wqe)
 {
-    return (wqe->total > tx->ring_bytes) && (wqe->sent == 0) && !tx->declined;
+    uint32_t most = sv_tx_may_move(tx) ? SV_RING_BYTES : tx->ring_bytes;
+
+    return (wqe->total > most) && (wqe->sent == 0) && !tx->declined;
 }
 
 bool sv_tx_offer(struct sv_qp *qp, struct sv_swqe *wqe)

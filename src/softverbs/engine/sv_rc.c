@@ -21,27 +21,16 @@ static bool sv_tx_is_remote_of(struct sv_qp *qp, struct sv_shm_qp *rem)
            (atomic_load(&rem->dest_qpn) == qp->base.qp_num);
 }
 
-/* Uses the large ring if there is room for it: see SV_RING_BYTES. */
-static void sv_tx_choose_ring(struct sv_tx *tx, struct sv_shm_qp *rem,
-                              uint32_t index)
+/* One line of a ring is for the record that leaves it: see SV_RING_BYTES. */
+static void sv_tx_use_ring(struct sv_tx *tx, uint32_t bytes, uint64_t from)
 {
-    struct sv_rec *first = (struct sv_rec*)sv_peer_small_ring(tx->peer, index);
-
-    tx->tail       = 0;
-    tx->ring       = (uint8_t*)first;
-    tx->ring_bytes = SV_RING_SMALL;
-    if (sv_ring_reserve(tx->peer, index) == 0) {
-        tx->tail       = SV_RING_BYTES;
-        tx->ring       = sv_peer_ring(tx->peer, index);
-        tx->ring_bytes = SV_RING_BYTES;
-    }
-
-    tx->head = tx->tail;
-    atomic_store(&rem->ring_bytes, tx->ring_bytes);
-    if (tx->tail != 0) {
-        first->flags = SV_REC_PAD;
-        atomic_store_explicit(&first->tag, 0 ^ tx->key, memory_order_release);
-    }
+    tx->ring       = sv_peer_ring(tx->peer, sv_peer_qp_index(tx->peer, tx->rem),
+                                  bytes);
+    tx->ring_bytes = bytes;
+    tx->ring_room  = bytes - ((bytes < SV_RING_BYTES) ? SV_LINE : 0);
+    tx->ring_from  = from;
+    tx->tail       = from;
+    atomic_store(&tx->rem->ring_bytes, bytes);
 }
 
 /* Reads the receiver's terms. Between sv_tx_enter() and sv_tx_leave(). */
@@ -71,7 +60,8 @@ static bool sv_tx_accept_terms(struct sv_qp *qp, struct sv_shm_qp *rem)
     tx->claimed           = 0;
     tx->credit            = 0;
     tx->declined          = false;
-    sv_tx_choose_ring(tx, rem, sv_qpn_index(qp->attr.dest_qp_num));
+    tx->head              = 0;
+    sv_tx_use_ring(tx, SV_RING_SMALL, 0);
     return true;
 }
 
@@ -231,14 +221,6 @@ bool sv_tx_claim(struct sv_tx *tx)
 
 /* ---- records ---- */
 
-/* The receiver has not looked yet: the large ring begins behind the small
- * one. */
-static bool sv_tx_ring_is_unread(const struct sv_tx *tx, uint64_t head)
-{
-    return (head == 0) && (tx->head == SV_RING_BYTES) &&
-           (tx->ring_bytes == SV_RING_BYTES);
-}
-
 /* The receiver's head can neither go back nor pass our tail. Otherwise the
  * connection is broken. */
 void sv_tx_update_head(struct sv_tx *tx)
@@ -248,7 +230,7 @@ void sv_tx_update_head(struct sv_tx *tx)
     sv_assert_held(&tx->lock);
     if (sv_likely(head - tx->head <= tx->tail - tx->head)) {
         tx->head = head;
-    } else if (!sv_tx_ring_is_unread(tx, head) && !sv_tx_is_closed(tx)) {
+    } else if (!sv_tx_is_closed(tx)) {
         tx->broken = true;
     }
 }
@@ -276,22 +258,69 @@ int sv_tx_no_room(struct sv_tx *tx)
     return tx->broken ? sv_tx_broken(tx) : sv_tx_wait(tx, SV_WAIT_RING);
 }
 
+/* The smallest ring that is larger, and in which a message of so many bytes is
+ * one record, if that is possible. */
+static uint32_t sv_ring_above(uint32_t bytes, uint32_t total)
+{
+    return ((bytes < SV_RING_MIDDLE) && (total <= SV_RING_MIDDLE / 4)) ?
+                   SV_RING_MIDDLE : SV_RING_BYTES;
+}
+
+__attribute__((noinline)) bool sv_tx_move(struct sv_tx *tx, uint32_t total)
+{
+    uint32_t bytes     = sv_ring_above(tx->ring_bytes, total);
+    uint32_t offset    = tx->tail & (tx->ring_bytes - 1);
+    struct sv_rec *rec = (struct sv_rec*)(tx->ring + offset);
+    uint64_t from      = tx->tail;
+
+    sv_assert_held(&tx->lock);
+    if (!sv_tx_may_move(tx)) {
+        return false;
+    }
+    if (sv_ring_reserve(tx->peer, sv_peer_qp_index(tx->peer, tx->rem),
+                        bytes) != 0) {
+        tx->ring_room = tx->ring_bytes; /* asks once */
+        return false;
+    }
+
+    rec->bytes = 0;
+    rec->total = bytes;
+    rec->flags = SV_REC_MOVE;
+    sv_tx_use_ring(tx, bytes, sv_ring_next(from));
+    atomic_store_explicit(&rec->tag, from ^ tx->key, memory_order_release);
+    return true;
+}
+
+static inline uint32_t sv_tx_pad(const struct sv_tx *tx, uint32_t span)
+{
+    uint32_t left = tx->ring_bytes - (tx->tail & (tx->ring_bytes - 1));
+
+    return (left < span) ? left : 0;
+}
+
+/* Whether a record fits that did not at first sight. */
+static __attribute__((noinline)) bool
+sv_tx_make_room(struct sv_tx *tx, uint32_t span)
+{
+    sv_tx_update_head(tx);
+    return (sv_tx_unread(tx) + sv_tx_pad(tx, span) + span <= tx->ring_room) ||
+           (!tx->broken && sv_tx_move(tx, span));
+}
+
 struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span)
 {
-    uint32_t offset = tx->tail & (tx->ring_bytes - 1);
-    uint32_t pad    = (tx->ring_bytes - offset < span) ?
-                              tx->ring_bytes - offset : 0;
+    uint32_t pad = sv_tx_pad(tx, span);
     struct sv_rec *rec;
 
     sv_assert_held(&tx->lock);
-    if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
-        sv_tx_update_head(tx);
-        if (tx->tail + pad + span - tx->head > tx->ring_bytes) {
+    if (sv_unlikely(tx->tail + pad + span - tx->head > tx->ring_room)) {
+        if (!sv_tx_make_room(tx, span)) {
             return NULL;
         }
+        pad = sv_tx_pad(tx, span);
     }
 
-    rec = (struct sv_rec*)(tx->ring + offset);
+    rec = (struct sv_rec*)(tx->ring + (tx->tail & (tx->ring_bytes - 1)));
     if (pad == 0) {
         return rec;
     }

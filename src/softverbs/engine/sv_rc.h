@@ -111,7 +111,7 @@ int sv_tx_rnr(struct sv_qp *qp);
  * none. */
 bool sv_tx_claim(struct sv_tx *tx);
 /* Returns room for one record of `span` bytes in one piece. Pads to the end of
- * the ring if necessary. NULL: no room now. */
+ * the ring, or goes on in a larger one, if necessary. NULL: no room now. */
 struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span);
 /* Call when sv_tx_room() returned NULL. Waits, or fails if the receiver
  * reported an impossible head. */
@@ -124,8 +124,18 @@ void sv_tx_fail_remote_qp(struct sv_peer *peer, struct sv_shm_qp *rem,
 /* The longest message that fits into one record. */
 static inline uint32_t sv_tx_max_record(const struct sv_tx *tx)
 {
-    return (tx->ring_bytes == SV_RING_BYTES) ? SV_FRAG_MAX : SV_RING_SMALL / 4;
+    return (tx->ring_bytes == SV_RING_BYTES) ? SV_FRAG_MAX : tx->ring_bytes / 4;
 }
+
+/* Whether there is a larger ring to go to. */
+static inline bool sv_tx_may_move(const struct sv_tx *tx)
+{
+    return tx->ring_room < tx->ring_bytes;
+}
+
+/* Goes on in a larger ring, for a message of so many bytes. False: there is
+ * none. Between sv_tx_enter() and sv_tx_leave(). */
+bool sv_tx_move(struct sv_tx *tx, uint32_t total);
 
 /* Reads the receiver's head. An impossible value sets tx.broken. */
 void sv_tx_update_head(struct sv_tx *tx);

@@ -71,8 +71,7 @@ static void sv_rx_complete(struct sv_qp *qp, enum ibv_wc_status status,
 static void sv_rx_expect(struct sv_qp *qp)
 {
     struct sv_scan *scan = &sv_cq(qp->base.recv_cq)->scan[qp->rx.scan];
-    uint64_t offset      = (qp->rx.ring_bytes == 0) ? 0 :
-                           qp->rx.pos & (qp->rx.ring_bytes - 1);
+    uint64_t offset      = qp->rx.pos & (qp->rx.ring_bytes - 1);
 
     scan->tag    = &((struct sv_rec*)(qp->rx.ring + offset))->tag;
     scan->expect = qp->rx.pos ^ qp->rx.key;
@@ -164,9 +163,8 @@ void sv_rx_open(struct sv_qp *qp)
 
     sv_assert_held(&sv_cq(qp->base.recv_cq)->rx_lock);
     rx->key        = sv_random();
-    rx->ring       = is_ud ? sv_peer_ring(qp->node->self, qp->index) :
-                             sv_peer_small_ring(qp->node->self, qp->index);
-    rx->ring_bytes = is_ud ? SV_RING_BYTES : 0;
+    rx->ring_bytes = is_ud ? SV_RING_BYTES : SV_RING_SMALL;
+    rx->ring       = sv_peer_ring(qp->node->self, qp->index, rx->ring_bytes);
     rx->remote_qpn = is_ud ? SV_NO_REMOTE_QPN : qp->attr.dest_qp_num;
     rx->pos        = 0;
     rx->published  = 0;
@@ -184,7 +182,7 @@ void sv_rx_open(struct sv_qp *qp)
     atomic_store(&shm->jam_head, 0);
     atomic_store(&shm->nak, SV_NAK_NONE);
     atomic_store(&shm->declined, 0);
-    atomic_store(&shm->ring_bytes, rx->ring_bytes);
+    atomic_store(&shm->ring_bytes, is_ud ? SV_RING_BYTES : 0);
     atomic_store(&shm->claims, 0);
     atomic_store(&shm->awaits, 0);
     atomic_store(&shm->fault, 0);
@@ -328,15 +326,10 @@ sv_rx_is_legal(const struct sv_qp *qp, const struct sv_rec *rec,
                    ((rec->bytes > 0) && (rec->bytes < left));
 }
 
-/* Padding extends to the end of the ring. The first record of all may be
- * padding too, and then announces the large ring. */
-static bool sv_rx_is_padding(const struct sv_rx *rx,
-                             const struct sv_rec *rec, uint32_t offset)
+/* Padding extends to the end of the ring. */
+static bool sv_rx_is_padding(const struct sv_rec *rec, uint32_t offset)
 {
-    return (rec->flags == SV_REC_PAD) &&
-           ((offset != 0) ||
-            ((rx->pos == 0) && (rx->ring_bytes == SV_RING_BYTES) &&
-             (rx->remote_qpn != SV_NO_REMOTE_QPN)));
+    return (rec->flags == SV_REC_PAD) && (offset != 0);
 }
 
 /* ---- records ---- */
@@ -563,21 +556,26 @@ static inline void sv_rx_publish(struct sv_qp *qp, uint32_t step)
     }
 }
 
-/* The first record of a connection tells which ring the sender has chosen.
- * False: neither of the two. A sender that chose the large ring should have
- * reserved it; we make sure. */
-static bool sv_rx_learn_ring(struct sv_qp *qp, const struct sv_rec *rec)
+/* The sender goes on in a larger ring, which it should have reserved: we make
+ * sure. False: it cannot go there. */
+static bool sv_rx_move(struct sv_qp *qp, const struct sv_rec *rec)
 {
-    uint32_t bytes = atomic_load(&qp->shm->ring_bytes);
+    struct sv_rx *rx     = &qp->rx;
+    struct sv_node *node = qp->node;
+    uint32_t left        = rx->ring_bytes;
 
-    if ((bytes == SV_RING_BYTES) && (rec->flags == SV_REC_PAD) &&
-        (sv_ring_reserve(qp->node->self, qp->index) == 0)) {
-        qp->rx.ring = sv_peer_ring(qp->node->self, qp->index);
-    } else if (bytes != SV_RING_SMALL) {
+    if (((rec->total != SV_RING_MIDDLE) && (rec->total != SV_RING_BYTES)) ||
+        (rec->total <= left) || (qp->base.qp_type == IBV_QPT_UD) ||
+        (sv_ring_reserve(node->self, qp->index, rec->total) != 0)) {
         return false;
     }
 
-    qp->rx.ring_bytes = bytes;
+    rx->ring       = sv_peer_ring(node->self, qp->index, rec->total);
+    rx->ring_bytes = rec->total;
+    rx->pos        = sv_ring_next(rx->pos);
+    if (left == SV_RING_MIDDLE) {
+        sv_ring_release(node, qp->index, left);
+    }
     return true;
 }
 
@@ -646,7 +644,7 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
     }
 
     while (messages < limit) {
-        offset = (rx->ring_bytes == 0) ? 0 : rx->pos & (rx->ring_bytes - 1);
+        offset = rx->pos & (rx->ring_bytes - 1);
         at     = (struct sv_rec*)(rx->ring + offset);
         if (atomic_load_explicit(&at->tag, memory_order_acquire) !=
             (rx->pos ^ rx->key)) {
@@ -655,12 +653,12 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
         }
 
         sv_rx_read_header(&rec, at);
-        if (sv_unlikely(rx->ring_bytes == 0) && !sv_rx_learn_ring(qp, &rec)) {
-            return messages + (sv_rx_fatal(qp) == SV_RX_FAILED);
-        }
         if (sv_unlikely(!sv_rx_is_usual(rx, &rec, offset))) {
-            if (sv_rx_is_padding(rx, &rec, offset)) {
+            if (sv_rx_is_padding(&rec, offset)) {
                 rx->pos += rx->ring_bytes - offset;
+                continue;
+            }
+            if ((rec.flags == SV_REC_MOVE) && sv_rx_move(qp, &rec)) {
                 continue;
             }
             if (!sv_rx_is_legal(qp, &rec, offset)) {
@@ -682,7 +680,7 @@ unsigned sv_rx_run(struct sv_qp *qp, unsigned limit, bool notify)
 
         rx->pos  += sv_rec_span(rec.bytes);
         messages += (result == SV_RX_MESSAGE);
-        sv_rx_publish(qp, SV_RING_BYTES / 16);
+        sv_rx_publish(qp, rx->ring_bytes / 16);
     }
 
     sv_rx_publish(qp, 1);

@@ -58,6 +58,9 @@ sv_tx_fragments(struct sv_qp *qp, struct sv_swqe *wqe, uint32_t max)
     if (sv_tx_may_offer(&qp->tx, wqe)) {
         return sv_tx_offer(qp, wqe) ? SV_SENT_OFFER : SV_SENT_PART;
     }
+    if (sv_tx_move(&qp->tx, wqe->total)) {
+        max = sv_tx_max_record(&qp->tx);
+    }
 
     do {
         bytes = wqe->total - wqe->sent;

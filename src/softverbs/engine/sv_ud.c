@@ -103,7 +103,8 @@ static struct sv_rec *sv_tx_ud_room(struct sv_shm_qp *rem, uint8_t *ring,
 static int sv_tx_ud_locked(struct sv_qp *qp, struct sv_swqe *wqe,
                            struct sv_peer *peer, struct sv_shm_qp *rem)
 {
-    uint8_t *ring = sv_peer_ring(peer, sv_qpn_index(wqe->ud.qpn));
+    uint8_t *ring = sv_peer_ring(peer, sv_qpn_index(wqe->ud.qpn),
+                                 SV_RING_BYTES);
     uint32_t span = sv_rec_span(wqe->total);
     uint64_t head = atomic_load_explicit(&rem->head, memory_order_acquire);
     uint64_t tail = atomic_load_explicit(&rem->tail, memory_order_relaxed);

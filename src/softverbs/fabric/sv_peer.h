@@ -84,6 +84,12 @@ static inline bool sv_peer_has_mr(const struct sv_peer *peer, uint32_t index)
                            index);
 }
 
+static inline uint32_t
+sv_peer_qp_index(struct sv_peer *peer, const struct sv_shm_qp *entry)
+{
+    return entry - sv_peer_qp(peer, 0);
+}
+
 static inline struct sv_shm_cq *sv_peer_cq(struct sv_peer *peer, uint32_t index)
 {
     return (struct sv_shm_cq*)(peer->base + SV_OFF_CQ) + index;
@@ -100,14 +106,10 @@ static inline struct sv_shm_mr *sv_peer_mr(struct sv_peer *peer, uint32_t index)
     return (struct sv_shm_mr*)(peer->base + SV_OFF_MR) + index;
 }
 
-static inline uint8_t *sv_peer_ring(struct sv_peer *peer, uint32_t index)
+static inline uint8_t *
+sv_peer_ring(struct sv_peer *peer, uint32_t index, uint32_t bytes)
 {
-    return peer->base + SV_OFF_RING + (uint64_t)index * SV_RING_BYTES;
-}
-
-static inline uint8_t *sv_peer_small_ring(struct sv_peer *peer, uint32_t index)
-{
-    return peer->base + SV_OFF_SMALL + (uint64_t)index * SV_RING_SMALL;
+    return peer->base + sv_ring_offset(index, bytes);
 }
 
 /* The entry whose index a peer's QP entry holds, or NULL: there is none. */

@@ -67,21 +67,19 @@ void sv_table_give(struct sv_table *table, uint32_t index)
     }
 }
 
-int sv_ring_reserve(struct sv_peer *peer, uint32_t index)
+int sv_ring_reserve(struct sv_peer *peer, uint32_t index, uint32_t bytes)
 {
-    int ret = fallocate(peer->fd, 0,
-                        SV_OFF_RING + (uint64_t)index * SV_RING_BYTES,
-                        SV_RING_BYTES);
+    int ret = fallocate(peer->fd, 0, sv_ring_offset(index, bytes), bytes);
 
-    /* A sender that gets no large ring uses the small one. */
+    /* A sender that gets no larger ring goes on with its own. */
     if ((ret != 0) && peer->self) {
         sv_log_no_room();
     }
     return ret;
 }
 
-void sv_ring_release(struct sv_node *node, uint32_t index)
+void sv_ring_release(struct sv_node *node, uint32_t index, uint32_t bytes)
 {
     fallocate(node->self->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              SV_OFF_RING + (uint64_t)index * SV_RING_BYTES, SV_RING_BYTES);
+              sv_ring_offset(index, bytes), bytes);
 }

@@ -29,8 +29,8 @@ int sv_table_take(struct sv_node *node, struct sv_table *table);
 int sv_table_take_at(struct sv_node *node, struct sv_table *table,
                      uint32_t index);
 void sv_table_give(struct sv_table *table, uint32_t index);
-/* Reserves the pages of a large ring. 0, or -1: no room. */
-int sv_ring_reserve(struct sv_peer *peer, uint32_t index);
-void sv_ring_release(struct sv_node *node, uint32_t index);
+/* Reserves the pages of a middle or large ring. 0, or -1: no room. */
+int sv_ring_reserve(struct sv_peer *peer, uint32_t index, uint32_t bytes);
+void sv_ring_release(struct sv_node *node, uint32_t index, uint32_t bytes);
 
 #endif

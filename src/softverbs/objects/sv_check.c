@@ -24,8 +24,11 @@ static void sv_tx_check(const struct sv_tx *tx)
 
     sv_assert((tx->peer != NULL) && (tx->rem != NULL));
     sv_assert((tx->ring_bytes == SV_RING_BYTES) ||
+              (tx->ring_bytes == SV_RING_MIDDLE) ||
               (tx->ring_bytes == SV_RING_SMALL));
-    sv_assert(tx->tail - tx->head <= tx->ring_bytes);
+    sv_assert((tx->ring_room == tx->ring_bytes) ||
+              (tx->ring_room == tx->ring_bytes - SV_LINE));
+    sv_assert(sv_tx_unread(tx) <= tx->ring_room);
     sv_assert(tx->tail % SV_LINE == 0);
 }
 

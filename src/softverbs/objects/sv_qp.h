@@ -93,8 +93,11 @@ struct sv_tx {
     uint8_t           *ring;
     uint64_t           key;
     uint32_t           ring_bytes;
+    uint32_t           ring_room; /* that records may use: less, as long as the
+                                   * sender may move to a larger ring */
+    uint64_t           ring_from; /* position at which it has moved here */
     uint64_t           tail;
-    uint64_t           head;    /* last seen */
+    uint64_t           head;    /* last seen; may still be in an earlier ring */
     uint64_t           receiver_woken_at; /* tail at that time */
     uint64_t           poll_requested_at; /* tail at that time */
     uint32_t           claimed; /* RECVs used of the peer's own queue */
@@ -124,7 +127,7 @@ struct sv_rx {
     uint8_t        *ring;
     uint64_t        key;
     uint32_t        remote_qpn; /* QP number of the only sender, see below */
-    uint32_t        ring_bytes; /* 0 until the first record */
+    uint32_t        ring_bytes;
     uint64_t        pos;
     uint64_t        published;
     unsigned        scan;       /* index in the CQ's scan array */
@@ -166,6 +169,12 @@ struct sv_qp {
 static inline struct sv_qp *sv_qp(struct ibv_qp *qp)
 {
     return (struct sv_qp*)qp;
+}
+
+/* Bytes of the sender's ring that the receiver has not taken yet. */
+static inline uint64_t sv_tx_unread(const struct sv_tx *tx)
+{
+    return tx->tail - ((tx->head > tx->ring_from) ? tx->head : tx->ring_from);
 }
 
 static inline struct sv_swqe *sv_tx_wqe(struct sv_tx *tx, uint32_t position)

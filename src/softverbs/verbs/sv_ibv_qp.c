@@ -113,7 +113,7 @@ static int sv_qp_take_ring(struct sv_node *node, struct sv_qp *qp,
                            uint32_t index)
 {
     if (qp->base.qp_type == IBV_QPT_UD) {
-        return sv_ring_reserve(node->self, index);
+        return sv_ring_reserve(node->self, index, SV_RING_BYTES);
     }
     return (sv_table_take_at(node, &node->small_table, index) < 0) ? -1 : 0;
 }
@@ -388,7 +388,8 @@ SV_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
     sv_async_remove(qp->ctx, ibqp, &ibqp->mutex, &ibqp->cond,
                     &ibqp->events_completed, &qp->async_sent);
     if (clean) {
-        sv_ring_release(node, qp->index);
+        sv_ring_release(node, qp->index, SV_RING_MIDDLE);
+        sv_ring_release(node, qp->index, SV_RING_BYTES);
         pthread_mutex_lock(&node->lock);
         sv_qp_give_number(node, qp);
         pthread_mutex_unlock(&node->lock);

@@ -76,30 +76,33 @@ static struct sv_shm_qp *entry_of(uint8_t *base, uint32_t qpn)
     return (struct sv_shm_qp*)(base + SV_OFF_QP) + sv_qpn_index(qpn);
 }
 
-/* The n-th record that the owner has not taken. */
+static uint8_t *ring_of(uint8_t *base, uint32_t qpn, uint32_t bytes)
+{
+    return base + sv_ring_offset(sv_qpn_index(qpn), bytes);
+}
+
+/* The n-th record of a message that the owner has not taken. */
 static struct sv_rec *pending(uint8_t *base, uint32_t qpn, unsigned n)
 {
     struct sv_shm_qp *entry = entry_of(base, qpn);
     uint64_t pos            = atomic_load(&entry->head);
     uint32_t bytes          = atomic_load(&entry->ring_bytes);
-    uint8_t *ring           = base + SV_OFF_RING +
-                              (uint64_t)sv_qpn_index(qpn) * SV_RING_BYTES;
     struct sv_rec *rec;
 
-    if (bytes == SV_RING_SMALL) {
-        ring = base + SV_OFF_SMALL +
-               (uint64_t)sv_qpn_index(qpn) * SV_RING_SMALL;
-    } else if ((pos == 0) && (entry->type == IBV_QPT_RC)) {
-        pos = SV_RING_BYTES; /* the first record sends to the large ring */
+    if ((pos < SV_RING_BYTES) && (entry->type == IBV_QPT_RC)) {
+        bytes = SV_RING_SMALL; /* as far as the first SV_REC_MOVE */
     }
-
-    for (;; --n) {
-        rec = (struct sv_rec*)(ring + (pos & (bytes - 1)));
+    for (;;) {
+        rec = (struct sv_rec*)(ring_of(base, qpn, bytes) + (pos & (bytes - 1)));
         ck_assert_uint_eq(atomic_load(&rec->tag), pos ^ entry->key);
-        if (n == 0) {
+        if (rec->flags == SV_REC_MOVE) {
+            bytes = rec->total;
+            pos   = sv_ring_next(pos);
+        } else if (n-- == 0) {
             return rec;
+        } else {
+            pos += sv_rec_span(rec->bytes);
         }
-        pos += sv_rec_span(rec->bytes);
     }
 }
 
@@ -171,8 +174,7 @@ enum field {
     TOTAL,
     SOURCE,
     FLAGS,
-    SL,
-    IN_RING    /* struct sv_shm_qp.ring_bytes */
+    SL
 };
 
 struct damage {
@@ -245,10 +247,19 @@ static const struct damage connected[] = {
      {{FLAGS, SV_REC_LAST | SV_REC_WRITE | SV_REC_IMM}, {BYTES, 0}}},
     {"a fragment that is an offer", LONG, 1, 1,
      {{FLAGS, SV_REC_LAST | SV_REC_OFFER}, {BYTES, 16}}},
-    {"no ring", SHORT, 0, 0, {{IN_RING, 0}}},
-    {"a ring of another size", SHORT, 0, 0, {{IN_RING, 12345}}},
-    {"a ring that is too large", SHORT, 0, 0, {{IN_RING, 1u << 31}}},
-    {"the other ring", SHORT, 0, 0, {{IN_RING, SV_RING_SMALL}}}
+    {"no ring", SHORT, 0, 0, {{FLAGS, SV_REC_MOVE}, {TOTAL, 0}}},
+    {"a ring of another size", SHORT, 0, 0,
+     {{FLAGS, SV_REC_MOVE}, {TOTAL, 12345}}},
+    {"a ring that is too large", SHORT, 0, 0,
+     {{FLAGS, SV_REC_MOVE}, {TOTAL, 1u << 31}}},
+    {"the same ring", SHORT, 0, 0,
+     {{FLAGS, SV_REC_MOVE}, {TOTAL, SV_RING_SMALL}}},
+    {"a smaller ring", LONG, 1, 1,
+     {{FLAGS, SV_REC_MOVE}, {TOTAL, SV_RING_MIDDLE}}},
+    {"the largest ring again", LONG, 1, 1,
+     {{FLAGS, SV_REC_MOVE}, {TOTAL, SV_RING_BYTES}}},
+    {"a message that is a move", SHORT, 0, 0,
+     {{FLAGS, WHOLE | SV_REC_MOVE}, {TOTAL, SV_RING_BYTES}}}
 };
 
 static const struct damage datagrams[] = {
@@ -264,6 +275,8 @@ static const struct damage datagrams[] = {
     {"an offer", SHORT, 0, 0,
      {{FLAGS, WHOLE | SV_REC_OFFER}, {TOTAL, 150000}}},
     {"padding of a whole ring", SHORT, 0, 0, {{FLAGS, SV_REC_PAD}}},
+    {"another ring", SHORT, 0, 0,
+     {{FLAGS, SV_REC_MOVE}, {TOTAL, SV_RING_BYTES}}},
     {"no QP's", SHORT, 0, 0, {{SOURCE, 1u << 24}}},
     {"an unknown service level", SHORT, 0, 0, {{SL, 16}}}
 };
@@ -273,8 +286,7 @@ enum {
     DATAGRAMS = sizeof(datagrams) / sizeof(datagrams[0])
 };
 
-static void do_damage(const struct damage *damage, struct sv_shm_qp *entry,
-                      struct sv_rec *rec)
+static void do_damage(const struct damage *damage, struct sv_rec *rec)
 {
     unsigned i;
 
@@ -292,11 +304,8 @@ static void do_damage(const struct damage *damage, struct sv_shm_qp *entry,
         case FLAGS:
             rec->flags = damage->set[i].value;
             break;
-        case SL:
-            rec->sl = damage->set[i].value;
-            break;
         default:
-            atomic_store(&entry->ring_bytes, damage->set[i].value);
+            rec->sl = damage->set[i].value;
             break;
         }
     }
@@ -319,8 +328,7 @@ START_TEST(test_connected)
     ck_assert_int_eq(t_post_send(&ends[0], 1, 0, which->length,
                                  IBV_SEND_SIGNALED), 0);
     t_poll_is(ends[0].send_cq, 1, IBV_WC_SUCCESS);
-    do_damage(which, entry_of(base, ends[1].qp->qp_num),
-              pending(base, ends[1].qp->qp_num, which->record));
+    do_damage(which, pending(base, ends[1].qp->qp_num, which->record));
 
     check_over(&ends[1], which->begun);
     /* a sender of what is acknowledged at once finds nobody any more */
@@ -393,8 +401,7 @@ START_TEST(test_datagram)
     t_pair_open(healthy, NULL, NULL);
     mail_open(&mail);
     mail_post(&mail);
-    do_damage(which, mail.entry, pending(mail.base, mail.ends[1].qp->qp_num,
-                                         0));
+    do_damage(which, pending(mail.base, mail.ends[1].qp->qp_num, 0));
     if (which->set[0].value == SV_REC_PAD) {
         mail_post(&mail);
     }
@@ -602,7 +609,7 @@ START_TEST(test_offered_elsewhere)
     rec->bytes = sizeof(*piece);
     rec->total = total;
     rec->flags = WHOLE | SV_REC_OFFER;
-    end        = SV_RING_BYTES + sv_rec_span(sizeof(*piece));
+    end        = sv_rec_span(sizeof(*piece));
     atomic_store(&own->offer, (end ^ entry->key) | 1);
 
     t_poll_none(ends[1].recv_cq);
@@ -859,13 +866,21 @@ static void spoil(t_rng_t *rng, uint8_t *at, size_t bytes)
     }
 }
 
+/* The ring that the entry names, which may be damaged by now. */
+static uint32_t ring_bytes_of(const struct sv_shm_qp *entry)
+{
+    uint32_t bytes = atomic_load(&entry->ring_bytes);
+
+    return ((bytes == SV_RING_BYTES) || (bytes == SV_RING_MIDDLE)) ?
+                   bytes : SV_RING_SMALL;
+}
+
 /* Some field of a pending record of ours, or of our books. */
 static void spoil_own(t_rng_t *rng, uint8_t *base, const struct t_end *end)
 {
     struct sv_shm_qp *entry = entry_of(base, end->qp->qp_num);
-    uint8_t *ring           = base + SV_OFF_RING +
-                              (uint64_t)sv_qpn_index(end->qp->qp_num) *
-                                      SV_RING_BYTES;
+    uint32_t bytes          = ring_bytes_of(entry);
+    uint8_t *ring           = ring_of(base, end->qp->qp_num, bytes);
     uint64_t line           = t_rng_below(rng, 8) * SV_LINE;
 
     switch (t_rng_below(rng, 4)) {
@@ -878,8 +893,8 @@ static void spoil_own(t_rng_t *rng, uint8_t *base, const struct t_end *end)
               sizeof(struct sv_shm_mr));
         break;
     default:
-        line += atomic_load(&entry->head) & (SV_RING_BYTES - 1);
-        spoil(rng, ring + (line & (SV_RING_BYTES - 1) & ~(SV_LINE - 1)),
+        line += atomic_load(&entry->head);
+        spoil(rng, ring + (line & (bytes - 1) & ~(uint64_t)(SV_LINE - 1)),
               sizeof(struct sv_rec));
         break;
     }

@@ -142,14 +142,14 @@ need_limits()
 @test "address space for one segment and not for two: a sentence, and the verb fails at once" {
     need_limits
     with_shm 100% '
-        ulimit -v 1233000
+        ulimit -v 1364000
         two_sides -p ibv_rc_pingpong -n 100'
     [ "$status" -ne 0 ]
     [ "$status" -lt 124 ]
     [[ $output == *"softverbs: another process cannot be reached: its segment cannot be mapped: Cannot allocate memory"*"(ulimit -v)"* ]]
     [[ $output == *"Failed to modify QP to RTR"* ]]
     with_shm 100% '
-        ulimit -v 1233000
+        ulimit -v 1364000
         two_sides -p ibv_ud_pingpong -n 100'
     [ "$status" -ne 0 ]
     [ "$status" -lt 124 ]
@@ -157,7 +157,7 @@ need_limits()
     [[ $output == *"t post send"* ]]
     # with room for two it works
     with_shm 100% '
-        ulimit -v 2367000
+        ulimit -v 2630000
         two_sides -p ibv_rc_pingpong -n 100 && two_sides -p ibv_ud_pingpong -n 100'
     [ "$status" -eq 0 ]
 }

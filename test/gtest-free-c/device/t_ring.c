@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rings of softverbs: a connection has the memory that its messages need. Each test
+ * looks into the receiver's file in /dev/shm, and checks every message.
+ */
+#include "softverbs/base/sv_wire.h"
+#include "t_device.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    DEPTH   = 512,
+    LONGEST = 20000,      /* more than a record of any ring */
+    SLOT    = 20032,      /* of the buffers, one for each message under way */
+    SIZE    = DEPTH * SLOT
+};
+
+static const struct t_make ring_make = {.depth = DEPTH, .size = SIZE};
+static const struct t_link ring_link = {.rnr_retry = 7, .timeout = 18,
+                                        .retry_cnt = 6};
+
+/* What has been sent, in order: a message is told by its number. */
+struct flow {
+    struct t_end end[2];
+    uint32_t     length[DEPTH];
+    unsigned     posted, sent, seen;
+};
+
+static void flow_open(struct flow *flow)
+{
+    memset(flow, 0, sizeof(*flow));
+    t_softverbs_only("the rings are softverbs' own");
+    t_pair_open(flow->end, &ring_make, &ring_link);
+}
+
+static size_t slot_of(unsigned number)
+{
+    return (size_t)(number % DEPTH) * SLOT;
+}
+
+static void flow_send(struct flow *flow, uint32_t length)
+{
+    uint8_t *data = flow->end[0].buf + slot_of(flow->posted);
+
+    ck_assert_uint_lt(flow->posted - flow->seen, DEPTH);
+    memset(data, (int)(flow->posted % 251), length);
+    ck_assert_int_eq(t_post_recv(&flow->end[1], flow->posted,
+                                 slot_of(flow->posted), SLOT), 0);
+    ck_assert_int_eq(t_post_send(&flow->end[0], flow->posted,
+                                 slot_of(flow->posted), length,
+                                 IBV_SEND_SIGNALED), 0);
+    flow->length[flow->posted % DEPTH] = length;
+    flow->posted++;
+}
+
+static void flow_poll_sent(struct flow *flow)
+{
+    struct ibv_wc wc;
+
+    while (ibv_poll_cq(flow->end[0].send_cq, 1, &wc) == 1) {
+        ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(wc.wr_id, flow->sent);
+        flow->sent++;
+    }
+}
+
+/* One assertion for all bytes, because each costs a write to a file. */
+static bool is_filled(const uint8_t *data, uint32_t length, uint8_t value)
+{
+    return (data[0] == value) && (memcmp(data, data + 1, length - 1) == 0);
+}
+
+/* Receives up to `most`, and returns how many there were. */
+static unsigned flow_receive(struct flow *flow, unsigned most)
+{
+    struct ibv_wc wc;
+    unsigned count;
+
+    for (count = 0; (count < most) &&
+                    (ibv_poll_cq(flow->end[1].recv_cq, 1, &wc) == 1); ++count) {
+        ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+        ck_assert_uint_eq(wc.wr_id, flow->seen);
+        ck_assert_uint_eq(wc.byte_len, flow->length[flow->seen % DEPTH]);
+        ck_assert(is_filled(flow->end[1].buf + slot_of(flow->seen), wc.byte_len,
+                            flow->seen % 251));
+        flow->seen++;
+    }
+    return count;
+}
+
+static void flow_drain(struct flow *flow)
+{
+    while ((flow->seen != flow->posted) || (flow->sent != flow->posted)) {
+        flow_poll_sent(flow);
+        (void)flow_receive(flow, DEPTH);
+    }
+}
+
+static void flow_close(struct flow *flow)
+{
+    flow_drain(flow);
+    t_check_link(&flow->end[1], &flow->end[0]);
+    t_pair_close(flow->end);
+}
+
+static int segment_open(uint32_t qpn)
+{
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof(path), "/dev/shm/softverbs-%u.%u",
+             (unsigned)geteuid(), sv_qpn_slot(qpn));
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+/* Of the ring that the sender uses. */
+static uint32_t ring_bytes(const struct flow *flow)
+{
+    uint32_t qpn = flow->end[1].qp->qp_num;
+    int fd       = segment_open(qpn);
+    uint32_t bytes;
+
+    ck_assert_int_eq(pread(fd, &bytes, sizeof(bytes),
+                           SV_OFF_QP +
+                           sv_qpn_index(qpn) * sizeof(struct sv_shm_qp) +
+                           offsetof(struct sv_shm_qp, ring_bytes)),
+                     sizeof(bytes));
+    close(fd);
+    return bytes;
+}
+
+/* KiB of memory that the process has in its segment. */
+static long segment_kib(const struct flow *flow)
+{
+    int fd = segment_open(flow->end[1].qp->qp_num);
+    struct stat st;
+
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    close(fd);
+    return st.st_blocks / 2;
+}
+
+/* ---- which ring ---- */
+
+START_TEST(test_one_at_a_time)
+{
+    struct flow flow;
+    long kib;
+    unsigned i;
+
+    flow_open(&flow);
+    kib = segment_kib(&flow);
+    for (i = 0; i < 2000; ++i) {
+        flow_send(&flow, 1 + i % 512);
+        flow_drain(&flow);
+    }
+    ck_assert_uint_eq(ring_bytes(&flow), SV_RING_SMALL);
+    ck_assert_int_eq(segment_kib(&flow), kib);
+    flow_close(&flow);
+}
+END_TEST
+
+/* As many lines as the ring has, less the one that is kept, and one more. */
+START_TEST(test_full)
+{
+    struct flow flow;
+    unsigned i;
+
+    flow_open(&flow);
+    for (i = 0; i < SV_RING_SMALL / SV_LINE - 1; ++i) {
+        flow_send(&flow, 8);
+    }
+    ck_assert_uint_eq(ring_bytes(&flow), SV_RING_SMALL);
+    flow_send(&flow, 8);
+    ck_assert_uint_eq(ring_bytes(&flow), SV_RING_MIDDLE);
+    for (i = 1; i < SV_RING_MIDDLE / SV_LINE - 1; ++i) {
+        flow_send(&flow, 8);
+    }
+    ck_assert_uint_eq(ring_bytes(&flow), SV_RING_MIDDLE);
+    flow_send(&flow, 8);
+    ck_assert_uint_eq(ring_bytes(&flow), SV_RING_BYTES);
+    flow_close(&flow);
+}
+END_TEST
+
+START_TEST(test_long)
+{
+    static const struct {
+        uint32_t length, ring;
+    } cases[] = {
+        {512, SV_RING_SMALL},   {513, SV_RING_MIDDLE}, {4096, SV_RING_MIDDLE},
+        {4097, SV_RING_BYTES},  {16384, SV_RING_BYTES}, {LONGEST, SV_RING_BYTES}
+    };
+    struct flow flow;
+    unsigned i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        flow_open(&flow);
+        flow_send(&flow, 1);
+        flow_send(&flow, cases[i].length);
+        flow_drain(&flow);
+        ck_assert_uint_eq(ring_bytes(&flow), cases[i].ring);
+        flow_send(&flow, cases[i].length);
+        flow_close(&flow);
+    }
+}
+END_TEST
+
+/* The receiver gives the middle ring back when it has left it, and all with the QP. */
+START_TEST(test_given_back)
+{
+    struct flow flow;
+    struct flow again;
+    long first, middle, large;
+
+    flow_open(&again); /* keeps the segment */
+    flow_open(&flow);
+    flow_send(&flow, 1);
+    flow_drain(&flow);
+    first = segment_kib(&flow);
+
+    flow_send(&flow, 513);
+    flow_drain(&flow);
+    middle = segment_kib(&flow);
+    ck_assert_int_eq(middle - first, SV_RING_MIDDLE / 1024);
+
+    flow_send(&flow, LONGEST);
+    flow_drain(&flow);
+    large = segment_kib(&flow);
+    ck_assert_int_eq(large - first, SV_RING_BYTES / 1024);
+    flow_close(&flow);
+
+    ck_assert_int_le(segment_kib(&again), first);
+    flow_close(&again);
+}
+END_TEST
+
+/* ---- random steps ---- */
+
+static uint32_t random_length(t_rng_t *rng, unsigned kind)
+{
+    static const uint32_t most[] = {32, 300, 1500, LONGEST};
+
+    return t_rng_range(rng, 1, t_rng_once_in(rng, 40) ? LONGEST : most[kind]);
+}
+
+START_TEST(test_random)
+{
+    struct flow flow;
+    t_rng_t rng;
+    unsigned step, chance;
+
+    t_rng_init(&rng, _i);
+    flow_open(&flow);
+    chance = t_rng_range(&rng, 2, 60); /* of a poll, once in so many steps */
+    for (step = 0; step < 600; ++step) {
+        if (t_rng_once_in(&rng, chance) ||
+            (flow.posted - flow.sent == DEPTH) ||
+            (flow.posted - flow.seen == DEPTH)) {
+            flow_poll_sent(&flow);
+            (void)flow_receive(&flow, t_rng_range(&rng, 1, 40));
+        } else {
+            flow_send(&flow, random_length(&rng, _i % 4));
+        }
+    }
+    flow_close(&flow);
+}
+END_TEST
+
+static Suite *suite_ring(void)
+{
+    Suite *suite = t_suite("ring",
+                           "which", test_one_at_a_time,
+                           "which", test_full,
+                           "which", test_long,
+                           "which", test_given_back,
+                           NULL);
+
+    t_suite_add_loop(suite, "random", test_random, 60);
+    return suite;
+}
+
+T_MAIN(suite_ring)
