@@ -14,7 +14,7 @@
  *
  * On hardware, registration pins pages. Here registration populates the pages
  * of a buffer, because whoever registers it expects no page fault at the first
- * message.
+ * message. With IBV_ACCESS_ON_DEMAND a page comes when it is first used.
  */
 #include "softverbs/base/sv_atomic.h"
 #include "softverbs/base/sv_barrier.h"
@@ -46,7 +46,8 @@
 
 #define SV_ACCESS_KNOWN                                                   \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                   \
-     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |                  \
+     IBV_ACCESS_ON_DEMAND)
 
 #define SV_ACCESS_NEEDS_LOCAL_WRITE                                       \
     (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
@@ -77,7 +78,8 @@ static void sv_range_populate(void *addr, size_t length, unsigned access)
                               ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     int saved       = errno;
 
-    if ((length > 0) && (length <= SV_POPULATE_MAX)) {
+    if (((access & IBV_ACCESS_ON_DEMAND) == 0) && (length > 0) &&
+        (length <= SV_POPULATE_MAX)) {
         (void)madvise((void*)start, (uintptr_t)addr + length - start, advice);
     }
     errno = saved;

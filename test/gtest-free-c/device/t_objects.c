@@ -437,8 +437,7 @@ END_TEST
 START_TEST(test_mr_access)
 {
     static const unsigned unknown[] = {
-        IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED, IBV_ACCESS_ON_DEMAND,
-        IBV_ACCESS_HUGETLB, 1u << 19
+        IBV_ACCESS_MW_BIND, IBV_ACCESS_ZERO_BASED, IBV_ACCESS_HUGETLB, 1u << 19
     };
     struct t_end end;
     unsigned i;
@@ -544,6 +543,43 @@ START_TEST(test_mr_pages)
     ck_assert_int_eq(munmap(memory, 4096), 0);
     ck_assert_int_eq(close(fd), 0);
     t_end_close(&end);
+}
+END_TEST
+
+/* With ON_DEMAND a page comes when a message does. */
+START_TEST(test_mr_pages_on_demand)
+{
+    enum { PAGES = 32 };
+    const struct t_make make = {.size = PAGES * 4096ul};
+    struct t_end ends[2];
+    struct ibv_sge sge       = {.length = 4096};
+    struct ibv_recv_wr wr    = {.wr_id = 7, .sg_list = &sge, .num_sge = 1}, *bad;
+    struct ibv_mr *mr;
+    uint8_t *memory;
+
+    t_softverbs_only("other devices may not have this");
+    t_pair_open(ends, &make, NULL);
+    memory = mmap(NULL, PAGES * 4096ul, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    mr = ibv_reg_mr(ends[1].pd, memory, PAGES * 4096ul,
+                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+    ck_assert_ptr_nonnull(mr);
+    ck_assert_uint_eq(pages_there(memory, PAGES), 0);
+
+    sge.addr = (uintptr_t)memory + 3 * 4096ul;
+    sge.lkey = mr->lkey;
+    ck_assert_int_eq(ibv_post_recv(ends[1].qp, &wr, &bad), 0);
+    memset(ends[0].buf, 0x5a, 4096);
+    ck_assert_int_eq(t_post_send(&ends[0], 1, 0, 4096, IBV_SEND_SIGNALED), 0);
+    t_poll_is(ends[1].recv_cq, 7, IBV_WC_SUCCESS);
+    t_poll_is(ends[0].send_cq, 1, IBV_WC_SUCCESS);
+    ck_assert_int_eq(memcmp(memory + 3 * 4096ul, ends[0].buf, 4096), 0);
+    ck_assert_uint_eq(pages_there(memory, PAGES), 1);
+
+    ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+    ck_assert_int_eq(munmap(memory, PAGES * 4096ul), 0);
+    t_pair_close(ends);
 }
 END_TEST
 
@@ -923,6 +959,7 @@ static Suite *suite_objects(void)
                            "regions", test_mr_access,
                            "regions", test_mr_keys,
                            "regions", test_mr_pages,
+                           "regions", test_mr_pages_on_demand,
                            "in_use", test_in_use,
                            "in_use", test_pd_in_use,
                            "numbers", test_qp_numbers,

@@ -9,6 +9,7 @@
 #include "base/daqiri_pool.h"
 
 #include "base/daqiri_log.h"
+#include "base/daqiri_port.h"
 
 #include <sys/mman.h>
 
@@ -74,6 +75,27 @@ void uct_daqiri_pool_cleanup(uct_daqiri_pool_t *pool)
 }
 
 
+/* In user space no device holds pages: one comes when it is first used. Most buffers of a
+ * large job never hold a long message. */
+static struct ibv_mr *uct_daqiri_chunk_reg(const uct_daqiri_pool_t *pool,
+                                           const uct_daqiri_chunk_t *chunk)
+{
+    int access = IBV_ACCESS_LOCAL_WRITE;
+    struct ibv_mr *mr;
+
+    if (uct_daqiri_port_is_in_user_space(pool->pd->context->device)) {
+        access |= IBV_ACCESS_ON_DEMAND;
+    }
+    for (;;) {
+        mr = ibv_reg_mr(pool->pd, chunk->memory, chunk->length, access);
+        if ((mr != NULL) || !(access & IBV_ACCESS_ON_DEMAND) || (errno != EINVAL)) {
+            return mr;
+        }
+        access &= ~IBV_ACCESS_ON_DEMAND; /* the device has no such thing */
+    }
+}
+
+
 static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
                                            uint32_t count,
                                            uct_daqiri_chunk_t *chunk)
@@ -89,8 +111,7 @@ static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
         return UCS_ERR_NO_MEMORY;
     }
 
-    chunk->mr = ibv_reg_mr(pool->pd, chunk->memory, chunk->length,
-                           IBV_ACCESS_LOCAL_WRITE);
+    chunk->mr = uct_daqiri_chunk_reg(pool, chunk);
     if (chunk->mr == NULL) {
         uct_daqiri_log_verb_rarely(&pool->log_limit, UCS_LOG_LEVEL_ERROR,
                                    pool->name, "ibv_reg_mr", errno);

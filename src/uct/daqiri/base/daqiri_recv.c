@@ -9,9 +9,10 @@
  *   [index][release]. . . . . . . . . . . [ header ][ data ... ]
  *                  ^desc                  ^the RECV starts here
  *
- * UCP may keep the buffer. Then it writes into the headroom, and only there. UCP chooses
- * the headroom, which may be zero. Then [release] lies where the header was, and is
- * written again before each upcall.
+ * UCP may keep the buffer. Then it writes into the headroom, and only there. [index] and
+ * [release] are written before each upcall: nobody writes to a buffer before its first
+ * message, because on a device in user space it has no memory until then. UCP chooses the
+ * headroom, which may be zero. Then both lie where the header was.
  */
 #include "base/daqiri_recv.h"
 
@@ -23,18 +24,6 @@
 enum {
     UCT_DAQIRI_RECV_RESERVE = 8 /* this part of the buffers is for later peers */
 };
-
-
-static void *uct_daqiri_recv_desc(uct_daqiri_iface_t *iface, void *point)
-{
-    return UCS_PTR_BYTE_OFFSET(point, -(ptrdiff_t)iface->config.headroom);
-}
-
-
-static void *uct_daqiri_recv_desc_index(void *desc)
-{
-    return UCS_PTR_BYTE_OFFSET(desc, -(ptrdiff_t)UCT_DAQIRI_RX_DESC_LEN);
-}
 
 
 static void uct_daqiri_recv_fill(uct_daqiri_iface_t *iface, uint32_t index)
@@ -59,8 +48,7 @@ ucs_status_t uct_daqiri_recv_make(uct_daqiri_iface_t *iface, uint32_t count,
                                   uint32_t *first_p)
 {
     ucs_status_t status;
-    uint64_t index;
-    void *point, *desc;
+    uint32_t index;
 
     status = uct_daqiri_pool_grow(&iface->rx.pool, count, first_p);
     if (status != UCS_OK) {
@@ -68,10 +56,6 @@ ucs_status_t uct_daqiri_recv_make(uct_daqiri_iface_t *iface, uint32_t count,
     }
 
     for (index = *first_p; index < *first_p + count; index++) {
-        point = iface->rx.pool.bufs[index].buf;
-        desc  = uct_daqiri_recv_desc(iface, point);
-        memcpy(uct_daqiri_recv_desc_index(desc), &index, sizeof(index));
-        uct_daqiri_recv_mark(iface, point);
         uct_daqiri_recv_fill(iface, index);
     }
     return UCS_OK;
@@ -209,11 +193,11 @@ void uct_daqiri_recv_release_desc(uct_recv_desc_t *self, void *desc)
 {
     uct_daqiri_iface_t *iface = ucs_container_of(self, uct_daqiri_iface_t,
                                                  rx.release);
-    uint64_t index;
+    uct_daqiri_recv_desc_t before;
 
-    memcpy(&index, uct_daqiri_recv_desc_index(desc), sizeof(index));
+    memcpy(&before, UCS_PTR_BYTE_OFFSET(desc, -sizeof(before)), sizeof(before));
     dq_rx_release_held(&iface->rx.ledger);
-    uct_daqiri_pool_put(&iface->rx.pool, index);
+    uct_daqiri_pool_put(&iface->rx.pool, before.index);
     uct_daqiri_recv_refill(iface);
 }
 

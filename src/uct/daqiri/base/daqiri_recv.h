@@ -10,6 +10,13 @@
 
 #include "iface/daqiri_iface.h"
 
+/* What is in front of the headroom of a buffer that UCP keeps. UCX finds `release`
+ * there. */
+typedef struct {
+    uint64_t         index; /* in the pool */
+    uct_recv_desc_t *release;
+} uct_daqiri_recv_desc_t;
+
 /* Makes @a count buffers that UCP may keep. Errors as uct_daqiri_pool_grow(). Any
  * thread. */
 ucs_status_t uct_daqiri_recv_make(uct_daqiri_iface_t *iface, uint32_t count,
@@ -50,14 +57,15 @@ static inline void uct_daqiri_recv_release(uct_daqiri_iface_t *iface,
     uct_daqiri_pool_put(&iface->rx.pool, index);
 }
 
-/* Writes in front of @a data how UCP gives the buffer back. The headroom may have any
- * length, hence memcpy. */
-static inline void uct_daqiri_recv_mark(uct_daqiri_iface_t *iface, void *data)
+/* Writes in front of @a data which buffer it is, and how UCP gives it back. The headroom
+ * may have any length, hence memcpy. */
+static inline void uct_daqiri_recv_mark(uct_daqiri_iface_t *iface, uint32_t index,
+                                        void *data)
 {
-    uct_recv_desc_t *release = &iface->rx.release;
-    ptrdiff_t before         = iface->config.headroom + sizeof(release);
+    const uct_daqiri_recv_desc_t before = {index, &iface->rx.release};
+    ptrdiff_t distance                  = iface->config.headroom + sizeof(before);
 
-    memcpy(UCS_PTR_BYTE_OFFSET(data, -before), &release, sizeof(release));
+    memcpy(UCS_PTR_BYTE_OFFSET(data, -distance), &before, sizeof(before));
 }
 
 #endif

@@ -358,7 +358,7 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
     status = uct_daqiri_pool_init(&iface->rx.pool, "daqiri_rx", pd,
                                   iface->rx.ledger.limit,
                                   iface->config.headroom +
-                                  UCT_DAQIRI_RX_DESC_LEN,
+                                  sizeof(uct_daqiri_recv_desc_t),
                                   iface->config.seg_size, align, offset);
     if (status != UCS_OK) {
         return status;

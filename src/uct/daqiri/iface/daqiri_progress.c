@@ -71,14 +71,12 @@ uct_daqiri_progress_deliver(uct_daqiri_iface_t *iface, uint32_t index,
 
     iface->count->am_rx++;
     iface->count->am_rx_bytes += length;
+    uct_daqiri_recv_mark(iface, index, data);
     status = uct_daqiri_progress_invoke(iface, am_id, data, length, flags);
     if (ucs_likely(status == UCS_OK)) {
         uct_daqiri_recv_release(iface, index);
     } else {
         DQ_ASSERT((status == UCS_INPROGRESS) && (flags != 0));
-        if (iface->config.headroom < sizeof(dq_msg_hdr_t)) {
-            uct_daqiri_recv_mark(iface, data); /* the header lay there */
-        }
         dq_rx_hold(&iface->rx.ledger);
     }
 }
