@@ -47,7 +47,7 @@ void sv_rx_fill_wc(const struct sv_qp *qp, struct ibv_wc *wc, uint64_t wr_id,
     }
 }
 
-/* The oldest RECV if the short path can fill it, or NULL. */
+/* The oldest RECV if the short path can fill it, or NULL. Its first piece has to do. */
 static inline const struct sv_rwqe *
 sv_short_recv(const struct sv_qp *qp, const struct sv_rec *rec)
 {
@@ -66,7 +66,7 @@ sv_short_recv(const struct sv_qp *qp, const struct sv_rec *rec)
     }
 
     wqe = sv_rq_oldest(qp->recvs);
-    return ((wqe != NULL) && (wqe->num_sge == 1) &&
+    return ((wqe != NULL) && (wqe->num_sge > 0) &&
             (wqe->sge[0].length >= rec->bytes)) ? wqe : NULL;
 }
 

@@ -58,6 +58,7 @@ enum {
     UCT_DAQIRI_HW_TEXT_MAX  = 200,
     UCT_DAQIRI_PREFETCH_MAX = 16,
     UCT_DAQIRI_SGE_MAX      = 32,
+    UCT_DAQIRI_RECV_PIECES  = 2,       /* see daqiri_recv.c                  */
     UCT_DAQIRI_HDR_MAX      = 256,     /* most bytes of a zcopy header, copied */
     /* 16 KiB, and 64 bytes for the headers of UCP and daqiri. On a device in user space,
      * one message holds what UCP sends eagerly; see daqiri_port.c. */

@@ -83,6 +83,21 @@ START_TEST(test_lengths)
 END_TEST
 
 
+/* A device in user space has short messages elsewhere than longer ones. */
+START_TEST(test_every_length)
+{
+    size_t length;
+    pair_t pair;
+
+    pair_open(&pair, _i);
+    for (length = 0; length <= 1100; length++) {
+        t_send(pair.link, T_BCOPY, length);
+    }
+    pair_wait(&pair);
+}
+END_TEST
+
+
 /* UCP has its shortest way for what is short, so what it would copy is, whether
  * it goes inline or not. */
 START_TEST(test_half_a_page_is_short)
@@ -313,6 +328,8 @@ END_TEST
 
 /* ---- Where the data lies at the receiver ---- */
 
+enum { PLACED = 600 }; /* messages, each longer than the last */
+
 typedef struct {
     size_t   align, offset, headroom;
     unsigned count;
@@ -336,16 +353,16 @@ static ucs_status_t on_placed(void *arg, void *data, size_t length,
                               unsigned flags)
 {
     place_t *place = arg;
-    uint8_t copy[64];
+    uint8_t copy[64 + PLACED];
 
-    ck_assert_uint_eq(length, sizeof(copy));
+    ck_assert_uint_eq(length, 64 + place->count);
     ck_assert_uint_eq(((uintptr_t)data + place->offset) % place->align, 0);
     check_line(place, data);
     place->count++;
     if (flags & UCT_CB_PARAM_FLAG_DESC) {
-        memcpy(copy, data, sizeof(copy));
+        memcpy(copy, data, length);
         memset((uint8_t*)data - place->headroom, 0xcc, place->headroom);
-        ck_assert_mem_eq(copy, data, sizeof(copy));
+        ck_assert_mem_eq(copy, data, length);
     }
     return UCS_OK;
 }
@@ -375,10 +392,10 @@ START_TEST(test_alignment_and_headroom)
     ck_assert_int_eq(uct_iface_set_am_handler(end->iface, ID, on_placed,
                                               &place, 0), UCS_OK);
     link = t_link_open(end, &end->address, ID);
-    for (i = 0; i < 600; i++) {
-        t_send(link, T_BCOPY, 64);
+    for (i = 0; i < PLACED; i++) {
+        t_send(link, T_BCOPY, 64 + i);
     }
-    T_WAIT(place.count == 600);
+    T_WAIT(place.count == PLACED);
 }
 END_TEST
 
@@ -391,6 +408,7 @@ static Suite *suite_am(void)
     TCase *placed  = t_uct_case("placed");
 
     tcase_add_loop_test(arrives, test_lengths, 0, 2 * T_HOW_LAST);
+    tcase_add_loop_test(arrives, test_every_length, 0, 2);
     tcase_add_loop_test(arrives, test_half_a_page_is_short, 0, 2);
     tcase_add_loop_test(arrives, test_mixed, 0, 2);
     tcase_add_test(arrives, test_zcopy_shapes);

@@ -23,26 +23,28 @@ static unsigned uct_daqiri_pool_chunks(const uct_daqiri_pool_t *pool)
 }
 
 
-ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool, const char *name,
-                                  struct ibv_pd *pd, uint32_t limit,
-                                  size_t lead, size_t length, size_t align,
-                                  size_t offset)
+ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool,
+                                  const uct_daqiri_pool_params_t *params)
 {
     *pool = (uct_daqiri_pool_t){
-        .pd     = pd,
-        .name   = name,
-        .limit  = limit,
-        .lead   = lead,
-        .align  = align,
-        .offset = offset,
+        .pd     = params->pd,
+        .name   = params->name,
+        .limit  = params->limit,
+        .lead   = params->lead,
+        .align  = params->align,
+        .offset = params->offset,
+        .stride = ucs_align_up(params->lead + params->length, params->align),
     };
-    pool->stride = ucs_align_up(lead + length, pool->align);
+    if (params->head > 0) {
+        pool->head_stride = ucs_align_up(params->lead + params->head, params->align);
+    }
     pthread_mutex_init(&pool->lock, NULL);
 
-    pool->bufs       = ucs_calloc(limit, sizeof(*pool->bufs), name);
-    pool->free_stack = ucs_calloc(limit, sizeof(*pool->free_stack), name);
+    pool->bufs       = ucs_calloc(pool->limit, sizeof(*pool->bufs), pool->name);
+    pool->free_stack = ucs_calloc(pool->limit, sizeof(*pool->free_stack),
+                                  pool->name);
     pool->chunks     = ucs_calloc(uct_daqiri_pool_chunks(pool),
-                                  sizeof(*pool->chunks), name);
+                                  sizeof(*pool->chunks), pool->name);
     if ((pool->bufs == NULL) || (pool->free_stack == NULL) ||
         (pool->chunks == NULL)) {
         uct_daqiri_pool_cleanup(pool);
@@ -102,7 +104,8 @@ static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
 {
     const size_t page = ucs_get_page_size();
 
-    chunk->length = ucs_align_up(count * pool->stride + pool->align, page);
+    chunk->length = ucs_align_up(count * (pool->head_stride + pool->stride) +
+                                 pool->align, page);
     chunk->memory = mmap(NULL, chunk->length, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (chunk->memory == MAP_FAILED) {
@@ -122,21 +125,35 @@ static ucs_status_t uct_daqiri_chunk_alloc(uct_daqiri_pool_t *pool,
 }
 
 
-/* A buffer's user gets its point. The point has `lead` bytes or more in front of it, and
- * the address `offset` bytes behind it is aligned. */
+/* The first point of buffers that begin at @a from: it has `lead` bytes or more in front
+ * of it, and the address `offset` bytes behind it is aligned. */
+static uintptr_t uct_daqiri_pool_point(const uct_daqiri_pool_t *pool, uintptr_t from)
+{
+    return ucs_align_up(from + pool->lead + pool->offset, pool->align) -
+           pool->offset;
+}
+
+
+/* The heads, then the buffers. A buffer's user gets the points. */
 static void uct_daqiri_chunk_carve(uct_daqiri_pool_t *pool,
                                    const uct_daqiri_chunk_t *chunk,
                                    uint32_t first, uint32_t count)
 {
-    uintptr_t least = (uintptr_t)chunk->memory + pool->lead + pool->offset;
-    uintptr_t point = ucs_align_up(least, pool->align) - pool->offset;
+    uintptr_t memory = (uintptr_t)chunk->memory;
+    uintptr_t head   = uct_daqiri_pool_point(pool, memory);
+    uintptr_t point  = uct_daqiri_pool_point(pool,
+                                             memory + count * pool->head_stride);
+    int has_heads    = pool->head_stride > 0;
     uint32_t i;
 
     for (i = 0; i < count; i++) {
         pool->bufs[first + i] = (uct_daqiri_buf_t){
-            .buf  = (void*)(point + i * pool->stride),
+            .buf  = (void*)point,
+            .head = (void*)(has_heads ? head : point),
             .lkey = chunk->mr->lkey,
         };
+        point += pool->stride;
+        head  += pool->head_stride;
     }
 }
 

@@ -10,9 +10,22 @@
 #include "base/daqiri_log.h"
 
 typedef struct {
-    void     *buf;
+    void     *buf;  /* the point                                             */
+    void     *head; /* the point of the head; without heads the same         */
     uint32_t lkey;
 } uct_daqiri_buf_t;
+
+/* What the buffers of a pool are like. */
+typedef struct {
+    const char    *name;
+    struct ibv_pd *pd;
+    uint32_t      limit;  /* most buffers                                    */
+    size_t        lead;   /* bytes in front of the point                     */
+    size_t        length; /* bytes from the point on                         */
+    size_t        head;   /* bytes from the point of a head on; 0: no heads  */
+    size_t        align;  /* of the point and offset bytes; a cache line or more */
+    size_t        offset;
+} uct_daqiri_pool_params_t;
 
 typedef struct {
     void          *memory;
@@ -24,6 +37,7 @@ typedef struct {
     struct ibv_pd      *pd;
     const char         *name;
     size_t             stride;      /* bytes from one buffer to the next     */
+    size_t             head_stride; /* the same of heads; 0: there are none  */
     size_t             lead;        /* bytes in front of the point           */
     size_t             align;       /* of the point and offset bytes         */
     size_t             offset;
@@ -38,12 +52,10 @@ typedef struct {
     uct_daqiri_log_limit_t log_limit;
 } uct_daqiri_pool_t;
 
-/* A buffer's point has @a lead bytes in front of it and @a length bytes from it on. The
- * address @a offset bytes behind it is aligned to @a align, a cache line or more. */
-ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool, const char *name,
-                                  struct ibv_pd *pd, uint32_t limit,
-                                  size_t lead, size_t length, size_t align,
-                                  size_t offset);
+/* A head is a second, small buffer. Those of a chunk lie side by side, so that they need
+ * few pages of memory. */
+ucs_status_t uct_daqiri_pool_init(uct_daqiri_pool_t *pool,
+                                  const uct_daqiri_pool_params_t *params);
 void uct_daqiri_pool_cleanup(uct_daqiri_pool_t *pool);
 /* Makes @a count more buffers, with indices from *first_p on. They belong to the caller
  * and are not on the free stack. Any thread. */

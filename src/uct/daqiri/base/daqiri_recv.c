@@ -13,17 +13,83 @@
  * [release] are written before each upcall: nobody writes to a buffer before its first
  * message, because on a device in user space it has no memory until then. UCP chooses the
  * headroom, which may be zero. Then both lie where the header was.
+ *
+ * On a device in user space a RECV has two pieces. The first is a head, a small copy of
+ * what is above, and the second is the rest of the buffer:
+ *
+ *   [index][release]. . .[ header ][ data ]      the heads of a chunk, side by side
+ *   [index][release]. . .          .      [ data ... ]      the buffers
+ *                                  ^point
+ *
+ * A message that fits into the head is handed up there, and the buffer needs no memory.
+ * Of a longer one, the beginning is copied to the buffer. A device of hardware holds all
+ * pages in any case, and has one piece.
  */
 #include "base/daqiri_recv.h"
 
 #include "base/daqiri_log.h"
 #include "base/daqiri_pool.h"
+#include "base/daqiri_port.h"
 #include "iface/daqiri_iface.h"
 
 
 enum {
-    UCT_DAQIRI_RECV_RESERVE = 8 /* this part of the buffers is for later peers */
+    UCT_DAQIRI_RECV_RESERVE = 8,  /* this part of the buffers is for later peers */
+    /* Bytes of a head, with all that is in front of it: eight in a page, which are the
+     * first window of a peer. */
+    UCT_DAQIRI_RECV_HEAD    = 512,
+    UCT_DAQIRI_RECV_HEAD_MIN = 256 /* of a message, if UCP's headroom is large */
 };
+
+
+/* Bytes of a message in the head, from its header on. */
+static size_t uct_daqiri_recv_head(uct_daqiri_iface_t *iface, size_t lead)
+{
+    size_t head = UCT_DAQIRI_RECV_HEAD - ucs_min(lead, UCT_DAQIRI_RECV_HEAD);
+
+    return (uct_daqiri_recv_pieces(iface) > 1)
+                   ? ucs_min(ucs_max(head, UCT_DAQIRI_RECV_HEAD_MIN),
+                             iface->config.seg_size) : iface->config.seg_size;
+}
+
+
+uint32_t uct_daqiri_recv_pieces(uct_daqiri_iface_t *iface)
+{
+    const struct ibv_device *device = uct_daqiri_iface_md(iface)->context->device;
+
+    return uct_daqiri_port_is_in_user_space(device) ? UCT_DAQIRI_RECV_PIECES : 1;
+}
+
+
+ucs_status_t uct_daqiri_recv_open_pool(uct_daqiri_iface_t *iface, size_t align,
+                                       size_t offset)
+{
+    uct_daqiri_pool_params_t params = {
+        .name   = "daqiri_rx",
+        .pd     = uct_daqiri_iface_md(iface)->pd,
+        .limit  = iface->rx.ledger.limit,
+        .lead   = iface->config.headroom + sizeof(uct_daqiri_recv_desc_t),
+        .length = iface->config.seg_size,
+        .align  = align,
+        .offset = offset,
+    };
+
+    iface->config.rx_head = uct_daqiri_recv_head(iface, params.lead);
+    if (iface->config.rx_head < iface->config.seg_size) {
+        params.head = iface->config.rx_head;
+    }
+    return uct_daqiri_pool_init(&iface->rx.pool, &params);
+}
+
+
+void *uct_daqiri_recv_join(uct_daqiri_iface_t *iface, uint32_t index)
+{
+    const uct_daqiri_buf_t *buf = &iface->rx.pool.bufs[index];
+
+    memcpy((dq_msg_hdr_t*)buf->buf - 1, (dq_msg_hdr_t*)buf->head - 1,
+           iface->config.rx_head);
+    return buf->buf;
+}
 
 
 static void uct_daqiri_recv_fill(uct_daqiri_iface_t *iface, uint32_t index)
@@ -31,15 +97,23 @@ static void uct_daqiri_recv_fill(uct_daqiri_iface_t *iface, uint32_t index)
     const uct_daqiri_buf_t *buf = &iface->rx.pool.bufs[index];
     uct_daqiri_recv_t *recv     = &iface->rx.recvs[index];
 
-    recv->sge = (struct ibv_sge){
-        .addr   = (uintptr_t)buf->buf - sizeof(dq_msg_hdr_t),
-        .length = iface->config.seg_size,
+    size_t head                 = iface->config.rx_head;
+    size_t rest                 = iface->config.seg_size - head;
+
+    recv->sge[0] = (struct ibv_sge){
+        .addr   = (uintptr_t)buf->head - sizeof(dq_msg_hdr_t),
+        .length = head,
         .lkey   = buf->lkey,
     };
-    recv->wr  = (struct ibv_recv_wr){
+    recv->sge[1] = (struct ibv_sge){
+        .addr   = (uintptr_t)buf->buf - sizeof(dq_msg_hdr_t) + head,
+        .length = rest,
+        .lkey   = buf->lkey,
+    };
+    recv->wr     = (struct ibv_recv_wr){
         .wr_id   = index,
-        .sg_list = &recv->sge,
-        .num_sge = 1,
+        .sg_list = recv->sge,
+        .num_sge = (rest > 0) ? 2 : 1,
     };
 }
 

@@ -17,6 +17,14 @@ typedef struct {
     uct_recv_desc_t *release;
 } uct_daqiri_recv_desc_t;
 
+/* Pieces of a RECV on this device. Any thread. */
+uint32_t uct_daqiri_recv_pieces(uct_daqiri_iface_t *iface);
+/* Opens the pool of receive buffers. Errors as uct_daqiri_pool_init(). Any thread. */
+ucs_status_t uct_daqiri_recv_open_pool(uct_daqiri_iface_t *iface, size_t align,
+                                       size_t offset);
+/* Makes one piece of the two of a received message, and returns its data. */
+void *uct_daqiri_recv_join(uct_daqiri_iface_t *iface, uint32_t index);
+
 /* Makes @a count buffers that UCP may keep. Errors as uct_daqiri_pool_grow(). Any
  * thread. */
 ucs_status_t uct_daqiri_recv_make(uct_daqiri_iface_t *iface, uint32_t count,
@@ -55,6 +63,17 @@ static inline void uct_daqiri_recv_release(uct_daqiri_iface_t *iface,
 {
     dq_rx_release(&iface->rx.ledger);
     uct_daqiri_pool_put(&iface->rx.pool, index);
+}
+
+/* The data of a received message of @a length bytes, its header included. The header is
+ * in front of them. */
+static inline void *uct_daqiri_recv_data(uct_daqiri_iface_t *iface, uint32_t index,
+                                         uint32_t length)
+{
+    if (ucs_unlikely(length > iface->config.rx_head)) {
+        return uct_daqiri_recv_join(iface, index);
+    }
+    return iface->rx.pool.bufs[index].head;
 }
 
 /* Writes in front of @a data which buffer it is, and how UCP gives it back. The headroom

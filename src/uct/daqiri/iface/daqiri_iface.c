@@ -264,7 +264,7 @@ uct_daqiri_iface_open_queues(uct_daqiri_iface_t *iface,
                                   ucs_min((unsigned)md->attr.max_srq_wr,
                                           (unsigned)md->attr.max_cqe));
     struct ibv_srq_init_attr srq_attr = {
-        .attr = {.max_wr = rx_buffers, .max_sge = 1},
+        .attr = {.max_wr = rx_buffers, .max_sge = uct_daqiri_recv_pieces(iface)},
     };
     const dq_facts_t no_srq = {
         .cause   = DQ_CAUSE_NO_SRQ,
@@ -344,7 +344,14 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
                             const uct_daqiri_iface_config_t *config,
                             const uct_iface_params_t *params)
 {
-    struct ibv_pd *pd = uct_daqiri_iface_md(iface)->pd;
+    const uct_daqiri_pool_params_t tx_params = {
+        .name   = "daqiri_tx",
+        .pd     = uct_daqiri_iface_md(iface)->pd,
+        .limit  = config->tx_buffers,
+        .lead   = sizeof(dq_msg_hdr_t),
+        .length = iface->config.seg_size,
+        .align  = UCS_SYS_CACHE_LINE_SIZE,
+    };
     size_t align, offset;
     ucs_status_t status;
 
@@ -354,12 +361,7 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
     }
     uct_daqiri_iface_share_line(&align, &offset);
 
-    /* The headroom, and the index in front of it for the release. */
-    status = uct_daqiri_pool_init(&iface->rx.pool, "daqiri_rx", pd,
-                                  iface->rx.ledger.limit,
-                                  iface->config.headroom +
-                                  sizeof(uct_daqiri_recv_desc_t),
-                                  iface->config.seg_size, align, offset);
+    status = uct_daqiri_recv_open_pool(iface, align, offset);
     if (status != UCS_OK) {
         return status;
     }
@@ -368,10 +370,7 @@ uct_daqiri_iface_open_pools(uct_daqiri_iface_t *iface,
     if (iface->rx.recvs == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
-    return uct_daqiri_pool_init(&iface->tx.pool, "daqiri_tx", pd,
-                                config->tx_buffers, sizeof(dq_msg_hdr_t),
-                                iface->config.seg_size,
-                                UCS_SYS_CACHE_LINE_SIZE, 0);
+    return uct_daqiri_pool_init(&iface->tx.pool, &tx_params);
 }
 
 

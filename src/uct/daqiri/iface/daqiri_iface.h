@@ -38,7 +38,7 @@ typedef struct {
 /* The RECV of a buffer, made with it. Posting only links it. */
 typedef struct {
     struct ibv_recv_wr wr;
-    struct ibv_sge     sge;
+    struct ibv_sge     sge[UCT_DAQIRI_RECV_PIECES];
 } uct_daqiri_recv_t;
 
 /* The argument of the handler for an active message id that has none. */
@@ -190,6 +190,7 @@ struct uct_daqiri_iface {
         uint32_t        max_inline;    /* bytes on the wire                  */
         uint32_t        max_inline_am; /* the same for short active messages */
         size_t          seg_size;      /* bytes on the wire                  */
+        size_t          rx_head;       /* bytes of a RECV's first piece      */
         size_t          max_short;     /* bytes of UCT: header and payload   */
         size_t          max_hdr;       /* bytes of the header of a zcopy     */
         size_t          fetch_offset;  /* in a send buffer (daqiri_ep.h)     */

@@ -151,7 +151,7 @@ uct_daqiri_progress_on_message(uct_daqiri_iface_t *iface,
                                uct_daqiri_conn_t *conn,
                                const struct ibv_wc *wc)
 {
-    void *data              = iface->rx.pool.bufs[wc->wr_id].buf;
+    void *data              = uct_daqiri_recv_data(iface, wc->wr_id, wc->byte_len);
     const dq_msg_hdr_t *hdr = (const dq_msg_hdr_t*)data - 1;
 
     if (ucs_unlikely(!dq_msg_is_am(hdr, wc->byte_len))) {
