@@ -379,14 +379,18 @@ START_TEST(test_refusals)
     static const struct {
         const char *options;
         t_how_t    how;
+        size_t     length;
         const char *name;
         unsigned   sent; /* before that                                      */
     } cases[] = {
-        {"RX_WINDOW=8", T_SHORT, "refused_no_credit", 7},
-        {"SQ_DEPTH=8", T_SHORT, "refused_sq_full", 7},
-        {"CQ_LEN=16", T_SHORT, "refused_cq_full", 15},
-        {"TX_BUFFERS=64 SQ_DEPTH=512 CQ_LEN=4096", T_BCOPY,
+        {"RX_WINDOW=8", T_SHORT, 50, "refused_no_credit", 7},
+        {"SQ_DEPTH=8", T_SHORT, 50, "refused_sq_full", 7},
+        {"CQ_LEN=16", T_SHORT, 50, "refused_cq_full", 15},
+        {"TX_BUFFERS=64 SQ_DEPTH=512 CQ_LEN=4096", T_BCOPY, 200,
          "refused_no_buffer", 64},
+        /* what fits inline keeps no buffer */
+        {"TX_BUFFERS=64 SQ_DEPTH=512 CQ_LEN=4096", T_BCOPY, 50,
+         "refused_no_credit", 255},
     };
     static const char *const names[] = {
         "refused_no_credit", "refused_sq_full", "refused_cq_full",
@@ -413,7 +417,7 @@ START_TEST(test_refusals)
     }
 
     do {
-        status = t_try_send(link, cases[_i].how, 50);
+        status = t_try_send(link, cases[_i].how, cases[_i].length);
     } while (status == UCS_OK);
     ck_assert_int_eq(status, UCS_ERR_NO_RESOURCE);
     for (i = 0; i < 6; i++) {
@@ -969,7 +973,7 @@ static Suite *suite_stats(void)
     tcase_add_loop_test(reading, test_timers, 0, 4);
     tcase_add_test(reading, test_promises);
     tcase_add_test(reading, test_operations);
-    tcase_add_loop_test(reading, test_refusals, 0, 4);
+    tcase_add_loop_test(reading, test_refusals, 0, 5);
     tcase_add_loop_test(reading, test_faults, 0, 5);
     tcase_add_test(reading, test_chains);
     tcase_add_test(reading, test_other_process);

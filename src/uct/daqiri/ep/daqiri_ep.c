@@ -362,6 +362,25 @@ ucs_status_t uct_daqiri_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 }
 
 
+/* Makes a short packed message an inline one: its buffer is free at once, and the next
+ * message is packed into lines that the processor still has. Returns its header, in the
+ * log. */
+static inline dq_msg_hdr_t *
+uct_daqiri_ep_inline_packed(uct_daqiri_iface_t *iface, const dq_msg_hdr_t *hdr,
+                            size_t length, uct_daqiri_tx_t *tx)
+{
+    void *data = &tx->replay->sge[1];
+
+    memcpy(data, hdr, length);
+    tx->replay->sge[0].addr = (uintptr_t)data;
+    uct_daqiri_pool_put(&iface->tx.pool, tx->op.desc);
+    tx->op.desc = UCT_DAQIRI_NO_DESC;
+    tx->flags   = IBV_SEND_INLINE;
+    tx->signal  = 0;
+    return data;
+}
+
+
 ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
                                uct_pack_callback_t pack_cb, void *arg,
                                unsigned flags)
@@ -392,6 +411,10 @@ ssize_t uct_daqiri_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
 
     length      = pack_cb(hdr + 1, arg);
     sge->length = sizeof(*hdr) + length;
+    if ((sge->length <= iface->config.max_inline_am) &&
+        ucs_likely(conn->replay.slots != NULL)) {
+        hdr = uct_daqiri_ep_inline_packed(iface, hdr, sge->length, &tx);
+    }
     status      = uct_daqiri_ep_post_am(conn, hdr, id, &tx, sge, 1);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
