@@ -194,9 +194,14 @@ check_build()
     [ "$output" = 'bench peers: --np wants a number from 1 on, not "x"' ]
     check_build peers
     [ -n "$T_SOFTVERBS" ] && command -v mpicc.mpich || skip 'MPICH is not installed'
-    run -0 "$bench" peers --build "$T_TOP_BUILDDIR" --np 2,4 --compare daqiri,tcp
-    [[ ${lines[-2]} =~ ^\ +2\ +[0-9]+\ +-\ +[0-9]+\ +-$ ]]
-    [[ ${lines[-1]} =~ ^\ +4\ +[0-9]+\ +-?[0-9]+\ +[0-9]+\ +-?[0-9]+$ ]]
+    for mode in --rounds --stream; do
+        run -2 "$bench" peers $mode 0
+        [ "$output" = "bench peers: $mode wants a number from 1 on, not \"0\"" ]
+        run -0 "$bench" peers --build "$T_TOP_BUILDDIR" --np 2,4 $mode 3 \
+            --compare daqiri,tcp
+        [[ ${lines[-2]} =~ ^\ +2\ +[0-9]+\ +[1-9][0-9]*\ +-\ +[0-9]+\ +0\ +-$ ]]
+        [[ ${lines[-1]} =~ ^\ +4\ +[0-9]+\ +[1-9][0-9]*\ +-?[0-9]+\ +[0-9]+\ +0\ +-?[0-9]+$ ]]
+    done
     run -1 "$bench" peers --build "$T_TOP_BUILDDIR" --np 2 --compare nonsense
     [ "${lines[-1]}" = 'bench peers: no job of 2 ranks ran over nonsense' ]
 }
