@@ -34,8 +34,8 @@ device_of()
     esac
 }
 
-# run_ranks MPI SIDE NP NAME ARGUMENT...: what it prints is in $work/out and $work/err. A job that
-# takes longer than $seconds is ended.
+# run_ranks MPI SIDE NP NAME ARGUMENT...: what it prints is in $work/out and $work/err. A
+# job that takes longer than $seconds is ended.
 run_ranks()
 {
     local settings
@@ -43,5 +43,6 @@ run_ranks()
     read -r -a settings < <(settings_of "$2")
     timeout -k 5 "$seconds" "mpirun.$1" -np "$3" env "UCX_TLS=$(tls_of "$2"),self" \
         "UCX_NET_DEVICES=$(device_of "$2")" "LD_PRELOAD=$(preload_of "$2")" \
-        ${settings[@]+"${settings[@]}"} "$work/$4" "${@:5}" >"$work/out" 2>"$work/err" </dev/null
+        ${settings[@]+"${settings[@]}"} "$work/$4" "${@:5}" \
+        >"$work/out" 2>"$work/err" </dev/null
 }

@@ -72,7 +72,7 @@ enum {
  * small ring, which a QP has from the start. A sender that finds the ring too
  * short for a message, or full, reserves a larger one. Its record SV_REC_MOVE
  * says so: the next record is at the next multiple of SV_RING_BYTES, in that
- * ring. The last line of a ring is kept for this record. If there is no room in
+ * ring. One line of a ring is kept free for this record. If there is no room in
  * /dev/shm, the sender stays where it is. The middle ring holds what a sender
  * of short messages may have under way. Datagrams use the large ring from the
  * beginning. */

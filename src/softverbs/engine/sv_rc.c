@@ -262,7 +262,8 @@ int sv_tx_no_room(struct sv_tx *tx)
  * one record, if that is possible. */
 static uint32_t sv_ring_above(uint32_t bytes, uint32_t total)
 {
-    return ((bytes < SV_RING_MIDDLE) && (total <= SV_RING_MIDDLE / 4)) ?
+    return ((bytes < SV_RING_MIDDLE) &&
+            (total <= sv_ring_max_record(SV_RING_MIDDLE))) ?
                    SV_RING_MIDDLE : SV_RING_BYTES;
 }
 

@@ -121,10 +121,16 @@ int sv_tx_no_room(struct sv_tx *tx);
 void sv_tx_fail_remote_qp(struct sv_peer *peer, struct sv_shm_qp *rem,
                           uint32_t fault);
 
-/* The longest message that fits into one record. */
+/* The longest message that fits into one record of such a ring. */
+static inline uint32_t sv_ring_max_record(uint32_t bytes)
+{
+    return (bytes == SV_RING_BYTES) ? SV_FRAG_MAX : bytes / 4;
+}
+
+/* The same of the ring that the sender uses. */
 static inline uint32_t sv_tx_max_record(const struct sv_tx *tx)
 {
-    return (tx->ring_bytes == SV_RING_BYTES) ? SV_FRAG_MAX : tx->ring_bytes / 4;
+    return sv_ring_max_record(tx->ring_bytes);
 }
 
 /* Whether there is a larger ring to go to. */

@@ -34,20 +34,14 @@ static const struct t_link mortal = {.timeout = 8, .retry_cnt = 2};
 
 /* ---- what is in a segment ---- */
 
-static void segment_path(char path[64], uint32_t qpn)
-{
-    snprintf(path, 64, "/dev/shm/softverbs-%u.%u", (unsigned)geteuid(),
-             sv_qpn_slot(qpn));
-}
-
 /* The segment that the QP lies in, as any process of this user may map it. */
 static uint8_t *segment_map(uint32_t qpn)
 {
-    char path[64];
+    char path[T_SEGMENT_PATH];
     void *base;
     int fd;
 
-    segment_path(path, qpn);
+    t_segment_path(path, qpn);
     fd = open(path, O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     base = mmap(NULL, SV_SEG_BYTES, PROT_READ | PROT_WRITE,
@@ -60,9 +54,9 @@ static uint8_t *segment_map(uint32_t qpn)
 static ino_t segment_ino(uint32_t qpn)
 {
     struct stat st;
-    char path[64];
+    char path[T_SEGMENT_PATH];
 
-    segment_path(path, qpn);
+    t_segment_path(path, qpn);
     return (stat(path, &st) == 0) ? st.st_ino : 0;
 }
 
@@ -976,7 +970,7 @@ static void fuzz_round(t_rng_t *rng)
     struct t_address to;
     unsigned posted = 0;
     struct t_peer peer;
-    char path[64];
+    char path[T_SEGMENT_PATH];
     ino_t ino;
     int i;
 
@@ -1010,7 +1004,7 @@ static void fuzz_round(t_rng_t *rng)
     segment_unmap(other);
     t_peer_kill(&peer);
     if (segment_ino(to.qpn) == ino) {
-        segment_path(path, to.qpn);
+        t_segment_path(path, to.qpn);
         unlink(path); /* nobody may know any more whose it was */
     }
     t_end_close(&end);

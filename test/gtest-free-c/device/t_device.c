@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "softverbs/base/sv_wire.h"
 #include "t_device.h"
 
 #include <errno.h>
@@ -9,10 +10,29 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+void t_segment_path(char path[T_SEGMENT_PATH], uint32_t qpn)
+{
+    snprintf(path, T_SEGMENT_PATH, "/dev/shm/softverbs-%u.%u",
+             (unsigned)geteuid(), sv_qpn_slot(qpn));
+}
+
+size_t t_segment_bytes(const struct t_end *end)
+{
+    char path[T_SEGMENT_PATH];
+    struct stat st;
+
+    t_segment_path(path, end->qp->qp_num);
+    if (stat(path, &st) != 0) {
+        t_skip("the device keeps nothing in %s", path);
+    }
+    return (size_t)st.st_blocks * 512;
+}
 
 uint64_t t_now_ns(void)
 {

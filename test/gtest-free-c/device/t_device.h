@@ -206,6 +206,12 @@ void t_check_link(struct t_end *from, struct t_end *to);
 
 uint64_t t_now_ns(void);
 
+/* The file in which softverbs keeps what the process of this QP shares. */
+enum { T_SEGMENT_PATH = 64 };
+void t_segment_path(char path[T_SEGMENT_PATH], uint32_t qpn);
+/* Bytes of memory in that file. Skips if the device keeps nothing there. */
+size_t t_segment_bytes(const struct t_end *end);
+
 /*
  * fork(), by who has opened the device. A child inherits nothing of what the
  * device has mapped, but valgrind, which does not know that, would look for

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- one end with many QPs ---- */
@@ -177,21 +176,6 @@ static size_t heap_bytes(void)
     return info.uordblks + info.hblkhd;
 }
 
-/* Bytes of the device's file for this process, whose place in the fabric is in
- * its QP numbers. */
-static size_t segment_bytes(const struct t_end *end)
-{
-    char path[64];
-    struct stat st;
-
-    snprintf(path, sizeof(path), "/dev/shm/softverbs-%u.%u",
-             (unsigned)geteuid(), end->qp->qp_num >> 14);
-    if (stat(path, &st) != 0) {
-        t_skip("the device keeps nothing in %s", path);
-    }
-    return (size_t)st.st_blocks * 512;
-}
-
 /* Connected, each to itself, with queues of two WRs, so that it is the QP that
  * is weighed and not what its program wants it to hold. */
 START_TEST(test_idle_memory)
@@ -212,14 +196,14 @@ START_TEST(test_idle_memory)
     init.send_cq = base.send_cq;
     init.recv_cq = base.recv_cq;
     end          = base;
-    before       = heap_bytes() + segment_bytes(&base);
+    before       = heap_bytes() + t_segment_bytes(&base);
     for (i = 0; i < IDLE_QPS; ++i) {
         qps[i] = end.qp = ibv_create_qp(base.pd, &init);
         ck_assert_ptr_nonnull(end.qp);
         address = t_end_address(&end);
         t_end_up(&end, &address, NULL);
     }
-    ck_assert_uint_le((heap_bytes() + segment_bytes(&base) - before) / IDLE_QPS,
+    ck_assert_uint_le((heap_bytes() + t_segment_bytes(&base) - before) / IDLE_QPS,
                       IDLE_LIMIT);
     for (i = 0; i < IDLE_QPS; ++i) {
         ck_assert_int_eq(ibv_destroy_qp(qps[i]), 0);

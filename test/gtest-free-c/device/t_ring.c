@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -74,8 +73,8 @@ static bool is_filled(const uint8_t *data, uint32_t length, uint8_t value)
     return (data[0] == value) && (memcmp(data, data + 1, length - 1) == 0);
 }
 
-/* Receives up to `most`, and returns how many there were. */
-static unsigned flow_receive(struct flow *flow, unsigned most)
+/* Receives up to `most` of what is there. */
+static void flow_receive(struct flow *flow, unsigned most)
 {
     struct ibv_wc wc;
     unsigned count;
@@ -89,14 +88,13 @@ static unsigned flow_receive(struct flow *flow, unsigned most)
                             flow->seen % 251));
         flow->seen++;
     }
-    return count;
 }
 
 static void flow_drain(struct flow *flow)
 {
     while ((flow->seen != flow->posted) || (flow->sent != flow->posted)) {
         flow_poll_sent(flow);
-        (void)flow_receive(flow, DEPTH);
+        flow_receive(flow, DEPTH);
     }
 }
 
@@ -107,25 +105,17 @@ static void flow_close(struct flow *flow)
     t_pair_close(flow->end);
 }
 
-static int segment_open(uint32_t qpn)
-{
-    char path[64];
-    int fd;
-
-    snprintf(path, sizeof(path), "/dev/shm/softverbs-%u.%u",
-             (unsigned)geteuid(), sv_qpn_slot(qpn));
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    ck_assert_int_ge(fd, 0);
-    return fd;
-}
-
 /* Of the ring that the sender uses. */
 static uint32_t ring_bytes(const struct flow *flow)
 {
     uint32_t qpn = flow->end[1].qp->qp_num;
-    int fd       = segment_open(qpn);
+    char path[T_SEGMENT_PATH];
     uint32_t bytes;
+    int fd;
 
+    t_segment_path(path, qpn);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(pread(fd, &bytes, sizeof(bytes),
                            SV_OFF_QP +
                            sv_qpn_index(qpn) * sizeof(struct sv_shm_qp) +
@@ -135,33 +125,22 @@ static uint32_t ring_bytes(const struct flow *flow)
     return bytes;
 }
 
-/* KiB of memory that the process has in its segment. */
-static long segment_kib(const struct flow *flow)
-{
-    int fd = segment_open(flow->end[1].qp->qp_num);
-    struct stat st;
-
-    ck_assert_int_eq(fstat(fd, &st), 0);
-    close(fd);
-    return st.st_blocks / 2;
-}
-
 /* ---- which ring ---- */
 
 START_TEST(test_one_at_a_time)
 {
     struct flow flow;
-    long kib;
+    size_t bytes;
     unsigned i;
 
     flow_open(&flow);
-    kib = segment_kib(&flow);
+    bytes = t_segment_bytes(&flow.end[1]);
     for (i = 0; i < 2000; ++i) {
         flow_send(&flow, 1 + i % 512);
         flow_drain(&flow);
     }
     ck_assert_uint_eq(ring_bytes(&flow), SV_RING_SMALL);
-    ck_assert_int_eq(segment_kib(&flow), kib);
+    ck_assert_uint_eq(t_segment_bytes(&flow.end[1]), bytes);
     flow_close(&flow);
 }
 END_TEST
@@ -217,26 +196,26 @@ START_TEST(test_given_back)
 {
     struct flow flow;
     struct flow again;
-    long first, middle, large;
+    size_t first, middle, large;
 
     flow_open(&again); /* keeps the segment */
     flow_open(&flow);
     flow_send(&flow, 1);
     flow_drain(&flow);
-    first = segment_kib(&flow);
+    first = t_segment_bytes(&flow.end[1]);
 
     flow_send(&flow, 513);
     flow_drain(&flow);
-    middle = segment_kib(&flow);
-    ck_assert_int_eq(middle - first, SV_RING_MIDDLE / 1024);
+    middle = t_segment_bytes(&flow.end[1]);
+    ck_assert_uint_eq(middle - first, SV_RING_MIDDLE);
 
     flow_send(&flow, LONGEST);
     flow_drain(&flow);
-    large = segment_kib(&flow);
-    ck_assert_int_eq(large - first, SV_RING_BYTES / 1024);
+    large = t_segment_bytes(&flow.end[1]);
+    ck_assert_uint_eq(large - first, SV_RING_BYTES);
     flow_close(&flow);
 
-    ck_assert_int_le(segment_kib(&again), first);
+    ck_assert_uint_le(t_segment_bytes(&again.end[1]), first);
     flow_close(&again);
 }
 END_TEST
@@ -264,7 +243,7 @@ START_TEST(test_random)
             (flow.posted - flow.sent == DEPTH) ||
             (flow.posted - flow.seen == DEPTH)) {
             flow_poll_sent(&flow);
-            (void)flow_receive(&flow, t_rng_range(&rng, 1, 40));
+            flow_receive(&flow, t_rng_range(&rng, 1, 40));
         } else {
             flow_send(&flow, random_length(&rng, _i % 4));
         }

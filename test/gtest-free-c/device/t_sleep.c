@@ -289,12 +289,12 @@ END_TEST
 /* Of all channels of the process that this QP is of. */
 static void names_remove(uint32_t qpn)
 {
-    char pattern[64];
+    char path[T_SEGMENT_PATH], pattern[T_SEGMENT_PATH + 2];
     glob_t names;
     size_t i;
 
-    snprintf(pattern, sizeof(pattern), "/dev/shm/softverbs-%u.%u.*",
-             (unsigned)geteuid(), qpn >> 14);
+    t_segment_path(path, qpn);
+    snprintf(pattern, sizeof(pattern), "%s.*", path);
     ck_assert_int_eq(glob(pattern, 0, NULL, &names), 0);
     for (i = 0; i < names.gl_pathc; ++i) {
         ck_assert_int_eq(unlink(names.gl_pathv[i]), 0);

@@ -34,10 +34,10 @@
 
 
 enum {
-    UCT_DAQIRI_RECV_RESERVE = 8,  /* this part of the buffers is for later peers */
+    UCT_DAQIRI_RECV_RESERVE  = 8,  /* this part of the buffers is for later peers */
     /* Bytes of a head, with all that is in front of it: eight in a page, which are the
      * first window of a peer. */
-    UCT_DAQIRI_RECV_HEAD    = 512,
+    UCT_DAQIRI_RECV_HEAD     = 512,
     UCT_DAQIRI_RECV_HEAD_MIN = 256 /* of a message, if UCP's headroom is large */
 };
 
