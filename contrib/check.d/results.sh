@@ -36,14 +36,15 @@ step_failed()
     tell_failure "$@"
 }
 
-# tell_failure NAME AGAIN LOG: what failed, how to repeat that alone, and where
-# all of its output is. Once more at the end of all.
+# tell_failure NAME AGAIN LOG [WORDS]: what failed, what it said at last, how to repeat
+# that alone, and where all of its output is. Once more at the end of all.
 tell_failure()
 {
-    local lines
+    local lines said=
 
-    printf -v lines '%s: FAILED: %s\n%s:     again: %s\n%s:     log:   %s' \
-        "$me" "$1" "$me" "$2" "$me" "$3"
+    [ -z "${4:-}" ] || said=$(sed "s/^/$me:     said:  /" <<< "$4")$'\n'
+    printf -v lines '%s: FAILED: %s\n%s%s:     again: %s\n%s:     log:   %s' \
+        "$me" "$1" "$said" "$me" "$2" "$me" "$3"
     failures+=("$lines")
     printf '%s\n' "$lines"
 }
@@ -110,6 +111,19 @@ failed_cases()
     sed -n 's/^not ok *\([0-9]* \)\? *\(- *\)\?//p' "$1"
 }
 
+# last_words LOG DESCRIPTION: the last lines of what that case said when it failed.
+last_words()
+{
+    CASE=$2 awk '
+        /^(not )?ok / {
+            at = length($0) - length(ENVIRON["CASE"]) + 1
+            on = /^not / && (substr($0, at) == ENVIRON["CASE"])
+            next
+        }
+        on && sub(/^# */, "") && !/^(ok |PASS: |SKIP: |$)/' "$1" |
+        tail -n 12
+}
+
 # quoted TEXT: as a shell reads it back.
 quoted()
 {
@@ -140,7 +154,8 @@ tell_cases()
         [ "$told" -lt "$most_told" ] || break
         told=$((told + 1))
         again="$check_as --only $job --case $(quoted "$(case_of "$job" "$description")")"
-        tell_failure "$job: $description" "$again" "$log"
+        tell_failure "$job: $description" "$again" "$log" \
+            "$(last_words "$log" "$description")"
     done < <(failed_cases "$log")
     [ "$told" -gt 0 ] ||
         tell_failure "$job" "$check_as --only $job" "$log"
@@ -251,7 +266,7 @@ tell_part()
     if in_debian "$1" > /dev/null && grep -q '^check: seconds of each part' "$2"; then
         failures+=("$(sed -n "1,/^check: seconds of each part/d
                               s/^check: FAILED: /$me: FAILED: $1: /p
-                              s/^check:     \(again\|log\): /$me:     \1: /p" "$2")")
+                              s/^check:     \(said\|again\|log\): /$me:     \1: /p" "$2")")
         printf '%s\n' "${failures[-1]}"
         return
     fi

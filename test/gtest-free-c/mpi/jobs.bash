@@ -103,9 +103,9 @@ job_ok()
 
     job_run "$@" || status=$?
     if [ "$status" -ne 0 ]; then
-        echo "$3, $4 ranks: exit status $status"
         jobs_show "$job/out"
         jobs_show "$job/err"
+        echo "$3, $4 ranks, $1: exit status $status"
         return 1
     fi
     if grep -vE '^daqiri run: (device |way into UCX)' "$job/err"; then
