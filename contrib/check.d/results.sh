@@ -121,7 +121,7 @@ last_words()
             next
         }
         on && sub(/^# */, "") && !/^(ok |PASS: |SKIP: |$)/' "$1" |
-        tail -n 12
+        tail -n 16
 }
 
 # quoted TEXT: as a shell reads it back.

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log, the clock, random numbers. */
+/* The log, the clock, random numbers, files. */
 #include "softverbs/base/sv_util.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -39,4 +42,24 @@ uint64_t sv_random(void)
                 0x9e3779b97f4a7c15ull;
     }
     return value;
+}
+
+int sv_reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    int ret;
+
+    do {
+        ret = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
+    } while ((ret != 0) && (errno == EINTR));
+    return ret;
+}
+
+int sv_lock(int fd)
+{
+    int ret;
+
+    do {
+        ret = flock(fd, LOCK_EX);
+    } while ((ret != 0) && (errno == EINTR));
+    return ret;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every part needs: the log, the clock, random numbers.
+ * What every part needs: the log, the clock, random numbers, files.
  */
 #ifndef SV_UTIL_H
 #define SV_UTIL_H
@@ -16,6 +16,11 @@ static inline uint32_t sv_roundup_pow2(uint32_t value)
 
 uint64_t sv_now_ns(void);
 uint64_t sv_random(void);
+/* Reserves pages of a file in memory. 0, or -1 and errno. A signal does not end it, as
+ * it ends fallocate() on many kernels. */
+int sv_reserve(int fd, uint64_t offset, uint64_t bytes);
+/* Waits for the lock on an open file. 0, or -1 and errno. A signal does not end it. */
+int sv_lock(int fd);
 /* One sentence on stderr, "softverbs: ..." */
 void sv_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -345,7 +345,7 @@ static int sv_segment_take(struct sv_node *node, bool in_folder,
         /* A sweeper may have removed the file between open and flock. The other
          * place is checked after the file exists: of two processes that do this
          * at the same time, none takes the slot. */
-        if ((flock(fd, LOCK_EX) == 0) && sv_segment_is_named(fd, node->path)) {
+        if ((sv_lock(fd) == 0) && sv_segment_is_named(fd, node->path)) {
             if (!sv_segment_is_elsewhere(in_folder, slot)) {
                 node->slot = slot;
                 return fd;

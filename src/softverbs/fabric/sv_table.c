@@ -29,9 +29,8 @@ int sv_table_take_at(struct sv_node *node, struct sv_table *table,
     uint32_t page = index / (SV_PAGE / table->stride);
 
     if (!sv_entry_exists(table->pages, table->stride, index)) {
-        if (fallocate(node->self->fd, 0,
-                      table->offset + (uint64_t)page * SV_PAGE,
-                      SV_PAGE) != 0) {
+        if (sv_reserve(node->self->fd, table->offset + (uint64_t)page * SV_PAGE,
+                       SV_PAGE) != 0) {
             sv_log_no_room();
             return -1;
         }
@@ -69,7 +68,7 @@ void sv_table_give(struct sv_table *table, uint32_t index)
 
 int sv_ring_reserve(struct sv_peer *peer, uint32_t index, uint32_t bytes)
 {
-    int ret = fallocate(peer->fd, 0, sv_ring_offset(index, bytes), bytes);
+    int ret = sv_reserve(peer->fd, sv_ring_offset(index, bytes), bytes);
 
     /* A sender that gets no larger ring goes on with its own. */
     if ((ret != 0) && peer->self) {

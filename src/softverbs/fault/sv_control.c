@@ -206,7 +206,7 @@ static int sv_control_locked(int fd, const char *request, char *reply,
     uint8_t *base;
     int ret;
 
-    if (fallocate(fd, 0, SV_OFF_CONTROL, sizeof(struct sv_shm_control)) != 0) {
+    if (sv_reserve(fd, SV_OFF_CONTROL, sizeof(struct sv_shm_control)) != 0) {
         snprintf(reply, size, SV_SHM_DIR " is full");
         return -1;
     }
@@ -271,7 +271,7 @@ int softverbs_control(int pid, const char *request, char *reply, size_t size)
         return -1;
     }
 
-    flock(fd, LOCK_EX);
+    (void)sv_lock(fd);
     ret = sv_control_locked(fd, request, reply, size);
     close(fd);
     return ret;

@@ -135,7 +135,7 @@ static int sv_node_map(struct sv_node *node, int fd)
         return -1;
     }
 
-    if (fallocate(fd, 0, 0, SV_PAGE) != 0) {
+    if (sv_reserve(fd, 0, SV_PAGE) != 0) {
         sv_log("no room for a segment in " SV_SHM_DIR ": %m");
         errno = ENOMEM;
         return -1;

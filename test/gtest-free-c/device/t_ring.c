@@ -6,9 +6,13 @@
 #include "softverbs/base/sv_wire.h"
 #include "t_device.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -21,6 +25,30 @@ enum {
 static const struct t_make ring_make = {.depth = DEPTH, .size = SIZE};
 static const struct t_link ring_link = {.rnr_retry = 7, .timeout = 18,
                                         .retry_cnt = 6};
+
+/* A signal ends flock(), and fallocate() on many kernels. Here so many signals end each
+ * call of the device, before one call is made. */
+static atomic_uint signals, calls;
+
+static bool is_ended(void)
+{
+    if (atomic_fetch_add(&calls, 1) % (signals + 1) == signals) {
+        return false;
+    }
+    errno = EINTR;
+    return true;
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t length)
+{
+    return ((mode == 0) && is_ended()) ?
+                   -1 : (int)syscall(SYS_fallocate, fd, mode, offset, length);
+}
+
+int flock(int fd, int operation)
+{
+    return is_ended() ? -1 : (int)syscall(SYS_flock, fd, operation);
+}
 
 /* What has been sent, in order: a message is told by its number. */
 struct flow {
@@ -220,6 +248,28 @@ START_TEST(test_given_back)
 }
 END_TEST
 
+/* A device, its queue pairs and its rings come up in spite of signals. */
+START_TEST(test_signals)
+{
+    struct flow flow;
+
+    for (signals = 1; signals < 4; ++signals) {
+        calls = 0;
+        flow_open(&flow);
+        flow_send(&flow, 1);
+        flow_send(&flow, 513);
+        flow_drain(&flow);
+        ck_assert_uint_eq(ring_bytes(&flow), SV_RING_MIDDLE);
+        flow_send(&flow, LONGEST);
+        flow_drain(&flow);
+        ck_assert_uint_eq(ring_bytes(&flow), SV_RING_BYTES);
+        ck_assert_uint_gt(calls, 8 * signals);
+        flow_close(&flow);
+    }
+    signals = 0;
+}
+END_TEST
+
 /* ---- random steps ---- */
 
 static uint32_t random_length(t_rng_t *rng, unsigned kind)
@@ -259,6 +309,7 @@ static Suite *suite_ring(void)
                            "which", test_full,
                            "which", test_long,
                            "which", test_given_back,
+                           "which", test_signals,
                            NULL);
 
     t_suite_add_loop(suite, "random", test_random, 60);

@@ -370,7 +370,9 @@ static void *uct_daqiri_stats_map_file(uct_daqiri_stats_t *stats,
         ucs_debug("daqiri: no file of counters in %s: %m", DQ_STATS_DIR);
         return MAP_FAILED;
     }
-    ret = posix_fallocate(stats->fd, 0, length);
+    do { /* many kernels end it at a signal */
+        ret = posix_fallocate(stats->fd, 0, length);
+    } while (ret == EINTR);
     if (ret == 0) {
         map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED,
                    stats->fd, 0);
