@@ -135,6 +135,39 @@ START_TEST(test_quiet)
 END_TEST
 
 
+/* UCP does not progress an interface before its first message. It watches the descriptor
+ * again only when the interface could be armed, and the program sleeps meanwhile. */
+START_TEST(test_not_progressed)
+{
+    const unsigned all = UCT_PROGRESS_SEND | UCT_PROGRESS_RECV;
+    t_stream_t stream;
+    t_link_t *link;
+    t_end_t *a, *b;
+
+    t_only_daqiri("can always be armed then");
+    a = t_end_open("");
+    b = t_end_open("");
+    t_stream_open(&stream, b, 1);
+    uct_iface_progress_disable(b->iface, all);
+    b->is_stopped = 1;
+    ck_assert_int_eq(arm(b), UCS_OK);
+    ck_assert(!is_readable(event_fd(b), 0));
+
+    link = t_link_open(a, &b->address, 1);
+    t_send(link, T_SHORT, 8);
+    while (stream.got == 0) {
+        ck_assert_msg(is_readable(event_fd(b), PATIENCE), "a wake-up was lost");
+        ck_assert_int_eq(arm(b), UCS_OK);
+        (void)uct_iface_progress(b->iface);
+        ck_assert_int_eq(arm(b), UCS_OK);
+    }
+    uct_iface_progress_enable(b->iface, all);
+    b->is_stopped = 0;
+    ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+}
+END_TEST
+
+
 /* What came between the last look and arming is not slept over. */
 START_TEST(test_busy)
 {
@@ -302,6 +335,7 @@ static Suite *suite_wake(void)
 
     tcase_add_test(one, test_alone);
     tcase_add_test(one, test_quiet);
+    tcase_add_loop_test(one, test_not_progressed, 0, 10);
     tcase_add_test(one, test_busy);
     suite_add_tcase(suite, one);
 

@@ -10,6 +10,12 @@
  * are polled once more after arming. Completions that this finds are kept for the next
  * progress call, because the caller does not expect callbacks.
  *
+ * UCP does not progress an interface on which nothing has come yet. When its descriptor
+ * becomes readable, UCP stops watching it until it can be armed, and tries that once for
+ * each call of ucp_worker_progress(). The program does not know of this. It arms the
+ * worker and sleeps, and nothing wakes it. So such an interface is never too busy to be
+ * armed: its descriptor stays readable instead.
+ *
  * Threads: progress. UCX's async thread may play that part for an interface that nobody
  * else progresses.
  */
@@ -146,6 +152,17 @@ static int uct_daqiri_event_has_clock(uct_daqiri_iface_t *iface)
 }
 
 
+/* The interface has something to do now. */
+static ucs_status_t uct_daqiri_event_refuse(uct_daqiri_iface_t *iface)
+{
+    if (iface->super.progress_flags & UCT_PROGRESS_RECV) {
+        return UCS_ERR_BUSY;
+    }
+    (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: it is readable already */
+    return UCS_OK;
+}
+
+
 ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
 {
     uct_daqiri_iface_t *iface = ucs_derived_of(tl_iface, uct_daqiri_iface_t);
@@ -161,7 +178,7 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     __atomic_store_n(&iface->event.is_armed, 1, __ATOMIC_SEQ_CST);
     if ((uct_daqiri_event_take(iface) > 0) ||
         uct_daqiri_event_is_busy(iface)) {
-        return UCS_ERR_BUSY;
+        return uct_daqiri_event_refuse(iface);
     }
 
     if (((events & UCT_EVENT_RECV) &&
@@ -172,5 +189,5 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     }
     found  = uct_daqiri_event_prefetch(&iface->rx.prefetched, iface->rx.cq);
     found |= uct_daqiri_event_prefetch(&iface->tx.prefetched, iface->tx.cq);
-    return found ? UCS_ERR_BUSY : UCS_OK;
+    return found ? uct_daqiri_event_refuse(iface) : UCS_OK;
 }
