@@ -121,7 +121,7 @@ void uct_daqiri_mail_post_due(uct_daqiri_iface_t *iface);
 void uct_daqiri_mail_post_refused(uct_daqiri_iface_t *iface);
 /* Has that been told since the last call? Progress. */
 int uct_daqiri_mail_take_refused(uct_daqiri_iface_t *iface);
-/* Wakes a program that sleeps until there is something to progress. Async. */
+/* Wakes a program that sleeps until there is something to progress. Any thread. */
 void uct_daqiri_mail_wake(uct_daqiri_iface_t *iface);
 /* A thread sees after this call what another thread did before its own call. */
 void uct_daqiri_mail_hand_over(uct_daqiri_iface_t *iface);

@@ -22,6 +22,7 @@
 #include "iface/daqiri_event.h"
 
 #include "base/daqiri_log.h"
+#include "base/daqiri_mail.h"
 #include "conn/daqiri_batch.h"
 #include "conn/daqiri_budget.h"
 #include "iface/daqiri_iface.h"
@@ -153,12 +154,12 @@ static int uct_daqiri_event_has_clock(uct_daqiri_iface_t *iface)
 
 
 /* The interface has something to do now. */
-static ucs_status_t uct_daqiri_event_refuse(uct_daqiri_iface_t *iface)
+static ucs_status_t uct_daqiri_event_keep_awake(uct_daqiri_iface_t *iface)
 {
     if (iface->super.progress_flags & UCT_PROGRESS_RECV) {
         return UCS_ERR_BUSY;
     }
-    (void)eventfd_write(iface->event.wake_fd, 1); /* EAGAIN: it is readable already */
+    uct_daqiri_mail_wake(iface);
     return UCS_OK;
 }
 
@@ -178,7 +179,7 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     __atomic_store_n(&iface->event.is_armed, 1, __ATOMIC_SEQ_CST);
     if ((uct_daqiri_event_take(iface) > 0) ||
         uct_daqiri_event_is_busy(iface)) {
-        return uct_daqiri_event_refuse(iface);
+        return uct_daqiri_event_keep_awake(iface);
     }
 
     if (((events & UCT_EVENT_RECV) &&
@@ -189,5 +190,5 @@ ucs_status_t uct_daqiri_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     }
     found  = uct_daqiri_event_prefetch(&iface->rx.prefetched, iface->rx.cq);
     found |= uct_daqiri_event_prefetch(&iface->tx.prefetched, iface->tx.cq);
-    return found ? uct_daqiri_event_refuse(iface) : UCS_OK;
+    return found ? uct_daqiri_event_keep_awake(iface) : UCS_OK;
 }
