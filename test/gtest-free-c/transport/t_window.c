@@ -274,6 +274,49 @@ START_TEST(test_asked_at_the_last_credit)
 END_TEST
 
 
+/* The peer asks for credits, and its QP dies before we read that: its question is void.
+ * An answer on the next QP would be one to no question. */
+START_TEST(test_asked_on_a_lost_qp)
+{
+    enum { PEERS = 28, NEWS = 20000 /* us: for the thread that reads events */ };
+    t_end_t *a = t_end_open("CONN_RETRY=5ms");
+    t_end_t *b = t_end_open("RX_BUFFERS=200 CONN_RETRY=5ms");
+    t_stream_t to[PEERS], back;
+    t_link_t *link[PEERS], *backward;
+    uint64_t returned;
+    unsigned i;
+
+    t_only_daqiri("has windows");
+    if (t_is_softroce()) {
+        t_skip("only softverbs kills a QP by a plan");
+    }
+    t_expect_log("receive buffers are not enough");
+    t_expect_losses_of_qps();
+    link[0]  = t_link_up(a, b, 1, &to[0]);
+    backward = t_link_up(b, a, 1, &back);
+    stream(link[0], &to[0], 500);
+    a->is_stopped = 1;
+    for (i = 1; i < PEERS; i++) {
+        link[i] = t_link_up(t_end_open(NARROW), b, 1 + i, &to[i]);
+    }
+    T_WAIT(t_live_sum("windows_recalled") > 0);
+    t_progress_turns(100); /* others have answered */
+    returned = t_live_sum("credits_returned");
+    t_plan_by_command("qp-error qp=rc op=send n=1 times=1");
+    ck_assert_int_eq(t_try_send(backward, T_SHORT, 8), UCS_OK);
+    T_WAIT(t_live_sum("qp_failures") > 0);
+    t_progress_turns(100);
+    usleep(NEWS);
+    a->is_stopped = 0;
+    T_WAIT(back.got == backward->sent);
+    stream(link[0], &to[0], 20);
+    stream(backward, &back, 20);
+    ck_assert_uint_eq(t_live_sum("credits_returned"), returned);
+    ck_assert_uint_eq(t_live_sum("rx_dropped"), 0);
+}
+END_TEST
+
+
 /* Many send as fast as they may to one that is slow and has few buffers: nobody
  * starves. */
 START_TEST(test_fair)
@@ -353,6 +396,7 @@ static Suite *suite_window(void)
     tcase_add_test(wider, test_given_back);
     tcase_add_test(wider, test_late_stream);
     tcase_add_loop_test(wider, test_asked_at_the_last_credit, 0, 24);
+    tcase_add_test(wider, test_asked_on_a_lost_qp);
     tcase_add_test(wider, test_fair);
     tcase_add_test(wider, test_losses);
     suite_add_tcase(suite, wider);

@@ -343,9 +343,6 @@ void uct_daqiri_budget_on_sent(uct_daqiri_conn_t *conn)
 
 int uct_daqiri_budget_on_heard(uct_daqiri_conn_t *conn)
 {
-    if (!dq_qp_is_alive(conn->qp.state)) {
-        return 0; /* the queue pair is lost meanwhile, and the agreement with it */
-    }
     if (dq_idle_step(&conn->idle.state, DQ_IDLE_EV_HEARD) != 0) {
         return -1;
     }

@@ -392,9 +392,14 @@ static int uct_daqiri_rx_on_return(uct_daqiri_conn_t *conn, uint32_t count)
 }
 
 
+/* The QP may be lost before its last messages are read. Then all that the peers have
+ * asked each other for on it is void. */
 int uct_daqiri_rx_on_control(uct_daqiri_conn_t *conn, dq_msg_kind_t kind,
                              uint32_t count)
 {
+    if (!dq_qp_is_alive(conn->qp.state)) {
+        return 0;
+    }
     switch (kind) {
     case DQ_MSG_RECALL:
         uct_daqiri_rx_on_recall(conn, count);
