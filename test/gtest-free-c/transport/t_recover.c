@@ -874,6 +874,48 @@ START_TEST(test_unanswered)
 END_TEST
 
 
+/* This end closes before it reads that its QP is lost, and what that QP has completed:
+ * it waits for that, and counts no completion of an unknown request. */
+START_TEST(test_close_unread)
+{
+    enum {
+        MESSAGES = 6,    /* every fourth one is signalled                    */
+        NEWS     = 20000 /* us: for the thread that reads events             */
+    };
+    t_end_t *a = t_end_open("CONN_RETRY=5ms");
+    t_end_t *b = t_end_open("CONN_RETRY=5ms");
+    t_stream_t to[2];
+    t_link_t *link, *back;
+    unsigned i;
+
+    t_only_daqiri("recovers");
+    if (t_is_softroce()) {
+        t_skip("only softverbs kills a QP by a plan");
+    }
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log("the peer has ended the connection");
+    link = t_link_up(a, b, 1, &to[0]);
+    back = t_link_up(b, a, 2, &to[1]);
+    T_WAIT(t_ep_flush(link) == UCS_OK);
+    a->is_stopped = 1;
+    for (i = 0; i < MESSAGES; i++) {
+        ck_assert_int_eq(t_try_send(link, T_SHORT, 8), UCS_OK);
+    }
+    t_plan_by_command("qp-error qp=rc op=send n=1 times=1");
+    ck_assert_int_eq(t_try_send(back, T_SHORT, 8), UCS_OK);
+    T_WAIT(t_live_sum("qp_failures") > 0);
+    t_progress_turns(100);
+    usleep(NEWS);
+    t_end_leave(a);
+    T_WAIT(b->errors > 0);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("stray_completions"), 0);
+}
+END_TEST
+
+
+
 /* ---- Off ---- */
 
 START_TEST(test_off)
@@ -923,6 +965,7 @@ static Suite *suite_recover(void)
     tcase_add_test(messages, test_passive);
     tcase_add_test(messages, test_seldom);
     tcase_add_test(messages, test_off);
+    tcase_add_test(messages, test_close_unread);
     suite_add_tcase(suite, messages);
 
     tcase_add_test(had, test_had);

@@ -581,8 +581,7 @@ void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn)
 }
 
 
-/* Whether the NIC will still report requests of the ledger. */
-static int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
+int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn)
 {
     const uct_daqiri_qp_t *qp = &conn->qp;
     uint32_t end = qp->has_send_end ? qp->send_end : conn->sq.posted;

@@ -268,6 +268,8 @@ void uct_daqiri_conn_begin_qp(uct_daqiri_conn_t *conn, int is_used);
 /* Moves a failed QP to ERR, so that the device flushes its requests. Does nothing in
  * other states of the QP. */
 void uct_daqiri_conn_to_err(uct_daqiri_conn_t *conn);
+/* Whether the NIC will still report requests of the ledger. */
+int uct_daqiri_conn_is_flushing(const uct_daqiri_conn_t *conn);
 /* A user wanted to use a failed conn. The conn drains again, and tells its endpoints. */
 void uct_daqiri_conn_use_after_failure(uct_daqiri_conn_t *conn);
 /* One step for each conn that drains. @a received and @a completed are the completions

@@ -558,15 +558,12 @@ static void uct_daqiri_iface_end_conns(uct_daqiri_iface_t *iface)
 {
     uct_daqiri_peer_t *peer;
     uct_daqiri_conn_t *conn;
-    int is_lost;
 
     kh_foreach_value(&iface->peers, peer, {
-        conn    = peer->conn;
-        is_lost = (conn->state == DQ_LIFE_RECOVERING) ||
-                  (conn->state == DQ_LIFE_IDLE_CLOSED);
+        conn = peer->conn;
         uct_daqiri_conn_step(conn, DQ_LIFE_EV_FAIL);
         uct_daqiri_conn_to_err(conn);
-        if (is_lost || !conn->qp.is_used) { /* nothing more is flushed */
+        if (!uct_daqiri_conn_is_flushing(conn)) {
             uct_daqiri_preconnect_drop(conn);
             uct_daqiri_tx_purge(conn);
         }
