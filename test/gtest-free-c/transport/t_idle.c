@@ -304,6 +304,62 @@ START_TEST(test_ack_lost)
 END_TEST
 
 
+typedef struct {
+    uct_pending_req_t super;
+    t_link_t          *link;
+    t_comp_t          comp;
+    unsigned          done;
+} late_flush_t;
+
+
+static ucs_status_t flush_late(uct_pending_req_t *req)
+{
+    late_flush_t *flush = (late_flush_t*)req;
+    ucs_status_t status = uct_ep_flush(flush->link->ep, 0, &flush->comp.super);
+
+    flush->done += status == UCS_OK;
+    return (status == UCS_INPROGRESS) ? UCS_OK : status;
+}
+
+
+/* A flush while the connection closes needs nothing of the peer, which computes, or is in
+ * a barrier that we come to next. At once, or when what was sent is over. */
+START_TEST(test_flush)
+{
+    t_end_t *a = t_end_open("CONN_RETRY=5ms");
+    t_end_t *b = t_end_open(SOON);
+    late_flush_t flush = {.super.func = flush_late};
+    t_stream_t to;
+    t_link_t *link;
+
+    t_only_daqiri("closes idle queue pairs");
+    flush.link = link = t_link_up(a, b, 1, &to);
+    t_comp_init(&flush.comp);
+    send_one(link, &to, T_SHORT, 8);
+    T_WAIT(t_ep_flush(link) == UCS_OK);
+    a->is_stopped = 1;
+    T_WAIT(t_live_sum("idle_unanswered") == 1); /* b wants to close */
+    a->is_stopped = 0;
+    b->is_stopped = 1;
+    if (_i == 1) {
+        ck_assert_int_eq(t_try_send(link, T_SHORT, 8), UCS_OK);
+    }
+    (void)t_progress(); /* a answers */
+    if (_i == 1) {
+        ck_assert_int_eq(flush_late(&flush.super), UCS_ERR_NO_RESOURCE);
+        ck_assert_int_eq(uct_ep_pending_add(link->ep, &flush.super, 0), UCS_OK);
+        T_WAIT(flush.done == 1);
+    } else {
+        ck_assert_int_eq(uct_ep_flush(link->ep, 0, &flush.comp.super), UCS_OK);
+    }
+    T_WAIT(t_live_sum("idle_closes") == 1);
+    ck_assert_uint_eq(t_live_sum("idle_reopens"), 0);
+    b->is_stopped = 0;
+    send_one(link, &to, T_SHORT, 8);
+}
+END_TEST
+
+
 /* The user asks if the peer lives: that needs a queue pair. */
 START_TEST(test_check)
 {
@@ -675,6 +731,7 @@ static Suite *suite_idle(void)
     tcase_add_test(limit, test_deaf);
     tcase_add_loop_test(limit, test_ack_lost, 0, 2);
     tcase_add_test(limit, test_check);
+    tcase_add_loop_test(limit, test_flush, 0, 2);
     tcase_add_loop_test(limit, test_close, 0, 12);
     tcase_add_loop_test(limit, test_gone, 0, 3);
     suite_add_tcase(suite, limit);

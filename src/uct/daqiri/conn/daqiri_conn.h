@@ -199,6 +199,20 @@ static inline int uct_daqiri_conn_rests(const uct_daqiri_conn_t *conn)
            !conn->idle.has_place && !conn->idle.is_waiting;
 }
 
+/* Is everything over that users have posted? An idle close begins after that, and leaves
+ * only requests of our own in the ledger: the CLOSE, grants and probes. */
+static inline int uct_daqiri_conn_is_flushed(const uct_daqiri_conn_t *conn)
+{
+    switch (conn->state) {
+    case DQ_LIFE_CLOSING:
+        return (int32_t)(conn->sq.retired + 1 - conn->idle.close_end) >= 0;
+    case DQ_LIFE_IDLE_CLOSED:
+        return 1;
+    default:
+        return dq_sq_in_use(&conn->sq) == 0;
+    }
+}
+
 /* State, queue pair and lists fit together, and both halves belong to each other. */
 static inline void uct_daqiri_conn_check(const uct_daqiri_conn_t *conn)
 {

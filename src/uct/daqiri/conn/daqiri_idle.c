@@ -132,7 +132,6 @@ static void uct_daqiri_idle_shut(uct_daqiri_conn_t *conn)
     uct_daqiri_budget_end_to_close(conn);
     (void)dq_idle_step(&conn->idle.state, DQ_IDLE_EV_SHUT);
     uct_daqiri_rx_forget(conn);
-    conn->idle.is_wanted = !ucs_queue_is_empty(&conn->pending.queue);
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_AGREED);
     uct_daqiri_rx_shrink(conn);
     iface->count->idle_closes++;

@@ -24,6 +24,7 @@
  */
 #include "conn/daqiri_recover.h"
 
+#include "base/daqiri_hooks.h"
 #include "base/daqiri_log.h"
 #include "base/daqiri_mail.h"
 #include "base/daqiri_rc.h"
@@ -262,10 +263,15 @@ static uint32_t uct_daqiri_recover_promise(uct_daqiri_conn_t *conn)
 }
 
 
+/* The old queue pair is gone. A flush with nothing left to wait for ends here: another
+ * queue pair needs the peer, which may be in the barrier that our user comes to next. */
 static void uct_daqiri_recover_report(uct_daqiri_conn_t *conn)
 {
     if (conn->state == DQ_LIFE_IDLE_CLOSED) {
         uct_daqiri_tx_retire_to(conn, conn->sq.posted); /* grants and probes, if any */
+    }
+    if (uct_daqiri_conn_is_flushed(conn)) {
+        conn->iface->hooks->pending_finish(conn);
     }
     conn->peer.resume.delivered = conn->rx_seq;
     conn->peer.resume.acked     = dq_replay_acked(&conn->replay, conn->sq.retired,

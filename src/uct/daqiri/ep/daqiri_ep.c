@@ -554,7 +554,7 @@ ucs_status_t uct_daqiri_ep_flush(uct_ep_h tl_ep, unsigned flags,
     if (uct_daqiri_conn_peer_left(conn)) {
         return uct_daqiri_ep_flush_left(ep, comp);
     }
-    if ((dq_sq_in_use(&conn->sq) == 0) && !uct_daqiri_ep_must_queue(conn)) {
+    if (uct_daqiri_conn_is_flushed(conn) && !uct_daqiri_ep_must_queue(conn)) {
         return !dq_life_is_over(conn->state)
                        ? UCS_OK : uct_daqiri_ep_refused(ep, DQ_ADMIT_DEAD);
     }

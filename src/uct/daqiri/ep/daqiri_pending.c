@@ -205,7 +205,7 @@ static int uct_daqiri_dispatch_is_out(const uct_daqiri_iface_t *iface)
 static int uct_daqiri_dispatch_may_try(const uct_daqiri_conn_t *conn)
 {
     return (conn->sq.gate == DQ_GATE_UP) ||
-           ((conn->sq.gate == DQ_GATE_CLOSING) && (dq_sq_in_use(&conn->sq) == 0));
+           ((conn->sq.gate == DQ_GATE_CLOSING) && uct_daqiri_conn_is_flushed(conn));
 }
 
 

@@ -18,8 +18,8 @@ void uct_daqiri_ep_pending_purge(uct_ep_h tl_ep,
                                  uct_pending_purge_callback_t cb, void *arg);
 /* Moves the requests that wait for a stub to the queue of @a conn. */
 void uct_daqiri_pending_move(uct_daqiri_conn_t *stub, uct_daqiri_conn_t *conn);
-/* Tries the requests of a failed conn once more. Those that need nothing of the peer
- * succeed; the others stay. */
+/* Tries the requests of a conn without a QP once more. Those that need nothing of the
+ * peer succeed; the others stay. */
 void uct_daqiri_pending_finish(uct_daqiri_conn_t *conn);
 /* Tries the requests of conns that wait. Returns how many were sent, in full or in
  * part. */
