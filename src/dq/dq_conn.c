@@ -7,8 +7,10 @@
 #define REQ      DQ_ACT_SEND_REQ
 #define REP      DQ_ACT_SEND_REP
 #define RTU      DQ_ACT_SEND_RTU
+#define AGAIN    DQ_ACT_SEND_AGAIN
 #define REFUSE   DQ_ACT_REFUSE
 #define TIMER    DQ_ACT_TIMER_ARM
+#define RENEW    DQ_ACT_TIMER_RENEW
 #define NO_TIMER DQ_ACT_TIMER_STOP
 #define UP       DQ_ACT_POST_UP
 #define LOST     DQ_ACT_POST_LOST
@@ -38,6 +40,7 @@ static const struct {
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_IDLE, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_AGAIN]     = {1, DQ_CONN_IDLE, DUP},
+        [DQ_EV_WAIT]      = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_IDLE, DUP},
         [DQ_EV_GONE]      = {1, DQ_CONN_IDLE, DUP},
@@ -60,6 +63,7 @@ static const struct {
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_REQ_SENT, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_UP, CONNECT | RTU | NO_TIMER | UP},
         [DQ_EV_AGAIN]     = {1, DQ_CONN_REQ_SENT, REQ},
+        [DQ_EV_WAIT]      = {1, DQ_CONN_REQ_SENT, RENEW},
         [DQ_EV_RTU]       = {1, DQ_CONN_REQ_SENT, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -82,6 +86,7 @@ static const struct {
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_REP_SENT, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_REP_SENT, DUP},
         [DQ_EV_AGAIN]     = {1, DQ_CONN_REP_SENT, DUP},
+        [DQ_EV_WAIT]      = {1, DQ_CONN_REP_SENT, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_UP, NO_TIMER | UP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -104,6 +109,7 @@ static const struct {
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_UP, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_UP, RTU | DUP},
         [DQ_EV_AGAIN]     = {1, DQ_CONN_UP, DUP},
+        [DQ_EV_WAIT]      = {1, DQ_CONN_UP, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_UP, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -119,13 +125,14 @@ static const struct {
     },
     [DQ_CONN_LOST] = {
         [DQ_EV_OPEN]      = {1, DQ_CONN_LOST, 0},
-        [DQ_EV_REQ]       = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_REQ]       = {1, DQ_CONN_LOST, AGAIN | DUP},
         [DQ_EV_REQ_CROSS] = {1, DQ_CONN_LOST, DUP},
-        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_REQ_DUP]   = {1, DQ_CONN_LOST, AGAIN | DUP},
         [DQ_EV_FORGOT]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_LOST, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_LOST, DUP},
         [DQ_EV_AGAIN]     = {1, DQ_CONN_LOST, DUP},
+        [DQ_EV_WAIT]      = {1, DQ_CONN_LOST, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_LOST, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -150,6 +157,7 @@ static const struct {
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_RESTING, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_RESTING, DUP},
         [DQ_EV_AGAIN]     = {1, DQ_CONN_RESTING, DUP},
+        [DQ_EV_WAIT]      = {1, DQ_CONN_RESTING, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_RESTING, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DEATH},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DEATH},
@@ -172,6 +180,7 @@ static const struct {
         [DQ_EV_UNKNOWN]   = {1, DQ_CONN_DEAD, REFUSE},
         [DQ_EV_REP]       = {1, DQ_CONN_DEAD, REFUSE},
         [DQ_EV_AGAIN]     = {1, DQ_CONN_DEAD, DUP},
+        [DQ_EV_WAIT]      = {1, DQ_CONN_DEAD, DUP},
         [DQ_EV_RTU]       = {1, DQ_CONN_DEAD, DUP},
         [DQ_EV_REFUSE]    = {1, DQ_CONN_DEAD, DUP},
         [DQ_EV_GONE]      = {1, DQ_CONN_DEAD, DUP},
@@ -281,13 +290,18 @@ int dq_conn_is_ended_by(const dq_conn_t *conn, const dq_frame_t *frame)
 }
 
 
-/* Whether an AGAIN brings a new mark. If we have that mark already, the REQ waits for the
- * timer. */
-static int dq_conn_is_asked_again(const dq_conn_t *conn,
-                                  const dq_frame_t *frame)
+/* To a first REQ an AGAIN brings a mark. If we have that mark already, the REQ waits for
+ * the timer. After the loss of a QP, the AGAIN says that the peer drains. */
+static dq_conn_event_t dq_conn_classify_again(const dq_conn_t *conn,
+                                              const dq_frame_t *frame)
 {
-    return dq_conn_is_answer(conn, frame) && (conn->peer_last == 0) &&
-           (conn->peer_mark != frame->mark);
+    if (!dq_conn_is_answer(conn, frame)) {
+        return DQ_EV_STALE;
+    }
+    if (conn->peer_last != 0) {
+        return DQ_EV_WAIT;
+    }
+    return (conn->peer_mark != frame->mark) ? DQ_EV_AGAIN : DQ_EV_STALE;
 }
 
 
@@ -309,8 +323,7 @@ dq_conn_event_t dq_conn_classify(const dq_conn_t *conn,
     case DQ_FRAME_RTU:
         return dq_conn_is_answer(conn, frame) ? DQ_EV_RTU : DQ_EV_STALE;
     case DQ_FRAME_AGAIN:
-        return dq_conn_is_asked_again(conn, frame) ? DQ_EV_AGAIN
-                                                   : DQ_EV_STALE;
+        return dq_conn_classify_again(conn, frame);
     default:
         return DQ_EV_STALE;
     }
@@ -393,6 +406,7 @@ const char *dq_conn_event_name(dq_conn_event_t event)
         [DQ_EV_UNKNOWN]   = "UNKNOWN",
         [DQ_EV_REP]       = "REP",
         [DQ_EV_AGAIN]     = "AGAIN",
+        [DQ_EV_WAIT]      = "WAIT",
         [DQ_EV_RTU]       = "RTU",
         [DQ_EV_REFUSE]    = "REFUSE",
         [DQ_EV_GONE]      = "GONE",
@@ -426,10 +440,14 @@ const char *dq_conn_action_name(uint32_t bit)
         return "send REP";
     case DQ_ACT_SEND_RTU:
         return "send RTU";
+    case DQ_ACT_SEND_AGAIN:
+        return "send AGAIN";
     case DQ_ACT_REFUSE:
         return "send REFUSE";
     case DQ_ACT_TIMER_ARM:
         return "arm timer";
+    case DQ_ACT_TIMER_RENEW:
+        return "renew limit";
     case DQ_ACT_TIMER_STOP:
         return "stop timer";
     case DQ_ACT_POST_UP:

@@ -39,6 +39,10 @@
  * failed. The old QP is then drained (LOST). After that the count of what it delivered is
  * final, and the next REQ or REP may tell it.
  *
+ * Who drains answers each REQ with an AGAIN: a program that computes drains nothing, for
+ * as long as it likes, and its peer must not take it for dead. So the time limit of the
+ * peer's attempt counts from the last AGAIN.
+ *
  * A REQ after a loss names the attempt of the peer that its sender was connected to
  * (peer_epoch). Every frame names its sender's first attempt. So an end can tell a peer
  * that lost a QP from one that forgot the connection. A forgotten connection ends on both
@@ -74,6 +78,7 @@ typedef enum {
     DQ_EV_UNKNOWN,   /* a REQ after the loss of a QP unknown to us           */
     DQ_EV_REP,       /* an answer to our REQ                                 */
     DQ_EV_AGAIN,     /* the peer wants our first REQ with a mark             */
+    DQ_EV_WAIT,      /* the peer has our REQ, and still drains its lost QP   */
     DQ_EV_RTU,       /* the peer's QP is ready, or data came on ours         */
     DQ_EV_REFUSE,    /* the peer refuses to connect                          */
     DQ_EV_GONE,      /* the peer has ended the connection                    */
@@ -97,14 +102,16 @@ enum {
     DQ_ACT_SEND_REQ   = 1 << 3,
     DQ_ACT_SEND_REP   = 1 << 4,
     DQ_ACT_SEND_RTU   = 1 << 5,
-    DQ_ACT_REFUSE     = 1 << 6,  /* send a REFUSE                            */
-    DQ_ACT_TIMER_ARM  = 1 << 7,
-    DQ_ACT_TIMER_STOP = 1 << 8,
-    DQ_ACT_POST_UP    = 1 << 9,  /* the ledger's owner may post              */
-    DQ_ACT_POST_LOST  = 1 << 10, /* the ledger's owner must drain, then DRAINED */
-    DQ_ACT_POST_DEAD  = 1 << 11, /* the ledger's owner must drain; no QP follows */
-    DQ_ACT_COUNT_DUP  = 1 << 12, /* count a frame that changed nothing       */
-    DQ_ACT_LAST_BIT   = 1 << 13
+    DQ_ACT_SEND_AGAIN = 1 << 6,  /* answer the frame's REQ by an AGAIN       */
+    DQ_ACT_REFUSE     = 1 << 7,  /* send a REFUSE                            */
+    DQ_ACT_TIMER_ARM  = 1 << 8,
+    DQ_ACT_TIMER_RENEW = 1 << 9, /* the time limit counts from now           */
+    DQ_ACT_TIMER_STOP = 1 << 10,
+    DQ_ACT_POST_UP    = 1 << 11, /* the ledger's owner may post              */
+    DQ_ACT_POST_LOST  = 1 << 12, /* the ledger's owner must drain, then DRAINED */
+    DQ_ACT_POST_DEAD  = 1 << 13, /* the ledger's owner must drain; no QP follows */
+    DQ_ACT_COUNT_DUP  = 1 << 14, /* count a frame that changed nothing       */
+    DQ_ACT_LAST_BIT   = 1 << 15
 };
 
 typedef struct {

@@ -100,7 +100,8 @@ typedef enum {
     DQ_FRAME_GONE,   /* my end is closed: nothing that you send will arrive  */
     DQ_FRAME_HEARD,  /* I have received your GONE                            */
     DQ_FRAME_AGAIN,  /* too many ask: repeat your first REQ with my mark, so that
-                        I know that you hear me                              */
+                        I know that you hear me. After the loss of a QP: I
+                        drain, go on asking                                  */
     DQ_FRAME_LAST
 } dq_frame_kind_t;
 
@@ -199,8 +200,9 @@ typedef struct {
                                    once (IBA 9.7.4)                          */
     uint32_t        pid;        /* of the sender, for messages to people     */
     uint64_t        mark;       /* of the sender's attempt: random, and told to
-                                   the receiver only. In AGAIN, the mark of
-                                   the interface. Not 0 in AGAIN, REQ, REP   */
+                                   the receiver only. In an AGAIN to a first
+                                   REQ, the mark of the interface. Not 0 in
+                                   AGAIN, REQ, REP                           */
     uint64_t        peer_mark;  /* of the attempt that peer_epoch names: proves
                                    that the sender has heard of it. In a first
                                    REQ, the mark of an AGAIN, or 0           */

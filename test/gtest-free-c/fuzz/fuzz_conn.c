@@ -69,11 +69,15 @@ static int fuzz_act(fuzz_side_t *side, uint32_t action,
     case DQ_ACT_POST_UP:
         FUZZ_MUST(side->is_connected);
         return 0;
+    case DQ_ACT_SEND_AGAIN:
     case DQ_ACT_REFUSE:
         FUZZ_MUST(frame != NULL);
         return 0;
     case DQ_ACT_TIMER_ARM:
         side->is_timed = 1;
+        return 0;
+    case DQ_ACT_TIMER_RENEW:
+        FUZZ_MUST(side->is_timed);
         return 0;
     case DQ_ACT_TIMER_STOP:
         side->is_timed = 0;

@@ -360,6 +360,37 @@ START_TEST(test_flush)
 END_TEST
 
 
+/* The peer computes before it has read that both agree. A send waits for another queue
+ * pair as long as the peer likes. */
+START_TEST(test_peer_computes)
+{
+    enum { RECOVERY_MS = 100, COMPUTES_MS = 5 * RECOVERY_MS };
+    t_end_t *a = t_end_open("CONN_RETRY=5ms RECOVERY_TIMEOUT=100ms");
+    t_end_t *b = t_end_open(SOON);
+    t_stream_t to;
+    t_link_t *link;
+    double end;
+
+    t_only_daqiri("closes idle queue pairs");
+    link = t_link_up(a, b, 1, &to);
+    send_one(link, &to, T_SHORT, 8);
+    a->is_stopped = 1;
+    T_WAIT(t_live_sum("idle_unanswered") == 1); /* b wants to close */
+    a->is_stopped = 0;
+    b->is_stopped = 1;
+    T_WAIT(t_live_sum("idle_closes") == 1);
+    for (end = t_seconds() + COMPUTES_MS / 1e3; t_seconds() < end;) {
+        (void)t_try_send(link, T_SHORT, 8);
+        t_progress_or_yield();
+    }
+    b->is_stopped = 0;
+    T_WAIT(to.got == link->sent);
+    send_one(link, &to, T_SHORT, 8);
+    ck_assert_uint_eq(a->errors, 0);
+}
+END_TEST
+
+
 /* The user asks if the peer lives: that needs a queue pair. */
 START_TEST(test_check)
 {
@@ -732,6 +763,7 @@ static Suite *suite_idle(void)
     tcase_add_loop_test(limit, test_ack_lost, 0, 2);
     tcase_add_test(limit, test_check);
     tcase_add_loop_test(limit, test_flush, 0, 2);
+    tcase_add_test(limit, test_peer_computes);
     tcase_add_loop_test(limit, test_close, 0, 12);
     tcase_add_loop_test(limit, test_gone, 0, 3);
     suite_add_tcase(suite, limit);

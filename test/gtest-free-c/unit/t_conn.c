@@ -215,13 +215,15 @@ static const line_t lines[] = {
               DQ_EV_STALE, 0, 0, PEER_MARK},
     /* 80 */ {DQ_CONN_REQ_SENT, 1, MINE, 0, DQ_FRAME_AGAIN, PEER, OLD,
               DQ_EV_STALE, 0, 0, PEER_MARK + 1},
-    /* another was connected, so this one is no first */
+    /* another was connected: the peer drains its lost QP */
     /* 81 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_AGAIN, SOON, NEXT,
-              DQ_EV_STALE, PEER, 0, PEER_MARK + 1},
+              DQ_EV_WAIT, PEER, 0, PEER_MARK + 1},
     /* 82 */ {DQ_CONN_REP_SENT, 1, MINE, PEER, DQ_FRAME_AGAIN, PEER, MINE,
-              DQ_EV_STALE, 0, 0, PEER_MARK + 1},
+              DQ_EV_WAIT, 0, 0, PEER_MARK + 1},
     /* 83 */ {DQ_CONN_IDLE, 1, 0, 0, DQ_FRAME_AGAIN, PEER, 0, DQ_EV_STALE, 0,
               0, PEER_MARK + 1},
+    /* 84 */ {DQ_CONN_REQ_SENT, 1, NEXT, 0, DQ_FRAME_AGAIN, SOON, MINE,
+              DQ_EV_STALE, PEER},
 };
 
 

@@ -213,6 +213,10 @@ static void check_actions(dq_conn_state_t before, dq_conn_state_t after,
     T_NEED(!(actions & DQ_ACT_SEND_RTU) || (after == DQ_CONN_UP));
     T_NEED(!(actions & DQ_ACT_REFUSE) ||
            ((after == before) && (frame != NULL)));
+    T_NEED(!(actions & DQ_ACT_SEND_AGAIN) ||
+           ((after == DQ_CONN_LOST) && (frame->kind == DQ_FRAME_REQ)));
+    T_NEED_EQ((actions & DQ_ACT_TIMER_RENEW) != 0,
+              (before == DQ_CONN_REQ_SENT) && (event == DQ_EV_WAIT));
     T_NEED_EQ(actions & ~(DQ_ACT_LAST_BIT - 1), 0);
 }
 
@@ -262,12 +266,15 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
                       const dq_frame_t *frame, outbox_t *outbox)
 {
     side_t *side           = &net->side[s];
-    dq_conn_state_t before = side->conn.state;
+    const dq_conn_t was    = side->conn;
+    dq_conn_state_t before = was.state;
     uint32_t actions, missed;
 
     actions = dq_conn_step(&side->conn, event, frame,
                            epoch_of(s, side->attempts + 1));
     check_actions(before, side->conn.state, actions, event, frame);
+    T_NEED((event != DQ_EV_WAIT) ||
+           (memcmp(&was, &side->conn, sizeof(was)) == 0));
     if (actions & DQ_ACT_QP_CREATE) {
         T_NEED_EQ(side->conn.mark, 0);
         side->conn.mark = mark_of(side->conn.epoch);
@@ -290,6 +297,9 @@ static void side_step(net_t *net, unsigned s, dq_conn_event_t event,
     if (actions & DQ_ACT_SEND_RTU) {
         outbox_put(outbox, side, DQ_FRAME_RTU, side->conn.peer_epoch,
                    side->conn.peer_mark);
+    }
+    if (actions & DQ_ACT_SEND_AGAIN) {
+        outbox_put(outbox, side, DQ_FRAME_AGAIN, frame->epoch, frame->mark);
     }
     if (actions & DQ_ACT_REFUSE) {
         outbox_put(outbox, side, DQ_FRAME_REFUSE, frame->epoch, frame->mark);
@@ -723,6 +733,14 @@ static void search_add(search_t *search, const net_t *net)
 }
 
 
+/* The AGAIN of an end that drains. To one that was connected it is a WAIT, which changes
+ * no machine (side_step()). So the search leaves it out; the walks have it. */
+static int is_idle_word(unsigned s, const dq_frame_t *frame)
+{
+    return (frame->kind == DQ_FRAME_AGAIN) && (frame->mark != ticket_of(s));
+}
+
+
 /* The state after a step, and the frames that the step sent. */
 static void search_arrive(search_t *search, net_t *net, unsigned s,
                           const outbox_t *outbox)
@@ -733,6 +751,9 @@ static void search_arrive(search_t *search, net_t *net, unsigned s,
 
     T_NEED(net->side[s].attempts <= ATTEMPTS);
     for (i = 0; i < outbox->count; i++) {
+        if (is_idle_word(s, &outbox->frame[i])) {
+            continue;
+        }
         number = frame_number(s, &outbox->frame[i]);
         net->sent[s][number / 64] |= UINT64_C(1) << (number % 64);
     }

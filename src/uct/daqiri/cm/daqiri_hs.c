@@ -113,6 +113,29 @@ static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
 }
 
 
+/* How long an attempt may take. */
+static ucs_time_t uct_daqiri_hs_limit(const uct_daqiri_peer_t *peer)
+{
+    const dq_conn_t *machine = &peer->hs->machine;
+    int is_first             = (machine->peer_last == 0) ||
+                               (machine->epoch == machine->first);
+
+    return is_first ? peer->iface->config.conn_timeout
+                    : peer->iface->config.recovery_timeout;
+}
+
+
+/* The longest wait from one frame to the next. Several must fit into the time limit,
+ * which counts from the last answer of a peer that drains. */
+static ucs_time_t uct_daqiri_hs_longest_wait(const uct_daqiri_peer_t *peer)
+{
+    ucs_time_t most = ucs_min(ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX),
+                              uct_daqiri_hs_limit(peer) / 4);
+
+    return ucs_max(most, peer->iface->config.conn_retry);
+}
+
+
 /* How long to wait at first. A peer that many ask needs longer for an answer. */
 static ucs_time_t uct_daqiri_hs_first_wait(const uct_daqiri_peer_t *peer,
                                            ucs_time_t most)
@@ -128,7 +151,7 @@ static void uct_daqiri_hs_timer_arm(uct_daqiri_peer_t *peer)
 {
     uct_daqiri_iface_t *iface = peer->iface;
     ucs_time_t now            = ucs_get_time();
-    ucs_time_t most           = ucs_time_from_sec(UCT_DAQIRI_BACKOFF_MAX);
+    ucs_time_t most           = uct_daqiri_hs_longest_wait(peer);
 
     if (peer->hs->is_timed) {
         peer->hs->interval = dq_retry_longer(peer->hs->interval, most);
@@ -329,8 +352,9 @@ static void uct_daqiri_hs_send_gone(uct_daqiri_peer_t *peer, dq_cause_t cause)
 }
 
 
-/* Answers the attempt of @a request by a REFUSE, a HEARD, or the GONE of an interface
- * that closes. Our machine may have dropped that attempt, or never taken it up. */
+/* Answers the attempt of @a request by an AGAIN, a REFUSE, a HEARD, or the GONE of an
+ * interface that closes. Our machine may have dropped that attempt, or never taken it
+ * up. */
 static void uct_daqiri_hs_answer(uct_daqiri_peer_t *peer, dq_frame_kind_t kind,
                                  const dq_frame_t *request)
 {
@@ -552,11 +576,17 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_peer_t *peer, uint32_t action,
     case DQ_ACT_SEND_RTU:
         uct_daqiri_hs_send(peer, DQ_FRAME_RTU);
         break;
+    case DQ_ACT_SEND_AGAIN:
+        uct_daqiri_hs_answer(peer, DQ_FRAME_AGAIN, frame);
+        break;
     case DQ_ACT_REFUSE:
         uct_daqiri_hs_answer(peer, DQ_FRAME_REFUSE, frame);
         break;
     case DQ_ACT_TIMER_ARM:
         uct_daqiri_hs_timer_arm(peer);
+        break;
+    case DQ_ACT_TIMER_RENEW:
+        peer->hs->started = ucs_get_time();
         break;
     case DQ_ACT_TIMER_STOP:
         uct_daqiri_hs_timer_stop(peer);
@@ -1148,16 +1178,11 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_peer_t *peer,
                                          ucs_time_t now)
 {
     uct_daqiri_iface_t *iface = peer->iface;
-    const dq_conn_t *machine  = &peer->hs->machine;
-    int is_first              = (machine->peer_last == 0) ||
-                                (machine->epoch == machine->first);
-    ucs_time_t limit          = is_first ? iface->config.conn_timeout
-                                         : iface->config.recovery_timeout;
 
     if (uct_daqiri_hs_has_carrier_failed(peer) || uct_daqiri_hs_is_refused(peer, now)) {
         return DQ_EV_VERB_FAIL;
     }
-    if (now - peer->hs->started > limit) {
+    if (now - peer->hs->started > uct_daqiri_hs_limit(peer)) {
         return DQ_EV_EXPIRE;
     }
     /* An address that is gone may come back. A device hardly does. */
