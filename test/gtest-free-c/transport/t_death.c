@@ -599,7 +599,7 @@ static void kill_sender(t_team_t *team)
 {
     volatile uint64_t *number = team->shared->number;
     t_end_t *end              = t_end_open(options());
-    t_stream_t stream[3];
+    static t_stream_t stream[3]; /* messages of the victim may still be read after this */
     t_link_t *link;
     unsigned i;
 
