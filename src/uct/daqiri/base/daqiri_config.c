@@ -152,8 +152,9 @@ const uct_daqiri_option_t uct_daqiri_iface_options[] = {
 
     {"CONN_RETRY", "20ms",
      "How long to wait at least for an answer before asking again, and longer if\n"
-     "answers take longer; then twice as long each time, up to a second, and by\n"
-     "chance up to half as long again (1ms to 1s).",
+     "answers take longer; then twice as long each time, up to a second or a\n"
+     "quarter of the time limit, and by chance up to half as long again (1ms to\n"
+     "1s).",
      FIELD(conn_retry), UCT_DAQIRI_OPTION_TIME},
 
     {"RECOVERY", "y",
