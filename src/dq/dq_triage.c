@@ -658,6 +658,11 @@ static void dq_triage_stall_checks(const dq_facts_t *facts,
                     "keep all of its receive buffers", facts->peer_pid,
                     facts->peer_host);
     }
+    if (stall->is_waiting && stall->is_put_off && (facts->peer_host != NULL)) {
+        dq_text_add(text, "\n  it has lost its queue pair, and has not noticed: check "
+                    "that pid %u on %s makes progress; it may compute, or wait in a "
+                    "barrier", facts->peer_pid, facts->peer_host);
+    }
     if (!stall->is_waiting && (facts->peer_host != NULL)) {
         dq_text_add(text, "\n  check that pid %u still runs on %s, and the link "
                     "and MTU between the two hosts", facts->peer_pid,

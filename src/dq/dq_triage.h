@@ -157,6 +157,8 @@ typedef struct {
     int        is_waiting;   /* nothing may be posted; else: a request that was
                                 does not complete                            */
     int        is_no_credit; /* for want of credits                          */
+    int        is_put_off;   /* for want of a queue pair, which a call of the
+                                peer's program would bring                   */
     const char *reason;      /* why nothing may be posted, in a word         */
     double     for_ms, give_up_ms;
     uint32_t   oldest_id;

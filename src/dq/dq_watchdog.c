@@ -28,8 +28,10 @@ static void dq_watchdog_count_all(dq_watchdog_t *watchdog, const dq_watchdog_see
     const dq_watchdog_seen_t *last = &watchdog->seen;
     int is_same                 = seen->is_up && last->is_up;
     int is_stuck                = is_same && (seen->retired == last->retired);
-    int is_full                 = is_same && (seen->posted - seen->probes ==
-                                              last->posted - last->probes);
+    int is_put_off              = seen->is_put_off && last->is_put_off;
+    int is_full                 = (is_same || is_put_off) &&
+                                  (seen->posted - seen->probes ==
+                                   last->posted - last->probes);
 
     watchdog->still   = dq_watchdog_count(is_stuck && last->is_due, watchdog->still,
                                        elapsed);

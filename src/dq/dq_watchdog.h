@@ -40,6 +40,8 @@ typedef struct {
     uint32_t probes;          /* markers and probes among those posted       */
     uint32_t heard;           /* changes when a message comes                */
     int      is_up;           /* requests may be posted                      */
+    int      is_put_off;      /* they may not, and the peer lives: another queue
+                                 pair needs a call of its program            */
     int      is_due;          /* a request in use completes by itself        */
     int      is_silent;       /* the newest request in use does not          */
     int      is_wanted;       /* a request was refused since the last look   */

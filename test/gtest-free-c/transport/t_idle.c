@@ -361,17 +361,19 @@ END_TEST
 
 
 /* The peer computes before it has read that both agree. A send waits for another queue
- * pair as long as the peer likes. */
+ * pair as long as the peer likes, and the log says why. */
 START_TEST(test_peer_computes)
 {
     enum { RECOVERY_MS = 100, COMPUTES_MS = 5 * RECOVERY_MS };
-    t_end_t *a = t_end_open("CONN_RETRY=5ms RECOVERY_TIMEOUT=100ms");
+    t_end_t *a = t_end_open("CONN_RETRY=5ms RECOVERY_TIMEOUT=100ms "
+                            "SQ_STALL_TIMEOUT=200ms");
     t_end_t *b = t_end_open(SOON);
     t_stream_t to;
     t_link_t *link;
     double end;
 
     t_only_daqiri("closes idle queue pairs");
+    t_expect_log("nothing could be sent");
     link = t_link_up(a, b, 1, &to);
     send_one(link, &to, T_SHORT, 8);
     a->is_stopped = 1;
@@ -387,6 +389,7 @@ START_TEST(test_peer_computes)
     T_WAIT(to.got == link->sent);
     send_one(link, &to, T_SHORT, 8);
     ck_assert_uint_eq(a->errors, 0);
+    ck_assert_uint_gt(t_log_count("it has lost its queue pair, and has not noticed"), 0);
 }
 END_TEST
 

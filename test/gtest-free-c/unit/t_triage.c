@@ -295,9 +295,22 @@ START_TEST(test_stall)
     static const dq_stall_t stuck = {.for_ms = 100, .give_up_ms = 120000,
                                      .oldest_id = 78, .window = 4,
                                      .oldest_kind = "WRITE"};
+    static const dq_stall_t off   = {.is_waiting = 1, .is_put_off = 1,
+                                     .reason = "not_up", .for_ms = 30000,
+                                     .oldest_id = 79, .qp_state = "INIT"};
     char text[DQ_TRIAGE_MESSAGE_MAX + 1];
     size_t size;
 
+    ck_assert_str_eq(dq_triage_stall(&facts, &off, text, sizeof(text)),
+                     "daqiri: nothing could be sent for 30000 ms; qp 0x11 to qp "
+                     "0x2a of n7 pid 99; 3 work requests outstanding of 8, the "
+                     "oldest is 79; 0 credits of 0; last refusal: not_up; queue "
+                     "pair in INIT\n"
+                     "  it has lost its queue pair, and has not noticed: check that "
+                     "pid 99 on n7 makes progress; it may compute, or wait in a "
+                     "barrier\n"
+                     "  port rxe0:1 of this process is down: check its cable "
+                     "and its network interface");
     ck_assert_str_eq(dq_triage_stall(&facts, &full, text, sizeof(text)),
                      "daqiri: nothing could be sent for 30000 ms; qp 0x11 to qp "
                      "0x2a of n7 pid 99; 3 work requests outstanding of 8, the "

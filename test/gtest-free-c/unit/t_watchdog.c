@@ -162,6 +162,35 @@ START_TEST(test_quiet)
 END_TEST
 
 
+/* The peer puts off who wants another queue pair. Without its word that is no time that
+ * counts: the handshake has its own limit. */
+START_TEST(test_put_off)
+{
+    dq_watchdog_seen_t seen = {.posted = 5, .retired = 4, .is_wanted = 1};
+    dq_watchdog_t watchdog;
+
+    dq_watchdog_init(&watchdog);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+    seen.is_put_off = 1;
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 99), 0);
+    ck_assert_uint_eq(look(&watchdog, seen, 1), DQ_WATCHDOG_WARN);
+    /*  once; and nothing is given up for it */
+    ck_assert_uint_eq(look(&watchdog, seen, 5000), 0);
+    /*  nobody wants it */
+    seen.is_wanted = 0;
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+    seen.is_wanted = 1;
+    ck_assert_uint_eq(look(&watchdog, seen, 99), 0);
+    /*  it has come */
+    seen.is_put_off = 0;
+    seen.is_up      = 1;
+    ck_assert_uint_eq(look(&watchdog, seen, 1000), 0);
+}
+END_TEST
+
+
 START_TEST(test_never)
 {
     const dq_watchdog_bounds_t never = {0};
@@ -228,8 +257,8 @@ static int same_due(const dq_watchdog_seen_t *a, const dq_watchdog_seen_t *b)
 
 static int same_wanted(const dq_watchdog_seen_t *a, const dq_watchdog_seen_t *b)
 {
-    return a->is_up && b->is_up && b->is_wanted &&
-           (a->posted - a->probes == b->posted - b->probes);
+    return ((a->is_up && b->is_up) || (a->is_put_off && b->is_put_off)) &&
+           b->is_wanted && (a->posted - a->probes == b->posted - b->probes);
 }
 
 
@@ -317,6 +346,8 @@ static dq_watchdog_seen_t some_seen(const dq_watchdog_seen_t *last, t_rng_t *rng
     in_use        = seen.posted - seen.retired;
     seen.heard   += t_rng_once_in(rng, 6);
     seen.is_up    = t_rng_once_in(rng, 30) ? !seen.is_up : seen.is_up;
+    seen.is_put_off = !seen.is_up &&
+                      (t_rng_once_in(rng, 6) ? !seen.is_put_off : seen.is_put_off);
     if (t_rng_once_in(rng, 6) || (in_use == 0)) {
         seen.is_due    = (in_use > 0) && t_rng_once_in(rng, 2);
         seen.is_silent = (in_use > 0) && !t_rng_once_in(rng, 3);
@@ -359,7 +390,8 @@ END_TEST
 static Suite *suite_watch(void)
 {
     return t_suite("watchdog", "verdicts", test_stuck, "verdicts", test_silent,
-                   "verdicts", test_waiting, "verdicts", test_quiet,
+                   "verdicts", test_waiting, "verdicts", test_put_off,
+                   "verdicts", test_quiet,
                    "verdicts", test_never, "verdicts", test_period, "model",
                    test_model, NULL);
 }

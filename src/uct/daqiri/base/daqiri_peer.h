@@ -30,10 +30,11 @@ struct uct_daqiri_peer {
     /* Contents of the next REQ or REP. Progress writes it before CMD_DRAINED. */
     uct_daqiri_resume_t resume;
     dq_cause_t         death;      /* Progress writes it before CMD_FAIL.    */
-    /* Counters that dq_liveness compares. Atomic: async writes, progress reads. */
+    /* What dq_liveness and dq_watchdog compare. Atomic: async writes, progress reads. */
     struct {
         uint32_t heard;            /* frames received from the peer          */
         uint32_t probes;           /* probes sent                            */
+        int      is_put_off;       /* the peer drains; we want another QP    */
     } liveness;
     uct_daqiri_hw_t    *hw;        /* async sets it before EVT_UP            */
     uct_daqiri_mail_t  mail;

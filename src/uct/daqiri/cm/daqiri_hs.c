@@ -587,6 +587,7 @@ static ucs_status_t uct_daqiri_hs_act(uct_daqiri_peer_t *peer, uint32_t action,
         break;
     case DQ_ACT_TIMER_RENEW:
         peer->hs->started = ucs_get_time();
+        __atomic_store_n(&peer->liveness.is_put_off, 1, __ATOMIC_RELAXED);
         break;
     case DQ_ACT_TIMER_STOP:
         uct_daqiri_hs_timer_stop(peer);
@@ -660,6 +661,9 @@ static void uct_daqiri_hs_step(uct_daqiri_peer_t *peer, dq_conn_event_t event,
               dq_conn_state_name(peer->hs->machine.state),
               dq_conn_event_name(event));
     uct_daqiri_hs_end_turn(peer, before, frame != NULL);
+    if (peer->hs->machine.state != DQ_CONN_REQ_SENT) {
+        __atomic_store_n(&peer->liveness.is_put_off, 0, __ATOMIC_RELAXED);
+    }
 
     for (action = 1; action < DQ_ACT_LAST_BIT; action <<= 1) {
         if (!(actions & action)) {

@@ -137,6 +137,7 @@ static void uct_daqiri_watchdog_warn(uct_daqiri_conn_t *conn)
         .reason     = (conn->watchdog.refusal == DQ_ADMIT_OK)
                               ? NULL : dq_admit_name(conn->watchdog.refusal),
         .is_no_credit = conn->watchdog.refusal == DQ_ADMIT_NO_CREDIT,
+        .is_put_off = watch->seen.is_put_off,
         .oldest_id  = conn->sq.retired,
         .credits    = dq_sq_credits(&conn->sq),
         .window     = conn->sq.window,
@@ -247,16 +248,21 @@ static void uct_daqiri_watchdog_conn(uct_daqiri_conn_t *conn,
 {
     uct_daqiri_iface_t *iface     = conn->iface;
     const dq_sq_t *sq             = &conn->sq;
+    int is_put_off                = (sq->gate != DQ_GATE_UP) &&
+                                    __atomic_load_n(&conn->peer.liveness.is_put_off,
+                                                    __ATOMIC_RELAXED);
     const dq_watchdog_seen_t seen = {
-        .posted    = sq->posted,
-        .retired   = sq->retired,
-        .probes    = conn->watchdog.probes,
-        .heard     = conn->rx_seq,
-        .is_up     = sq->gate == DQ_GATE_UP,
-        .is_due    = sq->signals != sq->signals_over,
-        .is_silent = dq_sq_tail_is_silent(sq),
-        .is_wanted = (conn->watchdog.refusal != DQ_ADMIT_OK) ||
-                     !ucs_queue_is_empty(&conn->pending.queue),
+        .posted     = sq->posted,
+        .retired    = sq->retired,
+        .probes     = conn->watchdog.probes,
+        .heard      = conn->rx_seq,
+        .is_up      = sq->gate == DQ_GATE_UP,
+        .is_put_off = is_put_off,
+        .is_due     = sq->signals != sq->signals_over,
+        .is_silent  = dq_sq_tail_is_silent(sq),
+        .is_wanted  = (conn->watchdog.refusal != DQ_ADMIT_OK) ||
+                      !ucs_queue_is_empty(&conn->pending.queue) ||
+                      (is_put_off && (dq_sq_in_use(sq) > 0)),
     };
     unsigned what = dq_watchdog_sample(&conn->watchdog.state, bounds, &seen, elapsed);
 
