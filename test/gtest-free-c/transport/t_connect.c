@@ -582,30 +582,9 @@ START_TEST(test_left_after_a_check)
 END_TEST
 
 
-typedef struct {
-    uct_pending_req_t super;
-    t_link_t          *link;
-    t_comp_t          comp;
-    unsigned          is_done;
-} leave_req_t;
-
-static ucs_status_t leave_go_flush(uct_pending_req_t *self)
-{
-    leave_req_t *req = ucs_container_of(self, leave_req_t, super);
-    ucs_status_t status;
-
-    status = uct_ep_flush(req->link->ep, 0, &req->comp.super);
-    if (status == UCS_ERR_NO_RESOURCE) {
-        return status;
-    }
-    ck_assert(UCS_STATUS_IS_ERR(status) == 0);
-    req->is_done = 1;
-    return UCS_OK;
-}
-
 static ucs_status_t leave_go_send(uct_pending_req_t *self)
 {
-    leave_req_t *req = ucs_container_of(self, leave_req_t, super);
+    t_wait_t *req = ucs_container_of(self, t_wait_t, super);
 
     req->is_done = t_try_send(req->link, T_BCOPY, 10) == UCS_OK;
     return req->is_done ? UCS_OK : UCS_ERR_NO_RESOURCE;
@@ -617,7 +596,7 @@ static void leave_waiting(uct_pending_callback_t go)
 {
     t_end_t *a = t_end_open("SQ_DEPTH=8");
     t_end_t *b = t_end_open("");
-    leave_req_t req = {.super.func = go};
+    t_wait_t req = {.super.func = go};
     unsigned purged = 0;
     t_stream_t stream;
 
@@ -641,7 +620,7 @@ static void leave_waiting(uct_pending_callback_t go)
 START_TEST(test_left_with_a_flush_that_waits)
 {
     expect_leaving();
-    leave_waiting(leave_go_flush);
+    leave_waiting(t_wait_flush);
 }
 END_TEST
 

@@ -304,21 +304,13 @@ START_TEST(test_ack_lost)
 END_TEST
 
 
-typedef struct {
-    uct_pending_req_t super;
-    t_link_t          *link;
-    t_comp_t          comp;
-    unsigned          done;
-} late_flush_t;
-
-
-static ucs_status_t flush_late(uct_pending_req_t *req)
+/* @a b wants to close, and computes from then on. @a a has not read that yet. */
+static void compute_after_close(t_end_t *a, t_end_t *b)
 {
-    late_flush_t *flush = (late_flush_t*)req;
-    ucs_status_t status = uct_ep_flush(flush->link->ep, 0, &flush->comp.super);
-
-    flush->done += status == UCS_OK;
-    return (status == UCS_INPROGRESS) ? UCS_OK : status;
+    a->is_stopped = 1;
+    T_WAIT(t_live_sum("idle_unanswered") == 1);
+    a->is_stopped = 0;
+    b->is_stopped = 1;
 }
 
 
@@ -328,7 +320,7 @@ START_TEST(test_flush)
 {
     t_end_t *a = t_end_open("CONN_RETRY=5ms");
     t_end_t *b = t_end_open(SOON);
-    late_flush_t flush = {.super.func = flush_late};
+    t_wait_t flush = {.super.func = t_wait_flush};
     t_stream_t to;
     t_link_t *link;
 
@@ -337,18 +329,16 @@ START_TEST(test_flush)
     t_comp_init(&flush.comp);
     send_one(link, &to, T_SHORT, 8);
     T_WAIT(t_ep_flush(link) == UCS_OK);
-    a->is_stopped = 1;
-    T_WAIT(t_live_sum("idle_unanswered") == 1); /* b wants to close */
-    a->is_stopped = 0;
-    b->is_stopped = 1;
+    compute_after_close(a, b);
     if (_i == 1) {
         ck_assert_int_eq(t_try_send(link, T_SHORT, 8), UCS_OK);
     }
     (void)t_progress(); /* a answers */
     if (_i == 1) {
-        ck_assert_int_eq(flush_late(&flush.super), UCS_ERR_NO_RESOURCE);
+        ck_assert_int_eq(t_wait_flush(&flush.super), UCS_ERR_NO_RESOURCE);
         ck_assert_int_eq(uct_ep_pending_add(link->ep, &flush.super, 0), UCS_OK);
-        T_WAIT(flush.done == 1);
+        T_WAIT(flush.is_done);
+        ck_assert_int_eq(flush.status, UCS_OK);
     } else {
         ck_assert_int_eq(uct_ep_flush(link->ep, 0, &flush.comp.super), UCS_OK);
     }
@@ -376,10 +366,7 @@ START_TEST(test_peer_computes)
     t_expect_log("nothing could be sent");
     link = t_link_up(a, b, 1, &to);
     send_one(link, &to, T_SHORT, 8);
-    a->is_stopped = 1;
-    T_WAIT(t_live_sum("idle_unanswered") == 1); /* b wants to close */
-    a->is_stopped = 0;
-    b->is_stopped = 1;
+    compute_after_close(a, b);
     T_WAIT(t_live_sum("idle_closes") == 1);
     for (end = t_seconds() + COMPUTES_MS / 1e3; t_seconds() < end;) {
         (void)t_try_send(link, T_SHORT, 8);

@@ -915,7 +915,6 @@ START_TEST(test_close_unread)
 END_TEST
 
 
-
 /* ---- Off ---- */
 
 START_TEST(test_off)

@@ -1494,6 +1494,20 @@ void t_iface_flush(t_end_t *end)
 }
 
 
+ucs_status_t t_wait_flush(uct_pending_req_t *self)
+{
+    t_wait_t *wait = ucs_container_of(self, t_wait_t, super);
+
+    wait->status = uct_ep_flush(wait->link->ep, 0, &wait->comp.super);
+    if (wait->status == UCS_ERR_NO_RESOURCE) {
+        return wait->status;
+    }
+    ck_assert(!UCS_STATUS_IS_ERR(wait->status));
+    wait->is_done = 1;
+    return UCS_OK;
+}
+
+
 /* ---- Teams ---- */
 
 /* Nobody leaves while another one grants it credits: who has left is no longer

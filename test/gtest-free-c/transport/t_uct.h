@@ -288,6 +288,18 @@ void t_comp_init(t_comp_t *comp);
 ucs_status_t t_ep_flush(t_link_t *link);
 void t_iface_flush(t_end_t *end);
 
+/* A request that waits for its turn. */
+typedef struct {
+    uct_pending_req_t super;
+    t_link_t          *link;
+    t_comp_t          comp;
+    unsigned          is_done;
+    ucs_status_t      status;  /* of the last try                            */
+} t_wait_t;
+
+/* What it does, for super.func: a flush. */
+ucs_status_t t_wait_flush(uct_pending_req_t *self);
+
 /* ---- Memory ---- */
 
 /* @a mem: NULL for memory of the region's own, which begins as zeros and ends as

@@ -625,17 +625,21 @@ static int uct_daqiri_hs_is_attempt(const uct_daqiri_peer_t *peer,
 }
 
 
-/* After a step: whoever is not asked any more needs no place, and whoever need not be
- * asked any more leaves the line. */
+/* After a step: whoever is not asked any more needs no place, and puts nobody off.
+ * Whoever need not be asked any more leaves the line. */
 static void uct_daqiri_hs_end_turn(uct_daqiri_peer_t *peer, dq_conn_state_t before,
                                    int is_answer)
 {
     uct_daqiri_hs_t *hs = peer->hs;
     int is_asked        = hs->machine.state == DQ_CONN_REQ_SENT;
+    int is_over         = (before == DQ_CONN_REQ_SENT) && !is_asked;
     int is_needless     = (hs->turn.pace.state == DQ_PACE_WAITING) &&
                           !uct_daqiri_hs_is_attempt(peer, hs->turn.wanted);
 
-    if (((before == DQ_CONN_REQ_SENT) && !is_asked) || is_needless) {
+    if (is_over) {
+        __atomic_store_n(&peer->liveness.is_put_off, 0, __ATOMIC_RELAXED);
+    }
+    if (is_over || is_needless) {
         uct_daqiri_wait_end(&peer->iface->cm.wait, &hs->turn, is_answer);
     }
     uct_daqiri_assert(is_asked || (hs->turn.pace.state == DQ_PACE_REST) ||
@@ -661,9 +665,6 @@ static void uct_daqiri_hs_step(uct_daqiri_peer_t *peer, dq_conn_event_t event,
               dq_conn_state_name(peer->hs->machine.state),
               dq_conn_event_name(event));
     uct_daqiri_hs_end_turn(peer, before, frame != NULL);
-    if (peer->hs->machine.state != DQ_CONN_REQ_SENT) {
-        __atomic_store_n(&peer->liveness.is_put_off, 0, __ATOMIC_RELAXED);
-    }
 
     for (action = 1; action < DQ_ACT_LAST_BIT; action <<= 1) {
         if (!(actions & action)) {

@@ -199,8 +199,8 @@ static inline int uct_daqiri_conn_rests(const uct_daqiri_conn_t *conn)
            !conn->idle.has_place && !conn->idle.is_waiting;
 }
 
-/* Is everything over that users have posted? An idle close begins after that, and leaves
- * only requests of our own in the ledger: the CLOSE, grants and probes. */
+/* Is everything over that users have posted? In an idle close that comes before our
+ * CLOSE. Behind the CLOSE are only grants and probes. */
 static inline int uct_daqiri_conn_is_flushed(const uct_daqiri_conn_t *conn)
 {
     switch (conn->state) {
