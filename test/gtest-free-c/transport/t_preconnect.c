@@ -411,6 +411,63 @@ START_TEST(test_cancelled_before_progress)
 END_TEST
 
 
+/* A completion that uses its endpoint once more. */
+typedef struct {
+    t_comp_t super;
+    t_comp_t next;
+    pair_t   *pair;
+    t_link_t *link;
+} chain_t;
+
+static void chain_go(uct_completion_t *self)
+{
+    chain_t *chain = ucs_container_of(self, chain_t, super.super);
+
+    chain->super.calls++;
+    ck_assert_int_eq(call_op(chain->pair, chain->link, GET_ZCOPY,
+                             &chain->next.super), UCS_INPROGRESS);
+}
+
+/* The queue pair dies at the message. Before progress has heard of it, the completion of
+ * the request before posts another one. The message failed first, so it is sent again. */
+START_TEST(test_dies_before_progress)
+{
+    enum { NEWS = 20000 }; /* us: for the thread that reads events */
+    volatile uint8_t *written;
+    chain_t chain;
+    pair_t pair;
+
+#ifdef __SANITIZE_THREAD__
+    t_skip("memory is looked at that the device has written, untold");
+#endif
+    plan("qp-error qp=rc op=send n=1 times=1");
+    t_expect_losses_of_qps();
+    pair_open(&pair);
+    written    = pair.remote.mem;
+    chain.pair = &pair;
+    chain.link = t_link_open(pair.a, &pair.b->address, 1);
+    t_comp_init(&chain.super);
+    t_comp_init(&chain.next);
+    chain.super.super.func = chain_go;
+    ck_assert_int_eq(call_op(&pair, chain.link, PUT_SHORT, NULL), UCS_OK);
+    ck_assert_int_eq(call_op(&pair, chain.link, PUT_ZCOPY, &chain.super.super),
+                     UCS_INPROGRESS);
+    ck_assert_int_eq(t_try_send(chain.link, T_SHORT, 8), UCS_OK);
+    pair.a->is_stopped = 1;
+    T_WAIT(*written == 0x5a);
+    usleep(NEWS);
+    pair.a->is_stopped = 0;
+    T_WAIT((pair.stream.got == 1) && (chain.next.calls == 1));
+    ck_assert_uint_eq(chain.super.calls, 1);
+    ck_assert_int_eq(chain.super.super.status, UCS_OK);
+    ck_assert_int_eq(chain.next.super.status, UCS_OK);
+    pair_close(&pair);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("recoveries"), 2);
+}
+END_TEST
+
+
 /* ---- It will never be up ---- */
 
 /* Whatever is held ends once, with the reason. */
@@ -510,6 +567,7 @@ static Suite *suite_early(void)
     suite_add_tcase(suite, early);
 
     tcase_add_test(lost, test_endpoint_goes_before_loss);
+    tcase_add_test(lost, test_dies_before_progress);
     tcase_add_loop_test(lost, test_one_sided_goes_before_loss, 0, 2);
     suite_add_tcase(suite, lost);
     return suite;

@@ -915,6 +915,58 @@ START_TEST(test_close_unread)
 END_TEST
 
 
+/* The peer leaves while this end has read only the first error completion of a lost QP.
+ * Nothing was carried out, so no request has succeeded. */
+START_TEST(test_peer_leaves_unread)
+{
+    enum {
+        PUTS = 6,
+        NEWS = 20000 /* us: for the thread that reads events */
+    };
+    t_end_t *a = t_end_open("CONN_RETRY=5ms POLL_BATCH=1");
+    t_end_t *b = t_end_open("CONN_RETRY=5ms");
+    t_region_t from, to;
+    t_stream_t stream;
+    t_comp_t comp[PUTS];
+    t_link_t *link;
+    uct_iov_t iov;
+    unsigned i;
+
+    t_only_daqiri("recovers");
+    if (t_is_softroce()) {
+        t_skip("only softverbs kills a QP by a plan");
+    }
+    t_expect_loss();
+    t_expect_losses_of_qps();
+    t_expect_log("the peer has ended the connection");
+    t_region_open(&from, a, NULL, 64);
+    t_region_open(&to, b, NULL, 64);
+    link = t_link_up(a, b, 1, &stream);
+    T_WAIT(t_ep_flush(link) == UCS_OK);
+    a->is_stopped = 1;
+    t_plan_by_command("qp-error qp=rc op=write n=1 times=1 event=no");
+    iov = (uct_iov_t){
+        .buffer = from.mem, .length = 64, .memh = from.memh, .count = 1,
+    };
+    for (i = 0; i < PUTS; i++) {
+        t_comp_init(&comp[i]);
+        ck_assert_int_eq(uct_ep_put_zcopy(link->ep, &iov, 1, (uintptr_t)to.mem,
+                                          to.key.rkey, &comp[i].super),
+                         UCS_INPROGRESS);
+    }
+    t_region_close(&to);
+    t_end_leave(b);
+    usleep(NEWS);
+    a->is_stopped = 0;
+    for (i = 0; i < PUTS; i++) {
+        T_WAIT(comp[i].calls == 1);
+        ck_assert_int_ne(comp[i].super.status, UCS_OK);
+    }
+    t_region_close(&from);
+}
+END_TEST
+
+
 /* ---- Off ---- */
 
 START_TEST(test_off)
@@ -965,6 +1017,7 @@ static Suite *suite_recover(void)
     tcase_add_test(messages, test_seldom);
     tcase_add_test(messages, test_off);
     tcase_add_test(messages, test_close_unread);
+    tcase_add_test(messages, test_peer_leaves_unread);
     suite_add_tcase(suite, messages);
 
     tcase_add_test(had, test_had);

@@ -404,6 +404,65 @@ START_TEST(test_put_then_get)
 END_TEST
 
 
+/* A completion that closes its endpoint. */
+typedef struct {
+    t_comp_t super;
+    t_link_t *link;
+} last_t;
+
+static void last_go(uct_completion_t *self)
+{
+    last_t *last = ucs_container_of(self, last_t, super.super);
+
+    last->super.calls++;
+    t_link_close(last->link);
+}
+
+/* The first completion closes the endpoint. The others have come with it, and are told
+ * before the endpoint is gone. */
+START_TEST(test_completion_closes)
+{
+    enum { OTHERS = 5 };
+    t_comp_t other[OTHERS];
+    uct_iov_t iov;
+    last_t last;
+    pair_t pair;
+    unsigned i;
+
+    t_only_daqiri("waits for what an endpoint has under way");
+    pair_open(&pair, "", 0);
+    T_WAIT(t_ep_flush(pair.link) == UCS_OK);
+    iov = (uct_iov_t){
+        .buffer = pair.local.mem, .length = 64, .memh = pair.local.memh, .count = 1,
+    };
+    t_comp_init(&last.super);
+    last.super.super.func = last_go;
+    last.link             = pair.link;
+    pair.a->is_stopped    = 1;
+    ck_assert_int_eq(uct_ep_put_zcopy(pair.link->ep, &iov, 1,
+                                      (uintptr_t)pair.remote.mem,
+                                      pair.remote.key.rkey, &last.super.super),
+                     UCS_INPROGRESS);
+    for (i = 0; i < OTHERS; i++) {
+        t_comp_init(&other[i]);
+        ck_assert_int_eq(uct_ep_put_zcopy(pair.link->ep, &iov, 1,
+                                          (uintptr_t)pair.remote.mem,
+                                          pair.remote.key.rkey, &other[i].super),
+                         UCS_INPROGRESS);
+    }
+    pair.a->is_stopped = 0;
+    T_WAIT(last.super.calls == 1);
+    for (i = 0; i < OTHERS; i++) {
+        ck_assert_uint_eq(other[i].calls, 1);
+        ck_assert_int_eq(other[i].super.status, UCS_OK);
+    }
+    pair_close(&pair);
+    t_end_close_all();
+    ck_assert_uint_eq(t_stats_sum("stray_completions"), 0);
+}
+END_TEST
+
+
 /* ---- Refused, or failed ---- */
 
 START_TEST(test_too_many_pieces)
@@ -752,6 +811,7 @@ static Suite *suite_rma(void)
     tcase_add_loop_test(cost, test_cost, 0, COST_CASES);
     suite_add_tcase(suite, cost);
     tcase_add_test(fenced, test_put_then_get);
+    tcase_add_test(fenced, test_completion_closes);
     suite_add_tcase(suite, fenced);
 
     tcase_add_test(lost, test_written_once);

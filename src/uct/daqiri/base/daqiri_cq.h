@@ -15,6 +15,12 @@ typedef struct {
     struct ibv_wc *wc;  /* [UCT_DAQIRI_PREFETCH_MAX] */
 } uct_daqiri_prefetched_t;
 
+/* What is left of a batch of completions that is being handled. */
+typedef struct {
+    const struct ibv_wc *next;
+    unsigned            left;
+} uct_daqiri_hand_t;
+
 /* Takes @a max completions at most into @a wc. A CQ that has failed returns none; its
  * event reports it. */
 static UCS_F_ALWAYS_INLINE int

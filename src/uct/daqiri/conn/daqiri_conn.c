@@ -679,6 +679,9 @@ static int uct_daqiri_conn_drain_step(uct_daqiri_conn_t *conn,
     if (conn->state >= DQ_LIFE_CLOSED) {
         return 1;
     }
+    if (conn->qp.state == DQ_QP_READY) {
+        return uct_daqiri_recover_by_qp_event(conn);
+    }
     if (conn->qp.state == DQ_QP_DRAINING) {
         uct_daqiri_tx_post_marker_at_end(conn);
     }

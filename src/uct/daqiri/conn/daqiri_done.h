@@ -73,21 +73,29 @@ uct_daqiri_done_on_wc(uct_daqiri_iface_t *iface, const struct ibv_wc *wc)
 }
 
 /* Takes one batch of send completions at most. @a wc is scratch space for
- * UCT_DAQIRI_POLL_MAX. Returns how many completions it took. */
+ * UCT_DAQIRI_POLL_MAX. Returns how many completions it took. A user's completion may call
+ * this: then it goes on with the batch in hand, because completions have an order. */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_daqiri_done_poll(uct_daqiri_iface_t *iface, struct ibv_wc *wc)
 {
-    int count = uct_daqiri_cq_poll(&iface->tx.prefetched, iface->tx.cq,
-                                   iface->poll_batch, wc);
-    int i;
+    uct_daqiri_hand_t *hand = &iface->tx.hand;
+    unsigned count          = hand->left;
 
-    if (count == 0) {
-        return 0;
+    if (ucs_likely(count == 0)) {
+        count = uct_daqiri_cq_poll(&iface->tx.prefetched, iface->tx.cq,
+                                   iface->poll_batch, wc);
+        if (count == 0) {
+            return 0;
+        }
+        iface->tx.wake = 1;
+        hand->next     = wc;
+        hand->left     = count;
     }
-    iface->tx.wake = 1;
-    for (i = 0; i < count; i++) {
-        uct_daqiri_done_on_wc(iface, &wc[i]);
-    }
+    do {
+        hand->left--;
+        uct_daqiri_done_on_wc(iface, hand->next++);
+    } while (hand->left > 0);
+    hand->next = NULL; /* the array is the poller's */
     return count;
 }
 

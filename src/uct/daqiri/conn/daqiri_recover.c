@@ -216,21 +216,36 @@ void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn)
 
 
 /* The event may come too late, about the QP before. It may come too early: then the
- * handshake has the QP, and this is called again when the conn is up. */
+ * handshake has the QP, and uct_daqiri_recover_on_qp_event() is called again when the
+ * conn is up. */
+static int uct_daqiri_recover_is_event_ours(const uct_daqiri_conn_t *conn)
+{
+    return (conn->qp.state == DQ_QP_READY) &&
+           (uct_daqiri_qp_num(&conn->qp) == conn->peer.mail.qp_event.qpn);
+}
+
+
 void uct_daqiri_recover_on_qp_event(uct_daqiri_conn_t *conn)
+{
+    uct_daqiri_assert_progress(conn->iface);
+    if (uct_daqiri_recover_is_event_ours(conn)) {
+        uct_daqiri_conn_start_drain(conn);
+    }
+}
+
+
+int uct_daqiri_recover_by_qp_event(uct_daqiri_conn_t *conn)
 {
     const uct_daqiri_qp_event_t *qp_event = &conn->peer.mail.qp_event;
     dq_facts_t facts;
 
-    uct_daqiri_assert_progress(conn->iface);
-    if ((conn->qp.state != DQ_QP_READY) ||
-        (uct_daqiri_qp_num(&conn->qp) != qp_event->qpn)) {
-        return;
+    if (!uct_daqiri_recover_is_event_ours(conn)) {
+        return 1;
     }
-    uct_daqiri_tx_poll(conn->iface);
     uct_daqiri_tx_facts(conn, qp_event->cause, &facts);
     facts.detail = qp_event->name;
     uct_daqiri_recover(conn, &facts);
+    return 0;
 }
 
 

@@ -16,9 +16,14 @@
 void uct_daqiri_recover(uct_daqiri_conn_t *conn, const dq_facts_t *facts);
 /* The peer reports that it has lost its QP. */
 void uct_daqiri_recover_on_peer_lost(uct_daqiri_conn_t *conn);
-/* The device has reported by an event that the QP failed. Its completions, which may tell
- * why, come first. Does nothing unless the QP is up and the event is about it. */
+/* The device has reported by an event that the QP failed. Does nothing unless the QP is
+ * up and the event is about it. Otherwise puts the conn on iface->draining: the QP's
+ * completions, which may tell why, come first. Polls nothing: a completion may be in
+ * hand. */
 void uct_daqiri_recover_on_qp_event(uct_daqiri_conn_t *conn);
+/* The completions have come, and the QP still counts as up. Returns non-zero when the
+ * conn need not drain. */
+int uct_daqiri_recover_by_qp_event(uct_daqiri_conn_t *conn);
 /* The async thread could not make or connect the next QP. */
 void uct_daqiri_recover_on_no_qp(uct_daqiri_conn_t *conn);
 /* A drain of the QP is over. After the first one, asks the async thread to destroy it;

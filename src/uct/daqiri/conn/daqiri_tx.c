@@ -414,7 +414,8 @@ void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id)
 /*
  * Only wr_id, status, qp_num and vendor_err of an error completion are valid. RC is
  * ordered, so requests before the first error succeeded. That one and later ones fail if
- * the connection failed; otherwise they wait for replay.
+ * the connection failed; otherwise they wait for replay. So the order in which errors are
+ * handled matters.
  */
 static UCS_F_NOINLINE void
 uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
@@ -423,6 +424,7 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
     uint32_t id               = wc->wr_id;
     dq_cause_t cause          = (dq_cause_t)wc->status;
     dq_facts_t facts;
+    int is_first;
 
     if (uct_daqiri_budget_is_spare(conn, id)) {
         cause = DQ_CAUSE_PEER_LOST; /* it has closed, or will be found dead */
@@ -442,11 +444,12 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
     uct_daqiri_recover(conn, &facts);
     conn->qp.is_err = 1; /* a QP that fails a request is in ERR */
 
-    if (!conn->qp.has_flushed || dq_life_is_over(conn->state)) {
-        uct_daqiri_tx_retire_to(conn, id);
-    }
+    is_first             = !conn->qp.has_flushed;
     conn->qp.has_flushed = 1;
     conn->qp.flushed     = id + 1;
+    if (is_first) {
+        uct_daqiri_tx_retire_to(conn, id); /* may poll, and find the next error */
+    }
     if (dq_life_is_over(conn->state)) {
         uct_daqiri_tx_retire(conn, id, uct_daqiri_conn_status(conn));
     }

@@ -70,6 +70,7 @@ struct uct_daqiri_iface {
         struct ibv_cq     *cq;
         uct_daqiri_batch_t *batch;     /* NULL: a doorbell for each request  */
         uct_daqiri_prefetched_t prefetched;
+        uct_daqiri_hand_t hand;        /* completions that are being handled */
         dq_cq_t           ledger;
         uint32_t          cq_most;     /* entries that cq may grow to        */
         uct_daqiri_pool_t pool;
@@ -133,7 +134,7 @@ struct uct_daqiri_iface {
         uint32_t          is_needed;   /* counts sleepers, too; atomic       */
     } watchdog;
     ucs_list_link_t       conns;       /* conns that have had a QP           */
-    ucs_list_link_t       draining;    /* conns that drain                   */
+    ucs_list_link_t       draining;    /* conns that drain, or are about to  */
     struct {
         uint32_t          most;        /* queue pairs: the budget, and       */
         uint32_t          max;         /* what of it the device can give now */
