@@ -39,7 +39,7 @@ void dq_recovery_add_failure(dq_recovery_t *recovery, const dq_recovery_limits_t
     } else {
         recovery->in_a_row++;
         recovery->in_vain = (recovery->is_back && !seen->is_wanted)
-                                ? 0 : recovery->in_vain + 1;
+                                ? 0 : recovery->in_vain + !seen->is_unmade;
     }
     recovery->is_begun  = 1;
     recovery->is_back   = 0;

@@ -19,7 +19,8 @@
  *
  * A queue pair was in vain if it did not come up, or got none of its requests through. An
  * idle queue pair that came up was not in vain. Fewer than DQ_RECOVERY_FUTILE_MAX queue
- * pairs of a row, one after another, may be in vain.
+ * pairs of a row, one after another, may be in vain. A queue pair that could not be made
+ * was not tried, so only the time is bounded: a device that is full may have room soon.
  *
  * Each queue pair of a row but the first waits, each time twice as long as before. An end
  * that only follows the loss of its peer does not wait, because the peer has waited.
@@ -45,6 +46,7 @@ typedef struct {
     uint32_t mark;      /* changes when a request gets through               */
     int      is_wanted; /* requests were under way, or waited                */
     int      is_peers;  /* the peer lost its QP first, and has waited        */
+    int      is_unmade; /* the device or the peer's had no QP to give        */
 } dq_recovery_seen_t;
 
 typedef struct {

@@ -915,6 +915,32 @@ START_TEST(test_close_unread)
 END_TEST
 
 
+/* The device has no queue pair to give, for longer than 16 attempts take. It has one
+ * before RECOVERY_TIMEOUT is over. */
+START_TEST(test_device_is_full)
+{
+    t_end_t *a = t_end_open("CONN_RETRY=5ms");
+    t_end_t *b = t_end_open("CONN_RETRY=5ms");
+    t_stream_t stream;
+    t_link_t *link;
+
+    t_only_daqiri("recovers");
+    if (t_is_softroce()) {
+        t_skip("only softverbs refuses a QP by a plan");
+    }
+    t_expect_losses_of_qps();
+    link = t_link_up(a, b, 1, &stream);
+    T_WAIT(t_ep_flush(link) == UCS_OK);
+    t_plan_by_command("qp-error qp=rc op=send n=1 times=1; "
+                      "verb name=create_qp times=18");
+    t_send(link, T_SHORT, 8);
+    T_WAIT(stream.got == link->sent);
+    t_end_close_all();
+    ck_assert_uint_ge(t_stats_sum("qps_refused"), 18);
+}
+END_TEST
+
+
 /* The peer leaves while this end has read only the first error completion of a lost QP.
  * Nothing was carried out, so no request has succeeded. */
 START_TEST(test_peer_leaves_unread)
@@ -1017,6 +1043,7 @@ static Suite *suite_recover(void)
     tcase_add_test(messages, test_seldom);
     tcase_add_test(messages, test_off);
     tcase_add_test(messages, test_close_unread);
+    tcase_add_test(messages, test_device_is_full);
     tcase_add_test(messages, test_peer_leaves_unread);
     suite_add_tcase(suite, messages);
 

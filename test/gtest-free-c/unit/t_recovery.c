@@ -14,7 +14,7 @@ static const dq_recovery_limits_t limits = {LEAST, MOST, BOUND, TRIAL, REST};
 
 static void lose(dq_recovery_t *recovery, uint64_t now, uint32_t mark, int is_wanted)
 {
-    const dq_recovery_seen_t seen = {now, mark, is_wanted, 0};
+    const dq_recovery_seen_t seen = {now, mark, is_wanted, 0, 0};
 
     dq_recovery_add_failure(recovery, &limits, &seen);
 }
@@ -57,7 +57,7 @@ END_TEST
 /* The peer has waited; but each counts. */
 START_TEST(test_follows)
 {
-    const dq_recovery_seen_t seen = {START, MARK, 1, 1};
+    const dq_recovery_seen_t seen = {START, MARK, 1, 1, 0};
     dq_recovery_t recovery        = lost_once();
 
     dq_recovery_add_failure(&recovery, &limits, &seen);
@@ -97,6 +97,33 @@ START_TEST(test_in_vain)
         T_NEED(dq_recovery_may_try(&recovery, &limits));
     }
     lose(&recovery, START + BOUND, MARK + 1, 0);
+    T_NEED(!dq_recovery_may_try(&recovery, &limits));
+}
+END_TEST
+
+
+/* None could be made: that is not in vain, and takes the time of a row at most. */
+START_TEST(test_unmade)
+{
+    dq_recovery_seen_t seen = {START, MARK, 1, 0, 1};
+    dq_recovery_t recovery  = lost_once();
+    unsigned i;
+
+    lose(&recovery, START, MARK, 1);
+    for (i = 1; i < 3 * DQ_RECOVERY_FUTILE_MAX; i++) {
+        dq_recovery_add_failure(&recovery, &limits, &seen);
+        T_NEED(dq_recovery_may_try(&recovery, &limits));
+        T_NEED_EQ(recovery.in_a_row, i + 1);
+    }
+    for (i = 2; i < DQ_RECOVERY_FUTILE_MAX; i++) { /* those that are, go on counting */
+        lose(&recovery, START, MARK, 1);
+        T_NEED(dq_recovery_may_try(&recovery, &limits));
+    }
+    seen.now = START + BOUND;
+    dq_recovery_add_failure(&recovery, &limits, &seen);
+    T_NEED(dq_recovery_may_try(&recovery, &limits));
+    seen.now++;
+    dq_recovery_add_failure(&recovery, &limits, &seen);
     T_NEED(!dq_recovery_may_try(&recovery, &limits));
 }
 END_TEST
@@ -241,6 +268,7 @@ static Suite *suite_loss(void)
     tcase_add_test(tcase, test_waits);
     tcase_add_test(tcase, test_follows);
     tcase_add_test(tcase, test_in_vain);
+    tcase_add_test(tcase, test_unmade);
     tcase_add_test(tcase, test_wanted);
     tcase_add_test(tcase, test_progress);
     tcase_add_test(tcase, test_idle);

@@ -119,6 +119,7 @@ static void uct_daqiri_recover_count(uct_daqiri_conn_t *conn, dq_cause_t cause)
         .is_wanted = (conn->sq.posted != conn->sq.retired) ||
                      !ucs_queue_is_empty(&conn->pending.queue),
         .is_peers  = cause == DQ_CAUSE_PEER_LOST,
+        .is_unmade = cause == DQ_CAUSE_NO_QP,
     };
 
     dq_recovery_add_failure(&conn->lost.row, &limits, &seen);
