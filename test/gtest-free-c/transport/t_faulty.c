@@ -220,7 +220,7 @@ static const struct {
      "status=LOC_PROT_ERR", 1},
     /* and the verbs that are to make it ready again fail */
     {"qp-error qp=rc n=100 times=4; qp-error qp=ud n=3 every=2; "
-     "verb name=modify_qp n=25 p=0.5 times=40", 1},
+     "verb name=modify_qp n=25 p=0.5 times=12", 1},
 };
 
 enum { CARRIERS = sizeof(carriers) / sizeof(carriers[0]) };

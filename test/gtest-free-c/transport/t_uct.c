@@ -48,6 +48,10 @@ static struct {
 } t_now;
 
 
+/* The folders of the tests of this program, one for each. */
+static char t_base[] = "/tmp/t_uct.XXXXXX";
+
+
 /* ---- The log ---- */
 
 static void t_log_path(char *path, size_t size)
@@ -448,16 +452,34 @@ static void t_dir_remove(void)
 }
 
 
-/* Also after a failure, in which case teardown is never reached. */
 static void t_at_exit(void)
 {
-    if (getpid() != t_now.owner) {
+    if ((getpid() == t_now.owner) && t_now.is_fine) {
+        t_dir_remove();
+    }
+}
+
+
+/* A test that fails ends by _exit() or by a signal. Its folder tells of it. */
+static void t_tell_failures(void)
+{
+    DIR *dir = opendir(t_base);
+    const struct dirent *entry;
+
+    if (dir == NULL) {
         return;
     }
-    if (!t_now.is_fine) {
-        t_log_replay();
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            snprintf(t_now.dir, sizeof(t_now.dir), "%s/%.6s", t_base,
+                     entry->d_name);
+            fprintf(stderr, "the log of a test that failed:\n");
+            t_log_replay();
+            t_dir_remove();
+        }
     }
-    t_dir_remove();
+    closedir(dir);
+    rmdir(t_base);
 }
 
 
@@ -474,7 +496,7 @@ static void t_setup(void)
 {
     t_stuck_arm(T_TIMEOUT * t_timeout_multiplier() * 750, STDERR_FILENO);
     memset(&t_now, 0, offsetof(__typeof__(t_now), scratch));
-    snprintf(t_now.dir, sizeof(t_now.dir), "/tmp/t_uct.XXXXXX");
+    snprintf(t_now.dir, sizeof(t_now.dir), "%s/XXXXXX", t_base);
     ck_assert_ptr_nonnull(mkdtemp(t_now.dir));
     ck_assert_int_eq(setenv("DAQIRI_STATS_DIR", t_now.dir, 1), 0);
     t_now.owner = getpid();
@@ -531,9 +553,16 @@ TCase *t_uct_case(const char *name)
 int t_uct_main(char **argv, const t_suite_func_t *suites, size_t count)
 {
     static const char mark[] = "T_UCT_STARTED";
+    int failed;
 
     if (getenv(mark) != NULL) {
-        return t_main(suites, count);
+        if (mkdtemp(t_base) == NULL) {
+            perror(t_base);
+            return 99;
+        }
+        failed = t_main(suites, count);
+        t_tell_failures();
+        return failed;
     }
     t_ucx_restart(mark, argv);
     return 99;
