@@ -23,8 +23,9 @@
  * A ring is a sequence of records. A record is a header and its payload, and
  * starts on a cache line. Its sender publishes it by storing its tag last. The
  * tag is the record's position (bytes since the ring was opened) XOR a random
- * key that changes with each opening. So nothing has to be erased: what an
- * earlier lap or an earlier connection left behind never looks like a record.
+ * key that changes with each opening. So what an earlier lap or an earlier
+ * connection left behind does not look like a record. One thing only has to be
+ * erased: see sv_rec_clear_end().
  *
  *     owner reads at  pos = head         sender writes at  pos = tail
  *          v                                  v
@@ -337,6 +338,18 @@ static inline int sv_is_due(uint64_t state)
 static inline uint32_t sv_rec_span(uint32_t bytes)
 {
     return (sizeof(struct sv_rec) + bytes + SV_LINE - 1) & ~(SV_LINE - 1);
+}
+
+/* A sender calls this before it writes a record of `span` bytes. The payload may
+ * end with a few bytes in the last line, over part of a tag of an earlier lap.
+ * In the next lap a record may begin in that line. Its tag differs from the old
+ * one in a few bytes only, and the payload may have just those: two bytes do in a
+ * short ring, once in 65536 times. So the rest of the old tag has to go. */
+static inline void sv_rec_clear_end(struct sv_rec *rec, uint32_t span)
+{
+    struct sv_rec *last = (struct sv_rec*)((uint8_t*)rec + span - SV_LINE);
+
+    atomic_store_explicit(&last->tag, 0, memory_order_relaxed);
 }
 
 #endif

@@ -322,12 +322,13 @@ struct sv_rec *sv_tx_room(struct sv_tx *tx, uint32_t span)
     }
 
     rec = (struct sv_rec*)(tx->ring + (tx->tail & (tx->ring_bytes - 1)));
-    if (pad == 0) {
-        return rec;
+    if (sv_unlikely(pad != 0)) {
+        rec->flags = SV_REC_PAD;
+        atomic_store_explicit(&rec->tag, tx->tail ^ tx->key,
+                              memory_order_release);
+        tx->tail += pad;
+        rec       = (struct sv_rec*)tx->ring;
     }
-
-    rec->flags = SV_REC_PAD;
-    atomic_store_explicit(&rec->tag, tx->tail ^ tx->key, memory_order_release);
-    tx->tail += pad;
-    return (struct sv_rec*)tx->ring;
+    sv_rec_clear_end(rec, span);
+    return rec;
 }

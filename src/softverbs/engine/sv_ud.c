@@ -89,14 +89,14 @@ static struct sv_rec *sv_tx_ud_room(struct sv_shm_qp *rem, uint8_t *ring,
 
     rec     = (struct sv_rec*)(ring + offset);
     *tail_p = tail + pad;
-    if (pad == 0) {
-        return rec;
+    if (pad != 0) {
+        rec->flags = SV_REC_PAD;
+        atomic_store_explicit(&rec->tag, tail ^ rem->key, memory_order_release);
+        atomic_store_explicit(&rem->tail, tail + pad, memory_order_relaxed);
+        rec = (struct sv_rec*)ring;
     }
-
-    rec->flags = SV_REC_PAD;
-    atomic_store_explicit(&rec->tag, tail ^ rem->key, memory_order_release);
-    atomic_store_explicit(&rem->tail, tail + pad, memory_order_relaxed);
-    return (struct sv_rec*)ring;
+    sv_rec_clear_end(rec, span);
+    return rec;
 }
 
 /* 0: sent or lost. SV_AGAIN: no room. */

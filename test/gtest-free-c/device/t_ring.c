@@ -133,23 +133,29 @@ static void flow_close(struct flow *flow)
     t_pair_close(flow->end);
 }
 
-/* Of the ring that the sender uses. */
-static uint32_t ring_bytes(const struct flow *flow)
+/* Reads from a QP's entry in the file. */
+static void read_entry(uint32_t qpn, void *to, size_t offset, size_t bytes)
 {
-    uint32_t qpn = flow->end[1].qp->qp_num;
     char path[T_SEGMENT_PATH];
-    uint32_t bytes;
     int fd;
 
     t_segment_path(path, qpn);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pread(fd, &bytes, sizeof(bytes),
-                           SV_OFF_QP +
-                           sv_qpn_index(qpn) * sizeof(struct sv_shm_qp) +
-                           offsetof(struct sv_shm_qp, ring_bytes)),
-                     sizeof(bytes));
+    ck_assert_int_eq(pread(fd, to, bytes,
+                           SV_OFF_QP + offset +
+                           sv_qpn_index(qpn) * sizeof(struct sv_shm_qp)),
+                     bytes);
     close(fd);
+}
+
+/* Of the ring that the sender uses. */
+static uint32_t ring_bytes(const struct flow *flow)
+{
+    uint32_t bytes;
+
+    read_entry(flow->end[1].qp->qp_num, &bytes,
+               offsetof(struct sv_shm_qp, ring_bytes), sizeof(bytes));
     return bytes;
 }
 
@@ -270,6 +276,145 @@ START_TEST(test_signals)
 }
 END_TEST
 
+/* ---- what earlier laps have left ---- */
+
+enum {
+    ARRIVALS = 32768,     /* where in the buffer */
+    FIRST    = 32,        /* bytes of a message in the first line of its record */
+    PLACE    = 8 * SV_LINE
+};
+
+/* One message at a time, over a connection or in datagrams. */
+struct laps {
+    struct t_end   end[2];
+    struct ibv_ah *ah; /* NULL: a connection */
+    uint64_t       id;
+};
+
+static void laps_expect(struct laps *laps)
+{
+    struct t_end *to = &laps->end[1];
+
+    ck_assert_int_eq(t_post_recv(to, ++laps->id, ARRIVALS, to->size - ARRIVALS), 0);
+}
+
+/* Into the RECV that was posted last. */
+static void laps_fill(struct laps *laps, uint32_t length)
+{
+    struct t_end *to = &laps->end[1];
+    uint64_t id      = laps->id;
+
+    ck_assert_int_eq((laps->ah == NULL) ?
+                             t_post_send(&laps->end[0], id, 0, length,
+                                         IBV_SEND_SIGNALED) :
+                             t_post_datagram(&laps->end[0], laps->ah,
+                                             to->qp->qp_num, T_QKEY, id, 0,
+                                             length), 0);
+    t_poll_is(to->recv_cq, id, IBV_WC_SUCCESS);
+    t_poll_is(laps->end[0].send_cq, id, IBV_WC_SUCCESS);
+}
+
+static void laps_send(struct laps *laps, uint32_t length)
+{
+    laps_expect(laps);
+    laps_fill(laps, length);
+}
+
+static void laps_open(struct laps *laps, uint32_t ring, enum ibv_qp_type type)
+{
+    const struct t_make make = {.type = type};
+    struct t_address to;
+
+    memset(laps, 0, sizeof(*laps));
+    t_softverbs_only("the rings are softverbs' own");
+    t_pair_open(laps->end, &make, &ring_link);
+    if (type == IBV_QPT_UD) {
+        to       = t_end_address(&laps->end[1]);
+        laps->ah = t_create_ah(&laps->end[0], &to);
+        return;
+    }
+    laps_send(laps, (ring == SV_RING_SMALL) ? 1 :
+                    (ring == SV_RING_MIDDLE) ? 513 : LONGEST);
+}
+
+static void laps_close(struct laps *laps)
+{
+    if (laps->ah != NULL) {
+        ck_assert_int_eq(ibv_destroy_ah(laps->ah), 0);
+    }
+    t_pair_close(laps->end);
+}
+
+/* The receiver's entry; all that was sent has arrived. */
+static struct sv_shm_qp laps_entry(const struct laps *laps)
+{
+    struct sv_shm_qp entry;
+
+    read_entry(laps->end[1].qp->qp_num, &entry, 0, sizeof(entry));
+    return entry;
+}
+
+/* Goes on to this position with messages of one line. */
+static void laps_go(struct laps *laps, uint64_t to)
+{
+    uint64_t at = laps_entry(laps).head;
+
+    for (; at < to; at += SV_LINE) {
+        laps_send(laps, 8);
+    }
+    ck_assert_uint_eq(laps_entry(laps).head, to);
+}
+
+/* A message ends with `bytes` bytes in a line where a record of the lap before began. In
+ * the next lap a record begins there. These bytes are all that its tag differs in. */
+static void check_end(struct laps *laps, uint32_t ring, unsigned bytes)
+{
+    struct sv_shm_qp entry = laps_entry(laps);
+    uint64_t place         = (entry.head | (ring - 1)) + 1 + PLACE;
+    uint64_t tag;
+
+    while ((place >> (8 * bytes)) != ((place + 2 * ring) >> (8 * bytes))) {
+        place += ring;
+    }
+    laps_go(laps, place + SV_LINE);
+    laps_go(laps, place + ring - SV_LINE);
+    tag = (place + 2 * ring) ^ entry.key;
+    memcpy(laps->end[0].buf + FIRST, &tag, bytes);
+    laps_send(laps, FIRST + bytes);
+
+    laps_go(laps, place + 2 * ring);
+    laps_expect(laps);
+    t_poll_none(laps->end[1].recv_cq);
+    laps_fill(laps, 8);
+}
+
+static const struct {
+    uint32_t         ring;
+    enum ibv_qp_type type;
+} lap_cases[] = {
+    {SV_RING_SMALL, IBV_QPT_RC},
+    {SV_RING_MIDDLE, IBV_QPT_RC},
+    {SV_RING_BYTES, IBV_QPT_RC},
+    {SV_RING_BYTES, IBV_QPT_UD}
+};
+
+/* Such an end is never taken for the tag of the record that is to come. */
+START_TEST(test_ends)
+{
+    const uint32_t ring = lap_cases[_i].ring;
+    struct laps laps;
+    unsigned bytes;
+
+    laps_open(&laps, ring, lap_cases[_i].type);
+    for (bytes = 2; bytes < sizeof(uint64_t); ++bytes) {
+        if (2 * ring < 1ull << (8 * bytes)) {
+            check_end(&laps, ring, bytes);
+        }
+    }
+    laps_close(&laps);
+}
+END_TEST
+
 /* ---- random steps ---- */
 
 static uint32_t random_length(t_rng_t *rng, unsigned kind)
@@ -312,6 +457,8 @@ static Suite *suite_ring(void)
                            "which", test_signals,
                            NULL);
 
+    t_suite_add_loop(suite, "ends", test_ends,
+                     sizeof(lap_cases) / sizeof(lap_cases[0]));
     t_suite_add_loop(suite, "random", test_random, 60);
     return suite;
 }
