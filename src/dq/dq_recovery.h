@@ -46,7 +46,7 @@ typedef struct {
     uint32_t mark;      /* changes when a request gets through               */
     int      is_wanted; /* requests were under way, or waited                */
     int      is_peers;  /* the peer lost its QP first, and has waited        */
-    int      is_unmade; /* the device or the peer's had no QP to give        */
+    int      is_unmade; /* the device had no QP to give                      */
 } dq_recovery_seen_t;
 
 typedef struct {
