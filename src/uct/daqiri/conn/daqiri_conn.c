@@ -271,24 +271,21 @@ static void uct_daqiri_conn_on_qp(uct_daqiri_conn_t *conn)
 }
 
 
-static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
+/* A user has asked whether the peer lives while the conn was not up. The peer's answer to
+ * the handshake may be older than the question, and the peer may have left since. */
+static void uct_daqiri_conn_ask_again(uct_daqiri_conn_t *conn)
+{
+    dq_admit_t admit;
+
+    conn->end.is_awaited = uct_daqiri_tx_ask_peer(conn, NULL, &admit) != UCS_OK;
+}
+
+
+static void uct_daqiri_conn_open(uct_daqiri_conn_t *conn)
 {
     const dq_frame_t *peer = &conn->peer.mail.news.peer;
     dq_facts_t facts;
 
-    if (conn->qp.state != DQ_QP_CONNECTING) {
-        return; /* it is about the QP that has been lost meanwhile */
-    }
-    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_UP);
-    conn->qp.is_used     = 1;
-    conn->iface->tx.wake = 1;
-    conn->has_hw         = 1;
-    conn->end.is_awaited = 0; /* who asked whether the peer lives has the answer */
-    uct_daqiri_tx_set_direct(conn);
-    if (conn->state == DQ_LIFE_RECOVERING) {
-        uct_daqiri_recover_up(conn);
-        return;
-    }
     if (dq_sq_open(&conn->sq, peer->credits, peer->promised) != 0) {
         uct_daqiri_tx_facts(conn, DQ_CAUSE_MISMATCH, &facts);
         uct_daqiri_recover(conn, &facts);
@@ -297,6 +294,27 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_UP);
     conn->iface->count->conns_up++;
     uct_daqiri_preconnect_open(conn); /* before all pending requests */
+}
+
+
+static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
+{
+    if (conn->qp.state != DQ_QP_CONNECTING) {
+        return; /* it is about the QP that has been lost meanwhile */
+    }
+    (void)uct_daqiri_qp_step(&conn->qp, DQ_QP_EV_UP);
+    conn->qp.is_used     = 1;
+    conn->iface->tx.wake = 1;
+    conn->has_hw         = 1;
+    uct_daqiri_tx_set_direct(conn);
+    if (conn->state == DQ_LIFE_RECOVERING) {
+        uct_daqiri_recover_up(conn);
+    } else {
+        uct_daqiri_conn_open(conn);
+    }
+    if (conn->end.is_awaited) {
+        uct_daqiri_conn_ask_again(conn);
+    }
 }
 
 

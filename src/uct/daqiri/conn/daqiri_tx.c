@@ -247,6 +247,27 @@ void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn)
 }
 
 
+ucs_status_t uct_daqiri_tx_ask_peer(uct_daqiri_conn_t *conn, uct_daqiri_ep_t *ep,
+                                    dq_admit_t *admit_p)
+{
+    ucs_status_t status;
+
+    *admit_p = DQ_ADMIT_OK;
+    if ((dq_sq_in_use(&conn->sq) == 0) || dq_sq_tail_is_silent(&conn->sq)) {
+        /* The probe overtakes requests that wait: a dead peer may owe them credits. */
+        *admit_p = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
+        status   = (*admit_p == DQ_ADMIT_OK)
+                           ? uct_daqiri_tx_post_probe(conn, ep, NULL)
+                           : UCS_ERR_NO_RESOURCE;
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    uct_daqiri_tx_note_awaited(conn);
+    return UCS_OK;
+}
+
+
 /* The request with this id and all later ones have failed. Returns whether a user misses
  * any of them. */
 static int uct_daqiri_tx_is_awaited(const uct_daqiri_conn_t *conn, uint32_t id)

@@ -80,6 +80,11 @@ void uct_daqiri_tx_facts(const uct_daqiri_conn_t *conn, dq_cause_t cause,
 void uct_daqiri_tx_note_internal(uct_daqiri_conn_t *conn);
 /* A user waits for all requests posted so far. So their failure must be reported. */
 void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn);
+/* A user asks whether the peer lives. Posts a probe, unless a request that is under way
+ * will tell. @a ep may be NULL. UCS_ERR_NO_RESOURCE if there is no room; *admit_p says why
+ * the gate refuses. */
+ucs_status_t uct_daqiri_tx_ask_peer(uct_daqiri_conn_t *conn, uct_daqiri_ep_t *ep,
+                                    dq_admit_t *admit_p);
 /* Probes a peer that grants no credit, at intervals: it may be dead. */
 void uct_daqiri_tx_probe_peer(uct_daqiri_conn_t *conn);
 /* The same for a conn that is CLOSING, whose gate admits no probe. */

@@ -589,24 +589,12 @@ ucs_status_t uct_daqiri_ep_check(uct_ep_h tl_ep, unsigned flags,
     (void)flags;
     (void)comp; /* UCT 1.13: comp must be NULL */
     if (!dq_life_is_over(conn->state) && (conn->state != DQ_LIFE_UP)) {
-        conn->end.is_awaited = 1; /* until it is up: that is the answer */
+        conn->end.is_awaited = 1; /* until it is up, which asks again */
         uct_daqiri_budget_want(conn);
         return UCS_OK;
     }
-    if ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq)) {
-        uct_daqiri_tx_note_awaited(conn);
-        return UCS_OK; /* what is under way will show a failure */
-    }
-    /* The probe overtakes requests that wait: a dead peer may owe them credits. */
-    admit = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
-    if (admit != DQ_ADMIT_OK) {
-        return uct_daqiri_ep_refused(ep, admit);
-    }
-    status = uct_daqiri_tx_post_probe(conn, ep, NULL);
-    if (status == UCS_OK) {
-        uct_daqiri_tx_note_awaited(conn);
-    }
-    return status;
+    status = uct_daqiri_tx_ask_peer(conn, ep, &admit);
+    return (admit == DQ_ADMIT_OK) ? status : uct_daqiri_ep_refused(ep, admit);
 }
 
 
