@@ -188,7 +188,7 @@ START_TEST(test_timeout)
     for (i = 0; i < 4; i++) {
         send_one(link, &to, T_SHORT, 8);
         wait_closed(1);
-        /* More often if the processor was elsewhere before the message was sent. */
+        /* more often if the processor is elsewhere for so long */
         ck_assert_uint_ge(t_live_sum("idle_closes"), 2 * (i + 1));
     }
     closes = t_live_sum("idle_closes");
@@ -197,6 +197,37 @@ START_TEST(test_timeout)
     ck_assert_uint_eq(t_live_sum("idle_closes"), closes);
     ck_assert_uint_eq(t_live_sum("idle_reopens"), closes - 2);
     ck_assert_uint_eq(t_live_sum("recoveries"), 0);
+}
+END_TEST
+
+
+/* A connection is idle since it was up, not since its queue pair was made. */
+START_TEST(test_slow_handshake)
+{
+    t_end_t *a = t_end_open(SOON);
+    t_end_t *b = t_end_open("CONN_RETRY=5ms");
+    uint64_t sent, heard;
+    t_stream_t to;
+    t_link_t *link;
+
+    t_only_daqiri("closes idle queue pairs");
+    if (t_is_softroce()) {
+        t_skip("only softverbs is slow by a plan");
+    }
+    link  = link_at_rest(a, b, &to);
+    sent  = t_live_sum("frames_tx");
+    heard = t_live_sum("frames_rx");
+    t_plan_by_command("delay qp=ud op=send p=1 time=50ms");
+    ck_assert_int_eq(t_try_send(link, T_SHORT, 8), UCS_ERR_NO_RESOURCE);
+    T_WAIT(t_live_sum("frames_tx") > sent); /* it has a queue pair */
+    t_progress_turns(10);
+    a->is_stopped = 1;
+    T_WAIT(t_live_sum("frames_rx") >= heard + 3);
+    a->is_stopped = 0;
+
+    send_one(link, &to, T_SHORT, 8);
+    wait_closed(1);
+    ck_assert_uint_eq(t_live_sum("idle_closes"), 4);
 }
 END_TEST
 
@@ -752,6 +783,7 @@ static Suite *suite_idle(void)
     TCase *device = t_uct_case("device");
 
     tcase_add_test(limit, test_timeout);
+    tcase_add_test(limit, test_slow_handshake);
     tcase_add_test(limit, test_both);
     tcase_add_test(limit, test_each_way);
     tcase_add_test(limit, test_deaf);

@@ -192,9 +192,6 @@ void uct_daqiri_budget_on_qp(uct_daqiri_conn_t *conn)
     iface->idle.none_since = 0;
     conn->idle.asked_at  = 0;
     conn->idle.is_wanted = 0;
-    conn->idle.seen      = uct_daqiri_budget_use(conn);
-    conn->idle.since     = ucs_get_time();
-    conn->idle.used_at   = conn->idle.since;
     if (conn->state == DQ_LIFE_IDLE_CLOSED) {
         conn->idle.is_reopening = 1;
     }
@@ -203,6 +200,14 @@ void uct_daqiri_budget_on_qp(uct_daqiri_conn_t *conn)
 
 
 void uct_daqiri_budget_on_up(uct_daqiri_conn_t *conn)
+{
+    conn->idle.seen    = uct_daqiri_budget_use(conn);
+    conn->idle.since   = ucs_get_time();
+    conn->idle.used_at = conn->idle.since;
+}
+
+
+void uct_daqiri_budget_on_reopened(uct_daqiri_conn_t *conn)
 {
     conn->idle.is_reopening = 0;
     conn->iface->count->idle_reopens++;

@@ -39,8 +39,10 @@ void uct_daqiri_budget_open(uct_daqiri_conn_t *conn);
 void uct_daqiri_budget_want(uct_daqiri_conn_t *conn);
 /* The conn has got a queue pair: by itself, or because its peer has asked. */
 void uct_daqiri_budget_on_qp(uct_daqiri_conn_t *conn);
-/* The conn is up after an idle close. */
+/* The conn is up: from now on it is idle unless it is used. */
 void uct_daqiri_budget_on_up(uct_daqiri_conn_t *conn);
+/* The conn is up after an idle close. */
+void uct_daqiri_budget_on_reopened(uct_daqiri_conn_t *conn);
 /* The device has not made a queue pair: it has no more now. */
 void uct_daqiri_budget_on_no_qp(uct_daqiri_conn_t *conn);
 /* The same for a peer that has no conn yet. It asks again. */

@@ -306,6 +306,7 @@ static void uct_daqiri_conn_on_up(uct_daqiri_conn_t *conn)
     conn->qp.is_used     = 1;
     conn->iface->tx.wake = 1;
     conn->has_hw         = 1;
+    uct_daqiri_budget_on_up(conn);
     uct_daqiri_tx_set_direct(conn);
     if (conn->state == DQ_LIFE_RECOVERING) {
         uct_daqiri_recover_up(conn);

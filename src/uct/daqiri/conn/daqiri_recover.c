@@ -366,7 +366,7 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
     uct_daqiri_conn_step(conn, DQ_LIFE_EV_UP);
     conn->lost.peer_done = peer->done;
     if (conn->idle.is_reopening) {
-        uct_daqiri_budget_on_up(conn);
+        uct_daqiri_budget_on_reopened(conn);
         return;
     }
     dq_recovery_add_success(&conn->lost.row, ucs_get_time());
