@@ -81,8 +81,8 @@ void uct_daqiri_tx_note_internal(uct_daqiri_conn_t *conn);
 /* A user waits for all requests posted so far. So their failure must be reported. */
 void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn);
 /* A user asks whether the peer lives. Posts a probe, unless a request that is under way
- * will tell. @a ep may be NULL. UCS_ERR_NO_RESOURCE if there is no room; *admit_p says why
- * the gate refuses. */
+ * will tell. @a ep may be NULL. UCS_ERR_NO_RESOURCE if there is no room: *admit_p says
+ * whether the gate refuses. */
 ucs_status_t uct_daqiri_tx_ask_peer(uct_daqiri_conn_t *conn, uct_daqiri_ep_t *ep,
                                     dq_admit_t *admit_p);
 /* Probes a peer that grants no credit, at intervals: it may be dead. */
