@@ -155,7 +155,7 @@ end_jobs()
 {
     local stat line fields
 
-    kill "${!running[@]}" 2>/dev/null
+    kill "$watch" "${!running[@]}" 2>/dev/null
     for stat in /proc/[0-9]*/stat; do
         # "pid (name) state parent group session"; the name may have anything in it
         read -r line 2>/dev/null < "$stat" || continue
@@ -164,13 +164,36 @@ end_jobs()
     done
 }
 
+watch= # the pid of watch_machine
+
+# A virtual machine may stand still for seconds, and then tests fail that bound a wait.
+# Notes when a sleep of half a second was so many milliseconds longer.
+late=2000
+watch_machine()
+{
+    local before=${EPOCHREALTIME/[.,]/} now gap
+
+    while sleep 0.5; do
+        now=${EPOCHREALTIME/[.,]/}
+        gap=$(((now - before) / 1000 - 500))
+        [ "$gap" -lt $late ] ||
+            printf '%d.%d s until %(%H:%M:%S)T\n' $((gap / 1000)) $((gap % 1000 / 100)) -1
+        before=$now
+    done > "$build_root/log/stood-still"
+}
+
 run_jobs()
 {
     mapfile -t free_slots < <(seq 0 $((slots - 1)))
+    watch_machine &
+    watch=$!
     trap end_jobs EXIT
     trap 'exit 1' HUP INT TERM
     while [ ${#jobs[@]} -gt 0 ] || [ ${#running[@]} -gt 0 ]; do
         start_next || wait_for_one
     done
     trap - EXIT HUP INT TERM
+    kill "$watch"
+    wait "$watch" 2>/dev/null
+    return 0
 }

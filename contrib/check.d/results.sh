@@ -330,6 +330,13 @@ print_skips()
         sed "s/^/$me: /"
 }
 
+print_stops()
+{
+    [ -s "$build_root/log/stood-still" ] || return 0
+    say 'this machine stood still, which fails tests that bound a wait:'
+    sed "s/^/$me:     /" "$build_root/log/stood-still"
+}
+
 print_results()
 {
     keep_times
@@ -338,6 +345,7 @@ print_results()
         printf '%s\n' "${failed_jobs[@]}" | grep . > "$build_root/log/failed"
     print_skips
     print_times
+    print_stops
     [ ${#failures[@]} -eq 0 ] || printf '%s\n' "${failures[@]}"
     [ ${#failed_jobs[@]} -eq 0 ] || [ -n "${T_CHECK_AS:-}" ] ||
         say 'all that failed, once more: contrib/check --again'

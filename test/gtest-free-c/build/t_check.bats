@@ -115,6 +115,15 @@ refuses()
     [[ $output == *'check: debian-trixie: 2 passed, 0 failed, 1 skipped'* ]]
 }
 
+@test "a machine that stands still is told of" {
+    export make_result='/bin/sleep 4'
+    run -0 check --only release/unit/t
+    [[ $output != *'stood still'* ]]
+    replace sleep '/bin/sleep 3'
+    run -0 check --only release/unit/t
+    [[ $output == *'check: this machine stood still, '*'check:     2.'?' s until '* ]]
+}
+
 @test "--all is everything else, too" {
     run -0 check --all
     [ "$(ran | tr '\n' ' ')" = 'asan/build/t asan/device/t asan/fuzz/t asan/transport/t asan/unit/t debug/mpi/t release/build/t release/device/t release/fuzz/t release/mpi/t release/softroce/t release/storm/t release/system/t release/transport/t release/unit/t release/unit/t_mutants release/vm/t release/walls/t tsan/build/t tsan/device/t tsan/transport/t tsan/unit/t ' ]
