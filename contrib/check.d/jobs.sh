@@ -167,13 +167,14 @@ end_jobs()
 watch= # the pid of watch_machine
 
 # A virtual machine may stand still for seconds, and then tests fail that bound a wait.
-# Notes when a sleep of half a second was so many milliseconds longer.
+# Notes when a sleep of half a second was so many milliseconds longer. Ends with us, even
+# if we are killed.
 late=2000
 watch_machine()
 {
     local before=${EPOCHREALTIME/[.,]/} now gap
 
-    while sleep 0.5; do
+    while sleep 0.5 && kill -0 $$ 2>/dev/null; do
         now=${EPOCHREALTIME/[.,]/}
         gap=$(((now - before) / 1000 - 500))
         [ "$gap" -lt $late ] ||

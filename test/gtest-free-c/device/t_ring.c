@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
@@ -133,30 +132,28 @@ static void flow_close(struct flow *flow)
     t_pair_close(flow->end);
 }
 
-/* Reads from a QP's entry in the file. */
-static void read_entry(uint32_t qpn, void *to, size_t offset, size_t bytes)
+/* The entry of an end's QP, as it is in the file. */
+static struct sv_shm_qp entry_of(const struct t_end *end)
 {
+    uint32_t qpn = end->qp->qp_num;
     char path[T_SEGMENT_PATH];
+    struct sv_shm_qp entry;
     int fd;
 
     t_segment_path(path, qpn);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pread(fd, to, bytes,
-                           SV_OFF_QP + offset +
-                           sv_qpn_index(qpn) * sizeof(struct sv_shm_qp)),
-                     bytes);
+    ck_assert_int_eq(pread(fd, &entry, sizeof(entry),
+                           SV_OFF_QP + sv_qpn_index(qpn) * sizeof(entry)),
+                     sizeof(entry));
     close(fd);
+    return entry;
 }
 
 /* Of the ring that the sender uses. */
 static uint32_t ring_bytes(const struct flow *flow)
 {
-    uint32_t bytes;
-
-    read_entry(flow->end[1].qp->qp_num, &bytes,
-               offsetof(struct sv_shm_qp, ring_bytes), sizeof(bytes));
-    return bytes;
+    return entry_of(&flow->end[1]).ring_bytes;
 }
 
 /* ---- which ring ---- */
@@ -345,31 +342,22 @@ static void laps_close(struct laps *laps)
     t_pair_close(laps->end);
 }
 
-/* The receiver's entry; all that was sent has arrived. */
-static struct sv_shm_qp laps_entry(const struct laps *laps)
-{
-    struct sv_shm_qp entry;
-
-    read_entry(laps->end[1].qp->qp_num, &entry, 0, sizeof(entry));
-    return entry;
-}
-
 /* Goes on to this position with messages of one line. */
 static void laps_go(struct laps *laps, uint64_t to)
 {
-    uint64_t at = laps_entry(laps).head;
+    uint64_t at = entry_of(&laps->end[1]).head;
 
     for (; at < to; at += SV_LINE) {
         laps_send(laps, 8);
     }
-    ck_assert_uint_eq(laps_entry(laps).head, to);
+    ck_assert_uint_eq(entry_of(&laps->end[1]).head, to);
 }
 
 /* A message ends with `bytes` bytes in a line where a record of the lap before began. In
  * the next lap a record begins there. These bytes are all that its tag differs in. */
 static void check_end(struct laps *laps, uint32_t ring, unsigned bytes)
 {
-    struct sv_shm_qp entry = laps_entry(laps);
+    struct sv_shm_qp entry = entry_of(&laps->end[1]);
     uint64_t place         = (entry.head | (ring - 1)) + 1 + PLACE;
     uint64_t tag;
 

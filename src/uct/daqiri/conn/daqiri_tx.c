@@ -247,13 +247,20 @@ void uct_daqiri_tx_note_awaited(uct_daqiri_conn_t *conn)
 }
 
 
+/* Whether a request that is under way will tell if the peer's device is dead. */
+static int uct_daqiri_tx_will_tell(const uct_daqiri_conn_t *conn)
+{
+    return (dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq);
+}
+
+
 ucs_status_t uct_daqiri_tx_ask_peer(uct_daqiri_conn_t *conn, uct_daqiri_ep_t *ep,
                                     dq_admit_t *admit_p)
 {
     ucs_status_t status;
 
     *admit_p = DQ_ADMIT_OK;
-    if ((dq_sq_in_use(&conn->sq) == 0) || dq_sq_tail_is_silent(&conn->sq)) {
+    if (!uct_daqiri_tx_will_tell(conn)) {
         /* The probe overtakes requests that wait: a dead peer may owe them credits. */
         *admit_p = dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA);
         status   = (*admit_p == DQ_ADMIT_OK)
@@ -503,8 +510,7 @@ void uct_daqiri_tx_probe_peer(uct_daqiri_conn_t *conn)
 {
     ucs_time_t now = ucs_get_time();
 
-    if ((now < conn->probe_at) ||
-        ((dq_sq_in_use(&conn->sq) > 0) && !dq_sq_tail_is_silent(&conn->sq)) ||
+    if ((now < conn->probe_at) || uct_daqiri_tx_will_tell(conn) ||
         (dq_sq_admit(&conn->sq, &conn->iface->tx.ledger, DQ_WR_RMA) !=
          DQ_ADMIT_OK)) {
         return;
