@@ -6,12 +6,17 @@
 #include "t_uct.h"
 #include "dq/dq_wire.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ENDPOINTS = 16, ROUNDS = 30 };
 
 /* What the team leaves in shared->number. */
-enum { WAS_SENT, IS_OVER };
+enum { WAS_SENT, IS_OVER, ARE_THERE };
+
+enum { ASKER, PEER, KEEPER }; /* ranks of test_stopped */
 
 
 /* Where an end opens and closes in each, which takes a third of a second on
@@ -829,6 +834,73 @@ START_TEST(test_one_sends_and_computes)
 END_TEST
 
 
+/* Its threads may go on for a while after kill(). */
+static void stop(pid_t pid)
+{
+    char name[32];
+    char state = '?';
+    FILE *file;
+
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    (void)snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+    while (state != 'T') {
+        file = fopen(name, "r");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+        fclose(file);
+    }
+}
+
+
+/* A suspended job: both ends stand still for longer than their time limit, in
+ * the middle of the handshake. */
+static void stopped(t_team_t *team)
+{
+    volatile uint64_t *number = team->shared->number;
+    volatile pid_t *pid       = team->shared->pid;
+    t_end_t *end              = t_end_open("CONN_TIMEOUT=500ms");
+    t_stream_t stream;
+    t_link_t *link;
+
+    t_stream_open(&stream, end, 1);
+    t_team_put_address(team, end);
+    (void)__atomic_add_fetch(&number[ARE_THERE], 1, __ATOMIC_SEQ_CST);
+    T_WAIT(number[ARE_THERE] == 3); /* a barrier could be stopped in the middle */
+    switch (team->rank) {
+    case ASKER:
+        stop(pid[PEER]);
+        link = t_link_open(end, t_team_get_address(team, PEER), 1);
+        t_send(link, T_BCOPY, 50);
+        T_WAIT(t_live_sum("frames_repeated") > 0); /* it has begun to ask */
+        number[WAS_SENT] = 1;
+        ck_assert_int_eq(t_ep_flush(link), UCS_OK);
+        number[IS_OVER] = 1;
+        break;
+    case PEER:
+        T_WAIT((stream.got == 1) && number[IS_OVER]);
+        break;
+    default:
+        while (!number[WAS_SENT]) {
+            sched_yield();
+        }
+        stop(pid[ASKER]);
+        usleep(1000000);
+        ck_assert_int_eq(kill(pid[ASKER], SIGCONT), 0);
+        usleep(50000); /* the asker sees first how late it is */
+        ck_assert_int_eq(kill(pid[PEER], SIGCONT), 0);
+    }
+    t_team_barrier(team);
+    ck_assert_uint_eq(end->errors, 0);
+}
+
+START_TEST(test_stopped)
+{
+    t_only_daqiri("promises that a suspended job goes on");
+    t_team_run(3, 0, stopped);
+}
+END_TEST
+
+
 static Suite *suite_connect(void)
 {
     Suite *suite = suite_create("connect");
@@ -866,6 +938,7 @@ static Suite *suite_connect(void)
     tcase_add_test(team, test_both_open);
     tcase_add_test(team, test_one_computes);
     tcase_add_test(team, test_one_sends_and_computes);
+    tcase_add_test(team, test_stopped);
     suite_add_tcase(suite, team);
     return suite;
 }

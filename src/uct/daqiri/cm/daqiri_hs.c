@@ -28,6 +28,8 @@
 enum {
     UCT_DAQIRI_BACKOFF_MAX  = 1, /* seconds                                  */
     UCT_DAQIRI_TICK_MS      = 5,
+    /* if ticks are so far apart, the process stood still between them */
+    UCT_DAQIRI_STOOD_MS     = 200,
     UCT_DAQIRI_LONG_WAIT_MS = 100,
     /* after so many refusals, and so long, the reason is not a busy device */
     UCT_DAQIRI_HS_REFUSALS   = 7,
@@ -104,6 +106,9 @@ static void uct_daqiri_hs_tick_set(uct_daqiri_iface_t *iface)
 
     if ((is_needed == iface->cm.is_ticking) && !has_work) {
         return;
+    }
+    if (!iface->cm.is_ticking) {
+        iface->cm.ticked_at = ucs_get_time();
     }
     iface->cm.is_ticking = is_needed;
     if ((timerfd_settime(iface->cm.timer_fd, 0, &tick, NULL) != 0) &&
@@ -1196,6 +1201,23 @@ static dq_conn_event_t uct_daqiri_hs_due(uct_daqiri_peer_t *peer,
 }
 
 
+/* A process that stood still has not asked, and has heard no answer. So that time is
+ * none of the attempts'. */
+static void uct_daqiri_hs_add_stop(uct_daqiri_iface_t *iface, ucs_time_t now)
+{
+    ucs_time_t elapsed = now - iface->cm.ticked_at;
+    uct_daqiri_hs_t *hs;
+
+    iface->cm.ticked_at = now;
+    if (elapsed < ucs_time_from_msec(UCT_DAQIRI_STOOD_MS)) {
+        return;
+    }
+    ucs_list_for_each(hs, &iface->cm.timed, timer_link) {
+        hs->started = ucs_min(hs->started + elapsed, now); /* it may have begun since */
+    }
+}
+
+
 /* Resets the carrier if its QP has failed. The timer ticks until that has succeeded. */
 static void uct_daqiri_hs_reset_carrier(uct_daqiri_iface_t *iface)
 {
@@ -1220,6 +1242,7 @@ void uct_daqiri_hs_on_tick(uct_daqiri_iface_t *iface)
     uct_daqiri_hs_t *hs, *next;
     dq_conn_event_t event;
 
+    uct_daqiri_hs_add_stop(iface, now);
     uct_daqiri_hs_reset_carrier(iface);
     ucs_list_for_each_safe(hs, next, &iface->cm.timed, timer_link) {
         if (now < hs->next_try) {

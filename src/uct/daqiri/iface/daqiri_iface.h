@@ -168,6 +168,7 @@ struct uct_daqiri_iface {
         int               timer_fd;
         ucs_list_link_t   timed;       /* async                              */
         int               is_ticking;  /* async                              */
+        ucs_time_t        ticked_at;   /* time of the last tick; async       */
         uint32_t          epoch;       /* async                              */
         uint32_t          unproven;    /* conns with is_unproven; async      */
         ucs_time_t        unknown_peers_at; /* unknown peers get no turn before; async */
