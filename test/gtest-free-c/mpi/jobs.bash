@@ -126,7 +126,8 @@ job_carried()
     fi
     if grep -E "^(${zero})_at_close [1-9]|^(tx_errors|rx_dropped|rx_overrun|rx_out_of_order|posts_refused|stray_completions) [1-9]" \
             "$job/counters"/*; then
-        echo 'the counters above must be 0'
+        echo 'the counters above must be 0; all that are not:'
+        grep -vE ' 0$' "$job/counters"/*
         return 1
     fi
     for key in sq_in_use_at_close rx_held_at_close; do
