@@ -70,20 +70,24 @@ two_sides()
 
     # in place of the shell, so that to end it is to end the program
     soft_exec=exec soft "$@" "$option" $port \
-        >"$BATS_TEST_TMPDIR/server" 2>&1 3>&- &
+        >"$BATS_TEST_TMPDIR/server" 2>"$BATS_TEST_TMPDIR/server.err" 3>&- &
     server=$!
     while kill -0 $server 2>/dev/null && ! is_listening $port; do
         sleep 0.02
     done
-    soft "$@" "$option" $port localhost >"$BATS_TEST_TMPDIR/client" 2>&1
+    soft "$@" "$option" $port localhost \
+        >"$BATS_TEST_TMPDIR/client" 2>"$BATS_TEST_TMPDIR/client.err"
     client_status=$?
     # a server whose client gave up would wait for ever
     [ $client_status -eq 0 ] || kill $server 2>/dev/null
     wait $server
     server_status=$?
-    output=$(cat "$BATS_TEST_TMPDIR/server" "$BATS_TEST_TMPDIR/client")
+    output=$(cat "$BATS_TEST_TMPDIR"/{server,client}{,.err})
     echo "$output"
-    [ $client_status -eq 0 ] && [ $server_status -eq 0 ]
+    [ $client_status -eq 0 ] && [ $server_status -eq 0 ] && return
+    # at the end, where a summary that is cut short still has it
+    echo "$*: client: status $client_status, server: status $server_status"
+    return 1
 }
 
 # pingpong COMMAND...: one of libibverbs' examples
