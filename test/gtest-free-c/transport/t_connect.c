@@ -906,7 +906,7 @@ static Suite *suite_connect(void)
     Suite *suite = suite_create("connect");
     TCase *meet  = t_uct_case("meet");
     TCase *part  = t_uct_case("part");
-    TCase *team  = t_uct_case("two processes");
+    TCase *team  = t_uct_case("stopped processes");
 
     tcase_add_test(meet, test_other_segments);
     tcase_add_loop_test(meet, test_other_version, 0,

@@ -993,6 +993,46 @@ START_TEST(test_peer_leaves_unread)
 END_TEST
 
 
+/* The peer leaves, and a request of ours behind its back has no acknowledgement. No
+ * endpoint uses the connection any more. So nothing has failed that somebody misses. */
+START_TEST(test_peer_has_left)
+{
+    enum { NEWS = 200000 /* us: for all retries, and the thread that reads events */ };
+    const char *options = "CONN_RETRY=5ms TIMEOUT=1ms RETRY_COUNT=1 "
+                          "RECOVERY_TIMEOUT=100ms";
+    t_end_t *a = t_end_open(options);
+    t_end_t *b = t_end_open(options);
+    t_stream_t stream;
+    t_link_t *link;
+
+    t_only_daqiri("recovers");
+    if (t_is_softroce()) {
+        t_skip("only softverbs loses datagrams by a plan");
+    }
+    t_expect_loss();
+    link = t_link_up(a, b, 1, &stream);
+    T_WAIT(t_ep_flush(link) == UCS_OK);
+    a->is_stopped = 1;
+    if (_i >= 2) {
+        t_plan_by_command("drop qp=ud"); /* its word of that is lost */
+    }
+    t_end_leave(b);
+    ck_assert_int_eq(t_try_send(link, T_SHORT, 8), UCS_OK);
+    t_link_close(link);
+    usleep(NEWS);
+    a->is_stopped = 0;
+    if (_i % 2 == 0) {
+        t_progress_turns(100);
+        usleep(NEWS);
+        t_progress_turns(100);
+    }
+    t_end_close(a);
+    ck_assert_uint_eq(t_stats_sum("tx_errors"), 0);
+    ck_assert_uint_eq(t_stats_sum("qp_failures"), 0);
+}
+END_TEST
+
+
 /* ---- Off ---- */
 
 START_TEST(test_off)
@@ -1045,6 +1085,7 @@ static Suite *suite_recover(void)
     tcase_add_test(messages, test_close_unread);
     tcase_add_test(messages, test_device_is_full);
     tcase_add_test(messages, test_peer_leaves_unread);
+    tcase_add_loop_test(messages, test_peer_has_left, 0, 4);
     suite_add_tcase(suite, messages);
 
     tcase_add_test(had, test_had);

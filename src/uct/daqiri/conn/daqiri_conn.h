@@ -129,7 +129,9 @@ struct uct_daqiri_conn {
         uint32_t   peer_done;      /* requests that the peer has finished, by its last
                                       REQ or REP */
         dq_facts_t facts;          /* why the QP was lost                    */
-        int        is_untold;      /* the loss is to be logged with the recovery */
+        /* With no endpoint: queue pairs lost, which is logged with the recovery, and
+         * requests that failed. Both are counted then, unless the peer has left. */
+        unsigned   untold, untold_errors;
     } lost;
     int                is_listed;  /* on iface->conns, and known to stats    */
     int                has_hw;     /* it has been up, so peer.hw may be read; progress */

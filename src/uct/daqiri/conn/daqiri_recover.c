@@ -81,12 +81,23 @@ static int uct_daqiri_recover_is_possible(const uct_daqiri_conn_t *conn,
 }
 
 
-static void uct_daqiri_recover_log_failure(uct_daqiri_conn_t *conn,
-                                           const dq_facts_t *facts)
+static void uct_daqiri_recover_count_untold(uct_daqiri_conn_t *conn)
+{
+    conn->iface->count->qp_failures += conn->lost.untold;
+    conn->iface->count->tx_errors   += conn->lost.untold_errors;
+    conn->watchdog.losses           += conn->lost.untold;
+    conn->lost.untold                = 0;
+    conn->lost.untold_errors         = 0;
+}
+
+
+static void uct_daqiri_recover_tell_loss(uct_daqiri_conn_t *conn,
+                                         const dq_facts_t *facts)
 {
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
+    uct_daqiri_recover_count_untold(conn);
     if (uct_daqiri_may_log_of(!ucs_list_is_empty(&conn->eps),
                           &conn->iface->log_limit.lost, more)) {
         ucs_warn("%s%s", dq_triage_recovering(facts, line, sizeof(line)), more);
@@ -100,9 +111,10 @@ static void uct_daqiri_recover_log_recovered(uct_daqiri_conn_t *conn,
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
-    if (conn->lost.is_untold) {
-        uct_daqiri_recover_log_failure(conn, &conn->lost.facts);
+    if (conn->lost.untold > 0) {
+        uct_daqiri_recover_tell_loss(conn, &conn->lost.facts);
     }
+    uct_daqiri_recover_count_untold(conn);
     if (uct_daqiri_may_log_of(!ucs_list_is_empty(&conn->eps),
                           &conn->iface->log_limit.back, more)) {
         ucs_warn("%s%s", dq_triage_recovered(back, line, sizeof(line)), more);
@@ -146,15 +158,14 @@ static void uct_daqiri_recover_fail(uct_daqiri_conn_t *conn,
 
 
 /* Where no endpoint uses the conn, the peer may have left: its word of that may come
- * later than the failure of a grant. So the loss is told when the peer is back. */
+ * later than the failure of a grant. So the loss is told, and counted, when the peer is
+ * back. */
 static void uct_daqiri_recover_note_loss(uct_daqiri_conn_t *conn,
                                          const dq_facts_t *facts)
 {
-    conn->iface->count->qp_failures++;
-    conn->watchdog.losses++;
-    conn->lost.is_untold = ucs_list_is_empty(&conn->eps);
-    if (!conn->lost.is_untold) {
-        uct_daqiri_recover_log_failure(conn, facts);
+    conn->lost.untold++;
+    if (!ucs_list_is_empty(&conn->eps)) {
+        uct_daqiri_recover_tell_loss(conn, facts);
     }
 }
 

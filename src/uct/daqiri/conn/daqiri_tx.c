@@ -439,6 +439,19 @@ void uct_daqiri_tx_retire_to(uct_daqiri_conn_t *conn, uint32_t id)
 }
 
 
+/* A peer that has left acknowledges nothing. That is no error: who waits for the request
+ * is told that the peer has left. Nobody may wait, and the peer's word of that may still
+ * be on its way: then the recovery counts the error, if the peer is back. */
+static void uct_daqiri_tx_count_error(uct_daqiri_conn_t *conn)
+{
+    if (ucs_list_is_empty(&conn->eps)) {
+        conn->lost.untold_errors++;
+    } else if (!uct_daqiri_conn_peer_left(conn)) {
+        conn->iface->count->tx_errors++;
+    }
+}
+
+
 /*
  * Only wr_id, status, qp_num and vendor_err of an error completion are valid. RC is
  * ordered, so requests before the first error succeeded. That one and later ones fail if
@@ -459,7 +472,7 @@ uct_daqiri_tx_on_error(uct_daqiri_conn_t *conn, const struct ibv_wc *wc)
     } else if (wc->status == IBV_WC_WR_FLUSH_ERR) {
         iface->count->tx_flushed++;
     } else {
-        iface->count->tx_errors++;
+        uct_daqiri_tx_count_error(conn);
     }
 
     if (conn->qp.state == DQ_QP_NONE) {
