@@ -5,6 +5,7 @@
 #include "softverbs/base/sv_process.h"
 #include "softverbs/base/sv_wire.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
         return -1;
     }
 
-    len = read(fd, text, sizeof(text) - 1);
+    errno = EPROTO; /* if there is nothing to read */
+    len   = read(fd, text, sizeof(text) - 1);
     close(fd);
     if (len <= 0) {
         return -1;
@@ -36,6 +38,7 @@ int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
     text[len] = '\0';
     p         = strrchr(text, ')');
     if (p == NULL) {
+        errno = EPROTO;
         return -1;
     }
 
@@ -44,6 +47,7 @@ int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
         p = strchr(p + 1, ' ');
     }
     if (p == NULL) {
+        errno = EPROTO;
         return -1;
     }
 
@@ -51,13 +55,14 @@ int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
     return 0;
 }
 
-bool sv_process_lives(int pid, uint64_t start_time)
+int sv_process_lives(int pid, uint64_t start_time)
 {
     uint64_t found;
     char state;
 
     if (sv_process_stat(pid, &state, &found) != 0) {
-        return false;
+        /* ESRCH: it ended after open() */
+        return ((errno == ENOENT) || (errno == ESRCH)) ? 0 : -1;
     }
 
     return (found == start_time) && (state != 'Z') && (state != 'X');

@@ -93,7 +93,7 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     char path[SV_PATH_BYTES];
     uint8_t *base;
     struct stat st;
-    int fd;
+    int fd, lives, error;
 
     fd = sv_segment_open(slot, path);
     if (fd < 0) {
@@ -131,8 +131,14 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     peer->fence      = (head->needs_fence != 0) || node->self->fence;
     /* Memory is copied by process number, so the number must be this
      * process's. */
-    if (!sv_peer_alive(peer) || (peer->pid == node->self->pid) ||
-        !sv_process_lives(peer->pid, peer->start_time)) {
+    lives = sv_process_lives(peer->pid, peer->start_time);
+    if (lives < 0) {
+        error = errno;
+        sv_peer_destroy(peer);
+        return sv_peer_refuse(error);
+    }
+    if ((lives == 0) || !sv_peer_alive(peer) ||
+        (peer->pid == node->self->pid)) {
         sv_peer_destroy(peer);
         return sv_peer_absent();
     }

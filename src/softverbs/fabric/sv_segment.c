@@ -182,7 +182,7 @@ static bool sv_segment_is_stale(int fd)
         return false; /* cannot know from here */
     }
 
-    return !sv_process_lives(head.pid, head.start_time);
+    return sv_process_lives(head.pid, head.start_time) == 0;
 }
 
 static void sv_segment_sweep_one(const char *path)

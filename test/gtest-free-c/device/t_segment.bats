@@ -94,6 +94,18 @@ hold='
     [[ $output =~ softverbs-[0-9]+\.1\.[0-9a-f]{16} ]]
 }
 
+@test "the segment of a living process stays, also for who has no descriptor to see that it lives" {
+    with_shm 100% "$hold"'
+        for n in {4..16}; do
+            (ulimit -n $n; soft ibv_devinfo >&2)
+        done
+        soft ibv_devinfo >/dev/null || exit 3
+        ls /dev/shm'
+    [ "$status" -eq 0 ]
+    [[ $output =~ softverbs-[0-9]+\.1$'\n' ]]
+    [[ $output =~ softverbs-[0-9]+\.1\.[0-9a-f]{16} ]]
+}
+
 @test "names of channels go when their slot is empty or has another owner" {
     with_shm 100% "$hold"'
         own=$(echo /dev/shm/softverbs-*.1.*)
