@@ -28,7 +28,7 @@ int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
         return -1;
     }
 
-    errno = EPROTO; /* if there is nothing to read */
+    errno = EPROTO; /* unless read() says more */
     len   = read(fd, text, sizeof(text) - 1);
     close(fd);
     if (len <= 0) {
@@ -38,7 +38,6 @@ int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
     text[len] = '\0';
     p         = strrchr(text, ')');
     if (p == NULL) {
-        errno = EPROTO;
         return -1;
     }
 
@@ -47,7 +46,6 @@ int sv_process_stat(int pid, char *state_p, uint64_t *start_time_p)
         p = strchr(p + 1, ' ');
     }
     if (p == NULL) {
-        errno = EPROTO;
         return -1;
     }
 

@@ -131,16 +131,12 @@ static struct sv_peer *sv_peer_attach(struct sv_node *node, uint32_t slot)
     peer->fence      = (head->needs_fence != 0) || node->self->fence;
     /* Memory is copied by process number, so the number must be this
      * process's. */
-    lives = sv_process_lives(peer->pid, peer->start_time);
-    if (lives < 0) {
+    lives = (sv_peer_alive(peer) && (peer->pid != node->self->pid)) ?
+                    sv_process_lives(peer->pid, peer->start_time) : 0;
+    if (lives <= 0) {
         error = errno;
         sv_peer_destroy(peer);
-        return sv_peer_refuse(error);
-    }
-    if ((lives == 0) || !sv_peer_alive(peer) ||
-        (peer->pid == node->self->pid)) {
-        sv_peer_destroy(peer);
-        return sv_peer_absent();
+        return (lives < 0) ? sv_peer_refuse(error) : sv_peer_absent();
     }
     return peer;
 

@@ -102,8 +102,6 @@ void sv_control_answer(struct sv_node *node)
 static int sv_control_open(uint32_t slot, struct sv_shm_head *head)
 {
     char path[SV_PATH_BYTES];
-    uint64_t start_time;
-    char state;
     int fd;
 
     fd = sv_segment_open(slot, path);
@@ -115,8 +113,7 @@ static int sv_control_open(uint32_t slot, struct sv_shm_head *head)
         (head->magic == SV_MAGIC) && (atomic_load(&head->ready) != 0) &&
         (head->version == SV_VERSION) &&
         (head->pid_ns == sv_pid_namespace()) &&
-        (sv_process_stat(head->pid, &state, &start_time) == 0) &&
-        (start_time == head->start_time) && (state != 'Z')) {
+        (sv_process_lives(head->pid, head->start_time) > 0)) {
         return fd;
     }
     close(fd);

@@ -91,13 +91,12 @@ static void uct_daqiri_recover_count_untold(uct_daqiri_conn_t *conn)
 }
 
 
-static void uct_daqiri_recover_tell_loss(uct_daqiri_conn_t *conn,
-                                         const dq_facts_t *facts)
+static void uct_daqiri_recover_log_failure(uct_daqiri_conn_t *conn,
+                                           const dq_facts_t *facts)
 {
     char line[DQ_TRIAGE_MESSAGE_MAX];
     char more[UCT_DAQIRI_MORE_MAX];
 
-    uct_daqiri_recover_count_untold(conn);
     if (uct_daqiri_may_log_of(!ucs_list_is_empty(&conn->eps),
                           &conn->iface->log_limit.lost, more)) {
         ucs_warn("%s%s", dq_triage_recovering(facts, line, sizeof(line)), more);
@@ -112,9 +111,8 @@ static void uct_daqiri_recover_log_recovered(uct_daqiri_conn_t *conn,
     char more[UCT_DAQIRI_MORE_MAX];
 
     if (conn->lost.untold > 0) {
-        uct_daqiri_recover_tell_loss(conn, &conn->lost.facts);
+        uct_daqiri_recover_log_failure(conn, &conn->lost.facts);
     }
-    uct_daqiri_recover_count_untold(conn);
     if (uct_daqiri_may_log_of(!ucs_list_is_empty(&conn->eps),
                           &conn->iface->log_limit.back, more)) {
         ucs_warn("%s%s", dq_triage_recovered(back, line, sizeof(line)), more);
@@ -165,7 +163,8 @@ static void uct_daqiri_recover_note_loss(uct_daqiri_conn_t *conn,
 {
     conn->lost.untold++;
     if (!ucs_list_is_empty(&conn->eps)) {
-        uct_daqiri_recover_tell_loss(conn, facts);
+        uct_daqiri_recover_count_untold(conn);
+        uct_daqiri_recover_log_failure(conn, facts);
     }
 }
 
@@ -385,6 +384,7 @@ void uct_daqiri_recover_up(uct_daqiri_conn_t *conn)
     conn->iface->count->replayed += back.resent;
     conn->iface->count->replay_delivered += back.delivered;
     uct_daqiri_recover_log_recovered(conn, &back);
+    uct_daqiri_recover_count_untold(conn);
 }
 
 
